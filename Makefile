@@ -1,0 +1,45 @@
+# Two commands matter: `make run` and `make test`. Both set up .venv from requirements.lock first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+OUT ?= runs/quickstart
+
+.PHONY: run test test-all test-lowest lint types results setup clean
+
+setup: $(STAMP)
+
+# The stamp is written last, so an interrupted installation is started again.
+$(STAMP): requirements.lock setup.py
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, found {v[0]}.{v[1]}: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+run: $(STAMP)
+	$(BIN)/python run_experiment.py --dataset=breast_cancer --method=neucrowd,mv_lr --output_dir=$(OUT) --export --resume
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not gpu" tests
+
+test-all: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) tests
+	$(MAKE) test-lowest
+
+# The lowest end of setup.py's ranges, in an environment of its own.
+test-lowest: requirements-lowest.lock
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	.venv-lowest/bin/python -m pytest -n $(JOBS) -m "not slow and not gpu" tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy neucrowd_tf baselines data run_experiment.py
+
+clean:
+	rm -rf $(VENV) .venv-lowest build *.egg-info

@@ -1,0 +1,123 @@
+"""Files that appear whole or not at all, and tables whose errors name the file, the row and the column."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.errors import DataError
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path`, which takes its place when the block ends without an error.
+
+    The data is flushed to the disk before the rename, so that a crash leaves the old file or the new one. An OSError (a
+    full disk, a folder that cannot be written) goes through to the caller and leaves no temporary file behind.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part" + target.suffix, dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)  # mkstemp makes private files; results are as readable as any other
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a UTF-8 text file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Writes JSON atomically; NumPy scalars and arrays become numbers and lists, NaN becomes null."""
+    write_text(path, json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def jsonable(value: Any) -> Any:
+    """Returns `value` in JSON's types."""
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [jsonable(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def read_json(path: str | Path) -> Any:
+    """Reads JSON; a file that is not JSON is a DataError that names it."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: expected JSON in UTF-8, received {error}") from None
+
+
+def save_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
+    """Writes arrays as an uncompressed .npz atomically; object arrays are refused, so that reading never unpickles."""
+    for key, array in arrays.items():
+        if np.asarray(array).dtype == object:
+            raise TypeError(f"array {key!r} holds Python objects, which would need pickle")
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]
+
+
+def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Reads what `save_arrays` wrote."""
+    with np.load(path, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
+    """Reads a CSV in UTF-8; whatever is wrong with the file as a file is one DataError that names it."""
+    try:
+        return pd.read_csv(path, encoding="utf-8", **options)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: expected a CSV file, received a folder") from None
+    except pd.errors.EmptyDataError:
+        raise DataError(f"{path}: expected a header and rows, received an empty file") from None
+    except pd.errors.ParserError as error:
+        raise DataError(f"{path}: expected a CSV, received {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: expected text in UTF-8, received bytes that are not ({error.reason} at byte {error.start})") from None
+    except PermissionError:
+        raise DataError(f"{path}: expected a file that can be read, received no permission") from None
+
+
+def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raises DataError when a column is missing, with the closest name that is there."""
+    import difflib
+
+    for name in wanted:
+        if name not in found:
+            close = difflib.get_close_matches(name, [str(column) for column in found], n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            shown = ", ".join(repr(str(column)) for column in list(found)[:8]) + (", ..." if len(found) > 8 else "")
+            raise DataError(f"{path}: expected a column {name!r}, received columns {shown}{hint}")

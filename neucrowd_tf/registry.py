@@ -1,0 +1,126 @@
+"""Where methods and datasets register themselves by name. This module imports none of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.errors import UsageError
+
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A registered method.
+
+    Attributes:
+        name: as in `--method`.
+        factory: called with hyper-parameters (and `seed`), returns an unfitted estimator.
+        summary: one line for `--list`.
+        defaults: the arguments that make this name out of the factory (an ablation's switches, say).
+        requires_identities: whether it needs to know who gave each label.
+        max_classes: 2 for methods that are binary by nature, None otherwise.
+        uses_truth: the upper bound that trains on true labels; never a crowd method.
+        presets: hyper-parameters by dataset name, chosen on validation data.
+        space: hyper-parameters and the values that `--tune` may try.
+        paper: where it comes from.
+    """
+
+    name: str
+    factory: Callable[..., Any]
+    summary: str
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    requires_identities: bool = False
+    max_classes: int | None = None
+    uses_truth: bool = False
+    presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    paper: str = ""
+
+    def make(self, *, dataset: str | None = None, **hparams: Any) -> Any:
+        """Returns an estimator: the method's defaults, then the dataset's preset, then `hparams`."""
+        return self.factory(**{**self.defaults, **self.presets.get(dataset or "", {}), **hparams})
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """A registered dataset.
+
+    Attributes:
+        loader: `loader(data_dir, seed, **options)`; `seed` draws what is simulated, and is ignored by real data.
+        simulated: whether `seed` changes the data.
+        options: the names of further options that the loader takes (`--keep_annotations` and such, a table's files).
+    """
+
+    name: str
+    loader: Callable[..., CrowdDataset]
+    summary: str
+    simulated: bool = False
+    options: tuple[str, ...] = ()
+
+    def load(self, data_dir: str | Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+        """Loads the dataset from `data_dir`, or from the cache (downloading it once) where that is None."""
+        return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
+
+
+_METHODS: dict[str, Method] = {}
+_DATASETS: dict[str, Dataset] = {}
+
+
+def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
+    """Returns a decorator that registers a class or function as the method `name`; may be stacked for variants."""
+
+    def decorate(factory: Factory) -> Factory:
+        if name in _METHODS and _METHODS[name].factory is not factory:
+            raise ValueError(f"method {name!r} is registered already")
+        _METHODS[name] = Method(name=name, factory=factory, summary=summary, **fields)
+        return factory
+
+    return decorate
+
+
+def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
+    """Returns a decorator that registers a loader as the dataset `name`."""
+
+    def decorate(loader: Factory) -> Factory:
+        if name in _DATASETS and _DATASETS[name].loader is not loader:
+            raise ValueError(f"dataset {name!r} is registered already")
+        _DATASETS[name] = Dataset(name=name, loader=loader, summary=summary, **fields)
+        return loader
+
+    return decorate
+
+
+def _look_up(table: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in table:
+        close = difflib.get_close_matches(name, list(table), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"--{what}: expected one of {', '.join(sorted(table))}, received {name!r}{hint}")
+    return table[name]
+
+
+def method(name: str) -> Method:
+    """Returns the method of that name; UsageError names the closest one otherwise."""
+    found: Method = _look_up(_METHODS, name, "method")
+    return found
+
+
+def dataset(name: str) -> Dataset:
+    """Returns the dataset of that name; UsageError names the closest one otherwise."""
+    found: Dataset = _look_up(_DATASETS, name, "dataset")
+    return found
+
+
+def methods() -> list[Method]:
+    """Returns all registered methods by name."""
+    return [_METHODS[name] for name in sorted(_METHODS)]
+
+
+def datasets() -> list[Dataset]:
+    """Returns all registered datasets by name."""
+    return [_DATASETS[name] for name in sorted(_DATASETS)]
