@@ -1,0 +1,188 @@
+"""Saving fitted objects to a folder and loading them again, without pickle.
+
+A folder holds `estimator.json` (class, parameters, plain results), `arrays.npz` (numeric results), a `.keras` file for
+each Keras model and a sub-folder for each fitted part. It is written under a temporary name and renamed when complete.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from neucrowd_tf.annotations import Annotations, as_name_array
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.files import load_arrays, read_json, save_arrays, write_json
+
+FORMAT = 1
+_PACKAGES = ("neucrowd_tf.", "baselines.")
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def _is_keras_model(value: Any) -> bool:
+    keras = sys.modules.get("keras")
+    return keras is not None and isinstance(value, keras.Model)
+
+
+class Persistent:
+    """A mix-in for scikit-learn style objects: `save(folder)` and, through `neucrowd_tf.load`, back again.
+
+    Parameters (`get_params`) and attributes whose names end in `_` are kept; names that begin with `_` are caches and are
+    not. Values may be numbers, text, lists and dicts of them, arrays, `Annotations`, Keras models and other `Persistent` objects.
+    """
+
+    _known: ClassVar[dict[str, type[Persistent]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Persistent._known[f"{cls.__module__}:{cls.__qualname__}"] = cls
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the fitted object; an existing folder that holds another one is replaced.
+
+        Raises:
+            FileExistsError: the folder exists and does not hold a saved object.
+        """
+        target = Path(folder)
+        if target.exists() and not (target / "estimator.json").exists() and any(target.iterdir()):
+            raise FileExistsError(f"{target}: expected a new folder or one with a saved estimator")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            self._write(temporary)
+            temporary.chmod(0o755)
+            if target.exists():
+                old = temporary.with_name(temporary.name + ".old")
+                os.rename(target, old)
+                os.rename(temporary, target)
+                shutil.rmtree(old)
+            else:
+                os.rename(temporary, target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _write(self, folder: Path) -> None:
+        arrays: dict[str, np.ndarray] = {}
+        attributes = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        record = {
+            "format": FORMAT,
+            "class": f"{type(self).__module__}:{type(self).__qualname__}",
+            "params": {name: _pack(value, f"param.{name}", folder, arrays) for name, value in self._own_params().items()},
+            "attributes": {name: _pack(value, name, folder, arrays) for name, value in attributes.items()},
+        }
+        save_arrays(folder / "arrays.npz", arrays)
+        write_json(folder / "estimator.json", record)
+
+    def _own_params(self) -> dict[str, Any]:
+        return self.get_params(deep=False)  # type: ignore[attr-defined,no-any-return]
+
+    @classmethod
+    def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
+        made = cls(**params)
+        for name, value in attributes.items():
+            setattr(made, name, value)
+        return made
+
+
+def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
+    """Returns what stands for `value` in estimator.json; bulky things go to files of their own."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": repr(value)}
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            return {"names": [_pack(item, key, folder, arrays) for item in value.tolist()]}
+        arrays[key] = value
+        return {"array": key}
+    if isinstance(value, (list, tuple)):
+        return {"tuple" if isinstance(value, tuple) else "list": [_pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"dict": [[_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)] for i, (k, v) in enumerate(value.items())]}
+    if isinstance(value, Annotations):
+        return {"annotations": _pack(_annotation_parts(value), key, folder, arrays)}
+    if isinstance(value, Persistent):
+        part = folder / key
+        part.mkdir()
+        value._write(part)
+        return {"object": key}
+    if _is_keras_model(value):
+        value.save(folder / f"{key}.keras")
+        return {"keras": f"{key}.keras"}
+    raise TypeError(f"{key}: a {type(value).__name__} cannot be saved")
+
+
+def _annotation_parts(value: Annotations) -> dict[str, Any]:
+    names = {"instance_names": value.instance_names, "class_names": value.class_names}
+    if not value.has_identities:
+        return {"counts": value.vote_counts(), **names}
+    return {
+        "instances": value.instances,
+        "annotators": value.annotators,
+        "labels": value.labels,
+        "generated": value.generated,
+        "annotator_names": value.annotator_names,
+        **names,
+    }
+
+
+def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, _PLAIN):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "float":
+        return float(content)
+    if kind == "array":
+        return arrays[content]
+    if kind == "names":
+        items: list[Hashable] = [_unpack(item, folder, arrays) for item in content]
+        out = np.empty(len(items), dtype=object)
+        out[:] = items
+        return out
+    if kind in ("list", "tuple"):
+        unpacked = [_unpack(item, folder, arrays) for item in content]
+        return tuple(unpacked) if kind == "tuple" else unpacked
+    if kind == "dict":
+        return {_unpack(k, folder, arrays): _unpack(v, folder, arrays) for k, v in content}
+    if kind == "annotations":
+        parts = _unpack(content, folder, arrays)
+        parts = {name: as_name_array(part) if name.endswith("_names") else part for name, part in parts.items()}
+        return Annotations.from_votes(**parts) if "counts" in parts else Annotations(**parts)
+    if kind == "object":
+        return load(folder / Path(content).name)
+    if kind == "keras":
+        import keras
+
+        return keras.saving.load_model(folder / Path(content).name, compile=False, safe_mode=True)
+    raise DataError(f"{folder}: expected a saved estimator, received a value of kind {kind!r}")
+
+
+def load(folder: str | os.PathLike[str]) -> Any:
+    """Loads what `save` wrote. Only classes of this project, or subclasses that are imported already, are made.
+
+    Raises:
+        DataError: no saved estimator there, or one of a newer format or an unknown class.
+    """
+    source = Path(folder)
+    if not (source / "estimator.json").exists():
+        raise DataError(f"{source}: expected a folder that a fitted estimator was saved to, received none (estimator.json is missing)")
+    record = read_json(source / "estimator.json")
+    if record.get("format") != FORMAT:
+        raise DataError(f"{source}: expected format {FORMAT}, received {record.get('format')}")
+    name = str(record["class"])
+    if name not in Persistent._known and name.startswith(_PACKAGES):
+        importlib.import_module(name.partition(":")[0])
+    if name not in Persistent._known:
+        raise DataError(f"{source}: the class {name} is not known; import the module that defines it first")
+    arrays = load_arrays(source / "arrays.npz")
+    params, attributes = ({k: _unpack(v, source, arrays) for k, v in record[part].items()} for part in ("params", "attributes"))
+    return Persistent._known[name]._restore(params, attributes)

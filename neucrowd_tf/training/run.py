@@ -1,0 +1,128 @@
+"""Run: where a fit leaves its checkpoints and TensorBoard logs, and on which devices it trains."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.files import atomic_path, load_arrays, save_arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What surrounds one `fit`; none of it changes the result.
+
+    Attributes:
+        checkpoints: folder for the state from which a killed fit goes on, or None. A fit that finds state there resumes.
+        tensorboard: folder for TensorBoard's event files, or None.
+        progress: whether to show progress bars; None shows them on a terminal.
+        checkpoint_seconds: the least time between two checkpoints of a training loop; 0 writes one after every epoch.
+        strategy: a `tf.distribute.Strategy`, or None.
+        prefix: the stage's name, which precedes its TensorBoard tags.
+    """
+
+    checkpoints: Path | None = None
+    tensorboard: Path | None = None
+    progress: bool | None = None
+    checkpoint_seconds: float = 5.0
+    strategy: Any = None
+    prefix: str = ""
+    _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    def stage(self, name: str) -> Run:
+        """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
+        folder = None if self.checkpoints is None else self.checkpoints / name
+        return dataclasses.replace(self, checkpoints=folder, prefix=f"{self.prefix}{name}/")
+
+    @property
+    def verbose(self) -> int:
+        """Keras' verbosity: 1 with a bar, 0 without."""
+        shown = sys.stderr.isatty() if self.progress is None else self.progress
+        return int(shown)
+
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
+        """Returns the context in which variables are made."""
+        return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
+
+    def cached(self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        """Returns what `compute` gives, kept in the checkpoint folder so that a resumed run does not compute it again."""
+        if self.checkpoints is None:
+            return compute()
+        path = self.checkpoints / f"{name}.npz"
+        if path.exists():
+            return load_arrays(path)
+        arrays = compute()
+        save_arrays(path, arrays)
+        return arrays
+
+    # ----------------------------------------------------------------- TensorBoard
+
+    def _writer(self) -> Any:
+        import tensorflow as tf
+
+        folder = self.tensorboard
+        if folder not in self._writers:
+            self._writers[folder] = tf.summary.create_file_writer(str(folder))  # type: ignore[index]
+        return self._writers[folder]  # type: ignore[index]
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        """Writes scalars at a step (an epoch or a round) under the stage's prefix."""
+        if self.tensorboard is None:
+            return
+        import tensorflow as tf
+
+        with self._writer().as_default():
+            for name, value in values.items():
+                tf.summary.scalar(self.prefix + name, float(value), step=step)
+
+    def histogram(self, step: int, name: str, values: NDArray[Any]) -> None:
+        """Writes a histogram."""
+        if self.tensorboard is None:
+            return
+        import tensorflow as tf
+
+        with self._writer().as_default():
+            tf.summary.histogram(self.prefix + name, values, step=step)
+
+    def hparams(self, values: Mapping[str, Any]) -> None:
+        """Writes hyper-parameters for TensorBoard's HParams page; what is not a number, text or truth value is spelt out."""
+        if self.tensorboard is None:
+            return
+        from tensorboard.plugins.hparams import api
+
+        plain = {key: value if isinstance(value, (bool, int, float, str)) else repr(value) for key, value in values.items()}
+        with self._writer().as_default():
+            api.hparams(plain)
+
+    def projector(self, name: str, embedding: NDArray[Any], labels: NDArray[Any]) -> None:
+        """Writes an embedding `[N, h]` with labels `[N]` for TensorBoard's projector; at most 10,000 rows."""
+        if self.tensorboard is None:
+            return
+        from tensorboard.plugins import projector
+
+        rows = np.linspace(0, len(embedding) - 1, min(len(embedding), 10_000)).astype(int)
+        with atomic_path(self.tensorboard / f"{name}.tsv") as path:
+            np.savetxt(path, embedding[rows], delimiter="\t", fmt="%.6g")
+        with atomic_path(self.tensorboard / f"{name}_labels.tsv") as path:
+            clean = [" ".join(str(label).split()) or "(empty)" for label in labels[rows].tolist()]
+            path.write_text("\n".join(clean) + "\n", encoding="utf-8")
+        config = projector.ProjectorConfig()
+        item = config.embeddings.add()
+        item.tensor_name = name
+        item.tensor_path = f"{name}.tsv"
+        item.metadata_path = f"{name}_labels.tsv"
+        projector.visualize_embeddings(str(self.tensorboard), config)
+
+    def flush(self) -> None:
+        """Writes out what TensorBoard's writer holds back."""
+        for writer in self._writers.values():
+            writer.flush()
