@@ -1,0 +1,6 @@
+"""Truth inference: from the labels of many annotators to one label an instance."""
+
+from neucrowd_tf.aggregation.base import Aggregator
+from neucrowd_tf.aggregation.majority_vote import MajorityVote, majority_labels
+
+__all__ = ["Aggregator", "MajorityVote", "majority_labels"]

@@ -1,0 +1,91 @@
+"""Majority vote, with a named and seeded rule for ties."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, confusion_counts, normalise_counts
+from neucrowd_tf.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+Ties = Literal["random", "first", "prior"]
+
+
+def majority_labels(votes: NDArray[np.integer | np.floating], ties: Ties = "random", seed: int = 0) -> NDArray[np.int64]:
+    """Returns `[N]` the class with the most votes of each row of `votes` `[N, C]`.
+
+    Args:
+        ties: "random" draws among the tied classes with `seed`; "first" takes the lowest code; "prior" takes the tied class
+            that has the most votes over all rows (the lowest code if that is tied too).
+
+    A row without votes gets the class with the most votes over all rows, whatever the rule.
+    """
+    if ties not in ("random", "first", "prior"):
+        raise UsageError(f"ties: expected 'random', 'first' or 'prior', received {ties!r}")
+    labels = votes.argmax(axis=1)
+    total = votes.sum(axis=0)
+    top = votes.max(axis=1, initial=0)
+    labels[top == 0] = total.argmax()
+    if ties == "first":
+        return labels
+    is_top = votes == top[:, None]
+    tied = np.flatnonzero((is_top.sum(axis=1) > 1) & (top > 0))
+    # The highest of one number a class wins; numbers in (0, 1] keep untied classes (0) out.
+    rank = 1.0 - np.random.default_rng([seed, 0]).random((len(tied), votes.shape[1])) if ties == "random" else (total + 1.0) / (total.max() + 1.0)
+    labels[tied] = (is_top[tied] * rank).argmax(axis=1)
+    return labels
+
+
+class MajorityVote(Aggregator):
+    """The label that most annotators gave; works on vote counts alone.
+
+    Args:
+        ties: what decides between classes with equally many votes: "random" (with `seed`), "first" (the lowest class code)
+            or "prior" (the class that is commoner over all annotations).
+        seed: for `ties="random"`.
+        soft: whether `probas_` are shares of votes (True) or certainty in `labels_` (False).
+
+    Attributes: see `Aggregator`. `errors_` and `skills_` count agreement with `labels_`, without smoothing. Where there is no
+        evidence (a class that an annotator never met, an annotator without labels) the row is uniform and the skill 1 / C.
+    """
+
+    def __init__(self, *, ties: Ties = "random", seed: int = 0, soft: bool = True) -> None:
+        self.ties = ties
+        self.seed = seed
+        self.soft = soft
+
+    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
+        """Counts the votes.
+
+        Args:
+            annotations: `Annotations` (vote counts alone will do) or a dense `[N, R]` matrix with -1 for missing.
+            gold_labels: see `gold_codes`; they replace the vote.
+
+        Raises:
+            DataError: no annotation at all, or a gold label that cannot be used.
+        """
+        crowd, gold = self._start(annotations, gold_labels)
+        votes = crowd.vote_counts()
+        self.labels_ = majority_labels(votes, self.ties, self.seed)
+        self.priors_ = votes.sum(axis=0) / votes.sum()
+        cast = votes.sum(axis=1, keepdims=True)
+        if self.soft:
+            self.probas_ = np.where(cast > 0, votes / np.maximum(cast, 1), self.priors_)
+        else:
+            self.probas_ = np.where(cast > 0, np.eye(crowd.num_classes)[self.labels_], self.priors_)
+        if gold is not None:
+            self.labels_ = np.where(gold >= 0, gold, self.labels_)
+            apply_gold(self.probas_, gold)
+        self.errors_ = self.skills_ = None
+        if crowd.has_identities:
+            counts = confusion_counts(crowd, self.labels_)
+            self.errors_ = normalise_counts(counts, 0.0)
+            given = counts.sum(axis=(1, 2))
+            self.skills_ = np.divide(np.einsum("rcc->r", counts), given, out=np.full(len(given), 1.0 / crowd.num_classes), where=given > 0)
+        return self

@@ -1,0 +1,141 @@
+"""Metrics of predicted class probabilities against true classes: thin over scikit-learn and TensorFlow Probability.
+
+Every metric is defined for splits in which some class does not occur; what it means then stands in its docstring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn import metrics as sk
+
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+CALIBRATION_BINS = 10
+SCALARS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier", "ece")
+
+
+def check_predictions(codes: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Returns codes `[M]` and probabilities `[M, C]` whose rows sum to one exactly.
+
+    Raises:
+        DataError: no rows, shapes that do not belong together, codes out of range, or rows that are no distribution.
+    """
+    truth = np.asarray(codes)
+    scores = np.asarray(probabilities, dtype=np.float64)
+    if truth.ndim != 1 or scores.ndim != 2 or len(truth) != len(scores) or not len(truth) or not scores.shape[1]:
+        raise DataError(f"metrics: expected codes of shape [M] and probabilities of shape [M, C], M > 0, received {truth.shape} and {scores.shape}")
+    if truth.dtype.kind not in "iub":
+        raise DataError(f"metrics: expected integer class codes, received dtype {truth.dtype}")
+    bad = np.flatnonzero((truth < 0) | (truth >= scores.shape[1]))
+    if len(bad):
+        raise DataError(f"metrics: row {bad[0]}: expected a class code from 0 to {scores.shape[1] - 1}, received {truth[bad[0]]}")
+    total = scores.sum(axis=1)
+    bad = np.flatnonzero(~np.isfinite(scores).all(axis=1) | (scores < 0).any(axis=1) | ~(np.abs(total - 1.0) < 1e-3))
+    if len(bad):
+        raise DataError(f"metrics: row {bad[0]}: expected probabilities that sum to 1, received {scores[bad[0]].tolist()}")
+    return truth.astype(np.int64), scores / total[:, None]
+
+
+def roc_auc(codes: ArrayLike, probabilities: ArrayLike) -> float:
+    """Area under the ROC curve: of class 1 for two classes, the mean over one-against-rest curves for more.
+
+    Returns:
+        With more than two classes, the mean over the classes that occur in `codes`; NaN where no curve exists (one class only).
+    """
+    truth, scores = check_predictions(codes, probabilities)
+    present = np.unique(truth)
+    if len(present) < 2:
+        return float("nan")
+    if scores.shape[1] == 2:
+        return float(sk.roc_auc_score(truth, scores[:, 1]))
+    return float(np.mean([sk.roc_auc_score(truth == code, scores[:, code]) for code in present]))
+
+
+def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
+    """Mean negative log probability of the true class, in nats; probabilities are clipped as scikit-learn does."""
+    truth, scores = check_predictions(codes, probabilities)
+    if scores.shape[1] == 1:
+        return 0.0
+    return float(sk.log_loss(truth, scores, labels=np.arange(scores.shape[1])))
+
+
+def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
+    """Brier score, scaled as scikit-learn does: mean (p_1 - y)^2 for two classes, mean sum_c (p_c - y_c)^2 for more."""
+    truth, scores = check_predictions(codes, probabilities)
+    if scores.shape[1] == 2:
+        return float(sk.brier_score_loss(truth, scores[:, 1], pos_label=1))
+    return float(np.mean(np.sum((scores - np.eye(scores.shape[1])[truth]) ** 2, axis=1)))
+
+
+def expected_calibration_error(codes: ArrayLike, probabilities: ArrayLike, bins: int = CALIBRATION_BINS) -> float:
+    """Mean distance between confidence and accuracy over `bins` equal bins of the highest probability.
+
+    Imports TensorFlow Probability when called.
+
+    References:
+        Guo et al. (2017), On calibration of modern neural networks, equation 3.
+    """
+    import tensorflow_probability as tfp
+
+    truth, scores = check_predictions(codes, probabilities)
+    logits = np.log(np.maximum(scores, 1e-30)).astype(np.float32)
+    return float(tfp.stats.expected_calibration_error(bins, logits=logits, labels_true=truth.astype(np.int32)))
+
+
+def classification_metrics(
+    codes: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    class_names: Sequence[Hashable] | NDArray[Any] | None = None,
+    calibration: bool = True,
+) -> dict[str, Any]:
+    """Scores predicted probabilities; the predicted class is the most probable one (the first among equals).
+
+    Args:
+        codes: `[M]` true class codes.
+        probabilities: `[M, C]`, rows sum to one.
+        class_names: `[C]` names for `per_class`; by default the codes.
+        calibration: whether to compute the expected calibration error, which imports TensorFlow Probability.
+
+    Returns:
+        - accuracy;
+        - balanced_accuracy: mean recall over the classes that occur in `codes`;
+        - f1: macro, over the classes that occur in `codes` or among the predictions;
+        - f1_positive: of class 1, for two classes only;
+        - auc, log_loss, brier, ece: see the functions of this module; NaN where there is none;
+        - per_class: for each class name (as text) precision, recall, f1 and support, zero where undefined.
+
+    Raises:
+        DataError: see `check_predictions`.
+    """
+    truth, scores = check_predictions(codes, probabilities)
+    num_classes = scores.shape[1]
+    predicted = scores.argmax(axis=1)
+    precision, recall, f1, support = sk.precision_recall_fscore_support(truth, predicted, labels=np.arange(num_classes), zero_division=0)
+    occurs = support > 0
+    result: dict[str, Any] = {
+        "accuracy": float(np.mean(truth == predicted)),
+        "balanced_accuracy": float(recall[occurs].mean()),
+        "f1": float(f1[occurs | (np.bincount(predicted, minlength=num_classes) > 0)].mean()),
+    }
+    if num_classes == 2:
+        result["f1_positive"] = float(f1[1])
+    result["auc"] = roc_auc(truth, scores)
+    result["log_loss"] = log_loss(truth, scores)
+    result["brier"] = brier_score(truth, scores)
+    if calibration:
+        result["ece"] = expected_calibration_error(truth, scores)
+    names = list(range(num_classes)) if class_names is None else np.asarray(class_names, dtype=object).tolist()
+    if len(names) != num_classes:
+        raise DataError(f"metrics: expected {num_classes} class names, received {len(names)}")
+    result["per_class"] = {
+        str(name): {"precision": float(precision[c]), "recall": float(recall[c]), "f1": float(f1[c]), "support": int(support[c])}
+        for c, name in enumerate(names)
+    }
+    return result

@@ -1,0 +1,110 @@
+"""Majority vote: ties, missing labels, vote counts alone, gold labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from crowdkit.aggregation import MajorityVote as CrowdKitMajorityVote
+from sklearn.base import clone
+
+from neucrowd_tf.aggregation import MajorityVote, majority_labels
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, UsageError
+
+DENSE = np.array([[0, 0, 1], [1, 1, 1], [2, -1, 0], [-1, -1, -1]])
+
+
+def test_hand_worked() -> None:
+    found = MajorityVote(ties="first").fit(DENSE)
+    # Votes 2 1 0 | 0 3 0 | 1 0 1 | none; in all 3, 4 and 1 of 8. The last row has none: the commonest class, 1.
+    np.testing.assert_array_equal(found.labels_, [0, 1, 0, 1])
+    np.testing.assert_allclose(found.probas_, [[2 / 3, 1 / 3, 0], [0, 1, 0], [0.5, 0, 0.5], [3 / 8, 4 / 8, 1 / 8]])
+    np.testing.assert_allclose(found.priors_, [3 / 8, 4 / 8, 1 / 8])
+    np.testing.assert_array_equal(found.annotated_, [True, True, True, False])
+    # Annotator 0 says 0 1 2 to labels 0 1 0, annotator 1 says 0 1, annotator 2 says 1 1 0.
+    np.testing.assert_allclose(found.skills_, [2 / 3, 1, 2 / 3])
+    assert found.errors_ is not None
+    np.testing.assert_allclose(found.errors_[0], [[0.5, 0, 0.5], [0, 1, 0], [1 / 3, 1 / 3, 1 / 3]])
+
+
+def test_tie_rules() -> None:
+    votes = np.array([[1, 1, 0], [0, 2, 2], [3, 0, 0], [0, 0, 0]])  # in all 4, 3, 2
+    np.testing.assert_array_equal(majority_labels(votes, "first"), [0, 1, 0, 0])
+    np.testing.assert_array_equal(majority_labels(votes[:2], "prior"), [1, 1])
+    np.testing.assert_array_equal(majority_labels(votes, "prior"), [0, 1, 0, 0])
+    with pytest.raises(UsageError, match="'coin'"):
+        majority_labels(votes, "coin")  # type: ignore[arg-type]
+
+
+def test_random_ties_are_seeded_fair_and_stay_within_the_tied_classes() -> None:
+    votes = np.tile([2, 0, 2, 1], (4000, 1))
+    first = majority_labels(votes, "random", seed=1)
+    np.testing.assert_array_equal(first, majority_labels(votes, "random", seed=1))
+    assert (first != majority_labels(votes, "random", seed=2)).any()
+    assert set(first) == {0, 2}
+    assert abs((first == 0).mean() - 0.5) < 0.04  # five standard errors
+
+
+def test_hard_probabilities_and_gold_labels() -> None:
+    crowd = Annotations.from_dense(DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"])
+    hard = MajorityVote(ties="first", soft=False).fit(crowd)
+    np.testing.assert_array_equal(hard.probas_[:3], [[1, 0, 0], [0, 1, 0], [1, 0, 0]])
+    with_gold = MajorityVote(ties="first").fit(crowd, {"c": "z", "d": "y"})
+    np.testing.assert_array_equal(with_gold.labels_, [0, 1, 2, 1])
+    np.testing.assert_array_equal(with_gold.probas_[2:], [[0, 0, 1], [0, 1, 0]])
+    assert with_gold.annotated_.all()
+    same = MajorityVote(ties="first").fit(crowd, np.array([-1, -1, 2, 1]))
+    np.testing.assert_array_equal(same.probas_, with_gold.probas_)
+    series = MajorityVote(ties="first").fit(crowd, pd.Series({"c": "z", "d": "y"}))
+    np.testing.assert_array_equal(series.probas_, with_gold.probas_)
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ({"e": "x"}, "received task 'e'"),
+        ({"a": "w"}, "task 'a': expected one of the classes 'x', 'y', 'z', received 'w'"),
+        (np.array([0, 1, 3, -1]), "row 2: expected a class code from -1 to 2, received 3"),
+        (np.array([0, 1]), "shape \\[2\\]|of shape \\(2,\\)"),
+    ],
+)
+def test_unusable_gold_labels_are_one_clear_error(gold: object, message: str) -> None:
+    crowd = Annotations.from_dense(DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"])
+    with pytest.raises(DataError, match=message):
+        MajorityVote().fit(crowd, gold)  # type: ignore[arg-type]
+
+
+def test_vote_counts_alone() -> None:
+    found = MajorityVote().fit(Annotations.from_votes([[5, 2], [1, 6]]))
+    np.testing.assert_array_equal(found.labels_, [0, 1])
+    assert found.errors_ is None
+    assert found.skills_ is None
+
+
+def test_nothing_to_count_is_an_error() -> None:
+    with pytest.raises(DataError, match="at least one annotation"):
+        MajorityVote().fit(np.full((3, 2), -1))
+
+
+@pytest.mark.parametrize("label_type", [int, str, bool])
+def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
+    rng = np.random.default_rng(0)
+    rows = [(f"t{t}", w, label_type(rng.random() < 0.3 + 0.4 * (t % 2))) for t in range(40) for w in range(5)]
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    theirs, ours = CrowdKitMajorityVote(), MajorityVote()
+    expected = theirs.fit_predict_proba(frame)
+    found = ours.fit_predict_proba(Annotations.from_frame(frame))
+    pd.testing.assert_frame_equal(found.loc[expected.index], expected, check_names=False, check_column_type=False)
+    labels = ours.fit_predict(Annotations.from_frame(frame))
+    assert labels.index.name == "task"
+    assert (labels.loc[theirs.labels_.index] == theirs.labels_).all()
+    np.testing.assert_allclose(ours.skills_, theirs.skills_.loc[ours.annotator_names_.tolist()])
+
+
+def test_scikit_learn_contract_and_unchanged_input() -> None:
+    made = MajorityVote(ties="prior", seed=3)
+    assert clone(made).get_params() == {"ties": "prior", "seed": 3, "soft": True}
+    dense = DENSE.copy()
+    made.fit(dense)
+    np.testing.assert_array_equal(dense, DENSE)

@@ -1,0 +1,123 @@
+"""Metrics against hand-worked values, scikit-learn and naive loops."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from neucrowd_tf import metrics
+from neucrowd_tf.errors import DataError
+
+TRUTH = np.array([0, 0, 1, 1])
+SCORES = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
+
+
+def _random(seed: int, rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, classes, rows), rng.dirichlet(np.ones(classes), rows)
+
+
+def test_hand_worked_two_classes() -> None:
+    found = metrics.classification_metrics(TRUTH, SCORES, class_names=["no", "yes"], calibration=False)
+    # Predicted 0 1 1 0: two of four right, one of two right in each class; precision and recall are 1/2 for both.
+    assert found["accuracy"] == found["balanced_accuracy"] == found["f1"] == found["f1_positive"] == 0.5
+    # Pairs (positive, negative): .8>.1, .8>.6, .3>.1, .3<.6 -> 3 of 4.
+    assert found["auc"] == 0.75
+    assert found["log_loss"] == pytest.approx(-(math.log(0.9) + math.log(0.4) + math.log(0.8) + math.log(0.3)) / 4)
+    # (.01 + .36 + .04 + .49) / 4
+    assert found["brier"] == pytest.approx(0.225)
+    assert found["per_class"]["yes"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}
+
+
+def test_expected_calibration_error_by_hand_and_by_loop() -> None:
+    # Confidences .9 (right), .6 (wrong), .8 (right), .7 (wrong), each in a bin of its own: (.1 + .6 + .2 + .7) / 4.
+    assert metrics.expected_calibration_error(TRUTH, SCORES) == pytest.approx(0.4, abs=1e-6)
+    truth, scores = _random(0, 300, 4)
+    confidence, right = scores.max(axis=1), scores.argmax(axis=1) == truth
+    expected = 0.0
+    for bin_ in range(10):
+        inside = (confidence * 10).astype(int) == bin_
+        if inside.any():
+            expected += inside.mean() * abs(confidence[inside].mean() - right[inside].mean())
+    assert metrics.expected_calibration_error(truth, scores) == pytest.approx(expected, abs=1e-5)
+
+
+def test_agrees_with_scikit_learn_for_many_classes() -> None:
+    truth, scores = _random(1, 200, 4)
+    found = metrics.classification_metrics(truth, scores, calibration=False)
+    predicted = scores.argmax(axis=1)
+    assert found["accuracy"] == sk.accuracy_score(truth, predicted)
+    assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(truth, predicted))
+    assert found["f1"] == pytest.approx(sk.f1_score(truth, predicted, average="macro"))
+    assert found["auc"] == pytest.approx(sk.roc_auc_score(truth, scores, multi_class="ovr"))
+    assert found["log_loss"] == pytest.approx(sk.log_loss(truth, scores))
+    assert found["brier"] == pytest.approx(np.mean(np.sum((scores - np.eye(4)[truth]) ** 2, axis=1)))
+    assert "f1_positive" not in found
+
+
+def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning() -> None:
+    truth, scores = _random(2, 100, 3)
+    truth[truth == 2] = 0
+    scores[:, 2] *= 1e-3  # never predicted either
+    scores /= scores.sum(axis=1, keepdims=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = metrics.classification_metrics(truth, scores, calibration=False)
+    expected = np.mean([sk.roc_auc_score(truth == c, scores[:, c]) for c in (0, 1)])
+    assert found["auc"] == pytest.approx(expected)
+    assert found["f1"] == pytest.approx(sk.f1_score(truth, scores.argmax(axis=1), average="macro"))
+    assert found["per_class"]["2"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_one_class_only_has_no_auc(classes: int) -> None:
+    truth, scores = np.zeros(5, dtype=int), np.full((5, classes), 1.0 / classes)
+    found = metrics.classification_metrics(truth, scores)
+    assert math.isnan(found["auc"])
+    assert found["accuracy"] == found["balanced_accuracy"] == 1.0
+    assert found["log_loss"] == pytest.approx(math.log(classes))
+    assert all(math.isfinite(found[name]) for name in metrics.SCALARS if name != "auc")
+
+
+def test_permuting_classes_and_rows_changes_nothing() -> None:
+    truth, scores = _random(3, 150, 4)
+    order, rows = np.array([2, 0, 3, 1]), np.random.default_rng(4).permutation(150)
+    first = metrics.classification_metrics(truth, scores, calibration=False)
+    second = metrics.classification_metrics(np.argsort(order)[truth][rows], scores[:, order][rows], calibration=False)
+    for name in ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier"):
+        assert first[name] == pytest.approx(second[name])
+
+
+def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -> None:
+    truth, scores = _random(5, 50, 7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = metrics.classification_metrics(truth, (scores * (1 + 1e-5)).astype(np.float32), calibration=False)
+    assert found["log_loss"] == pytest.approx(sk.log_loss(truth, scores, labels=np.arange(7)), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("codes", "scores", "message"),
+    [
+        ([0, 1], [[0.5, 0.5]], "shape"),
+        ([], np.zeros((0, 2)), "M > 0"),
+        ([0, 2], [[0.5, 0.5]] * 2, "row 1: expected a class code from 0 to 1, received 2"),
+        ([0, 1], [[0.5, 0.5], [float("nan"), 0.5]], "row 1: expected probabilities"),
+        ([0, 1], [[0.5, 0.5], [0.9, 0.9]], "row 1: expected probabilities"),
+        ([0.0, 1.0], [[0.5, 0.5]] * 2, "integer"),
+    ],
+)
+def test_bad_input_is_one_clear_error(codes: list, scores: list, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        metrics.classification_metrics(np.asarray(codes, dtype=None if codes else int), scores)
+
+
+def test_tensorflow_is_not_imported() -> None:
+    code = "import sys, neucrowd_tf.metrics, neucrowd_tf.aggregation; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
