@@ -1,0 +1,193 @@
+"""The linear head: standardised features and a logistic regression whose strength is chosen without test labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.persistence import Persistent
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
+# The logit of a class that training never saw. The largest logit of the others is at least 0 (they are centred), so its
+# probability is at most exp(-100), which is finite in float32 as -inf would not be.
+ABSENT = -100.0
+MAX_ITERATIONS = 1000
+FOLDS = 5
+
+
+class LinearHead(Persistent, BaseEstimator):
+    """A fitted multinomial logistic regression on standardised features; made by `fit_logistic`.
+
+    Attributes:
+        mean_, scale_: `[d]` what the features are standardised with.
+        kernel_: `[d, C]` weights on standardised features. With two classes the first column is zero.
+        bias_: `[C]`.
+        C_: the inverse regularisation strength that was chosen.
+        scores_: the score of each strength that was tried, in their order (higher is better); empty when there was no choice.
+    """
+
+    mean_: NDArray[np.float64]
+    scale_: NDArray[np.float64]
+    kernel_: NDArray[np.float64]
+    bias_: NDArray[np.float64]
+    C_: float
+    scores_: list[float]
+
+    def decision_function(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns logits `[M, C]` of features `[M, d]`."""
+        if not hasattr(self, "kernel_"):
+            raise NotFittedError("this LinearHead is not fitted: make one with fit_logistic")
+        values = np.asarray(x, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != len(self.kernel_):
+            raise DataError(f"features: expected shape [*, {len(self.kernel_)}], received {values.shape}")
+        return ((values - self.mean_) / self.scale_) @ self.kernel_ + self.bias_
+
+    def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns class probabilities `[M, C]` of features `[M, d]`."""
+        return np.asarray(softmax(self.decision_function(x), axis=1))
+
+    def folded(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns weights `[d, C]` and bias `[C]` that apply to features as they are, without standardising them first."""
+        kernel = self.kernel_ / self.scale_[:, None]
+        return kernel, self.bias_ - self.mean_ @ kernel
+
+
+def fit_logistic(
+    x: NDArray[Any],
+    codes: NDArray[Any],
+    num_classes: int,
+    Cs: Sequence[float] = STRENGTHS,
+    validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    sample_weight: NDArray[Any] | None = None,
+    seed: int = 0,
+    *,
+    standardise: bool = True,
+    groups: NDArray[Any] | None = None,
+) -> LinearHead:
+    """Fits a logistic regression, its L2 strength chosen by AUC (two classes) or log loss (more).
+
+    Args:
+        x: `[N, d]` features.
+        codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of about zero.
+        Cs: inverse strengths to choose from; among equals the first (list the strongest regularisation first).
+        validation: features `[M, d]` and codes `[M]` to choose by; without them by cross-validation over the rows.
+        sample_weight: `[N]` weights of the rows.
+        seed: shuffles the rows into folds.
+        standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
+        groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
+
+    Raises:
+        DataError: nothing to train on, or shapes that do not belong together.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    codes = np.asarray(codes)
+    if x.ndim != 2 or codes.shape != (len(x),) or not len(x):
+        raise DataError(f"logistic regression: expected features [N, d] and codes [N], N > 0, received {x.shape} and {codes.shape}")
+    if not len(Cs) or min(Cs) <= 0:
+        raise DataError(f"Cs: expected positive strengths, received {tuple(Cs)}")
+    weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    used = weight > 0
+    if not used.all():
+        x, codes, weight = x[used], codes[used], weight[used]
+        groups = None if groups is None else groups[used]
+    head = LinearHead()
+    head.mean_ = np.average(x, axis=0, weights=weight) if standardise else np.zeros(x.shape[1])
+    deviation = np.sqrt(np.average((x - head.mean_) ** 2, axis=0, weights=weight)) if standardise else np.ones(x.shape[1])
+    # A column that is constant up to rounding would blow rounding errors up.
+    head.scale_ = np.where(deviation > 1e-7 * np.maximum(1.0, np.abs(head.mean_)), deviation, 1.0)
+    z = (x - head.mean_) / head.scale_
+    head.scores_ = []
+    if len(Cs) > 1 and len(np.unique(codes)) > 1:
+        if validation is not None:
+            held = (np.asarray(validation[0], dtype=np.float64) - head.mean_) / head.scale_
+            parts = [(z, codes, weight, held, np.asarray(validation[1]), None)]
+        else:
+            parts = [
+                (z[train], codes[train], weight[train], z[test], codes[test], weight[test]) for train, test in _folds(z, codes, groups, seed)
+            ]
+        if parts:
+            scores = np.mean([_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts], axis=0)
+            head.scores_ = [float(score) for score in scores]
+    head.C_ = float(Cs[int(np.argmax(head.scores_))]) if head.scores_ else float(Cs[len(Cs) // 2])
+    head.kernel_, head.bias_ = _weights(z, codes, weight, num_classes, [head.C_])[0]
+    return head
+
+
+def _folds(z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, seed: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Yields the rows of stratified folds, as many as the data allows; none for a single row or group."""
+    units = len(codes) if groups is None else len(np.unique(groups))
+    if units < 2:
+        return
+    counts = np.bincount(codes)
+    rarest = int(counts[counts > 0].min())
+    if groups is not None:
+        plain: Any = GroupKFold(min(FOLDS, units))
+        splitter = StratifiedGroupKFold(min(FOLDS, rarest, units), shuffle=True, random_state=seed) if rarest >= 2 else plain
+    elif rarest >= 2:
+        splitter = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=seed)
+    else:
+        splitter = KFold(min(FOLDS, units), shuffle=True, random_state=seed)
+    yield from splitter.split(z, codes, groups)
+
+
+def _weights(
+    z: NDArray[Any], codes: NDArray[Any], weight: NDArray[Any], num_classes: int, Cs: Sequence[float]
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Returns kernel `[d, C]` and bias `[C]` for each strength; each solution starts from the one before."""
+    found = []
+    present = np.unique(codes)
+    model = LogisticRegression(max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
+    for strength in Cs:
+        kernel = np.zeros((z.shape[1], num_classes))
+        bias = np.full(num_classes, ABSENT)
+        if len(present) == 1:
+            bias[present] = 0.0
+        else:
+            model.set_params(C=strength)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # separable data at weak strengths; the score decides
+                model.fit(z, codes, sample_weight=weight)
+            if len(present) == 2:
+                kernel[:, present[1]] = model.coef_[0]
+                bias[present] = [0.0, model.intercept_[0]]
+            else:
+                kernel[:, present] = model.coef_.T
+                bias[present] = model.intercept_
+        found.append((kernel, bias))
+    return found
+
+
+def _scores(
+    z: NDArray[Any],
+    codes: NDArray[Any],
+    weight: NDArray[Any],
+    held: NDArray[Any],
+    held_codes: NDArray[Any],
+    held_weight: NDArray[Any] | None,
+    *,
+    num_classes: int,
+    Cs: Sequence[float],
+) -> list[float]:
+    """Returns the score of each strength on held-out rows: AUC for two classes that both occur there, else minus log loss."""
+    by_auc = num_classes == 2 and len(np.unique(held_codes)) == 2
+    scores = []
+    for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
+        probabilities = softmax(held @ kernel + bias, axis=1)
+        if by_auc:
+            scores.append(float(roc_auc_score(held_codes, probabilities[:, 1], sample_weight=held_weight)))
+        else:
+            scores.append(-float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=np.arange(num_classes))))
+    return scores

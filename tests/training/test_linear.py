@@ -1,0 +1,120 @@
+"""The linear head: values by hand, scikit-learn as the plain reference, and what must not change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+import neucrowd_tf.persistence as persistence
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.linear import LinearHead, fit_logistic
+
+
+def blobs(classes: int, rows: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    codes = np.arange(rows) % classes
+    return rng.normal(size=(rows, 4)) * [1, 10, 0.1, 1] + np.eye(classes, 4)[codes] * [2, 20, 0.2, 2] + [5, -3, 0, 100], codes
+
+
+def by_hand() -> LinearHead:
+    head = LinearHead()
+    head.mean_, head.scale_ = np.array([1.0, 0.0]), np.array([2.0, 1.0])
+    head.kernel_, head.bias_, head.C_ = np.array([[0.0, 1.0], [0.0, 2.0]]), np.array([0.0, np.log(3.0)]), 1.0
+    return head
+
+
+def test_value_by_hand() -> None:
+    # x = (3, -.5): standardised (1, -.5), logits (0, 1*1 + 2*-.5 + ln 3) = (0, ln 3), so softmax = (1/4, 3/4).
+    np.testing.assert_allclose(by_hand().predict_proba(np.array([[3.0, -0.5]])), [[0.25, 0.75]], rtol=1e-12)
+
+
+def test_folded_weights_apply_to_raw_features() -> None:
+    x, codes = blobs(3)
+    head = fit_logistic(x, codes, 3, [1.0])
+    kernel, bias = head.folded()
+    np.testing.assert_allclose(x @ kernel + bias, head.decision_function(x), atol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_agrees_with_scikit_learn(classes: int) -> None:
+    x, codes = blobs(classes)
+    head = fit_logistic(x, codes, classes, [0.5])
+    z = StandardScaler().fit_transform(x)
+    plain = LogisticRegression(C=0.5, max_iter=1000).fit(z, codes)
+    np.testing.assert_allclose(head.predict_proba(x), plain.predict_proba(z), atol=1e-6)
+    assert head.C_ == 0.5 and head.scores_ == []
+
+
+def test_sample_weights_count_as_repeated_rows() -> None:
+    x, codes = blobs(2, 40)
+    weight = np.arange(40) % 3
+    head = fit_logistic(x, codes, 2, [1.0], sample_weight=weight)
+    repeated = fit_logistic(np.repeat(x, weight, axis=0), np.repeat(codes, weight), 2, [1.0])
+    np.testing.assert_allclose(head.predict_proba(x), repeated.predict_proba(x), atol=1e-5)
+
+
+def test_classes_that_never_occur_get_no_probability() -> None:
+    x, codes = blobs(2)
+    head = fit_logistic(x, codes * 2 + 1, 5)
+    proba = head.predict_proba(x)
+    assert proba.shape == (60, 5) and (proba[:, [0, 2, 4]] < 1e-30).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    only = fit_logistic(x, np.full(60, 2), 3).predict_proba(x)
+    np.testing.assert_allclose(only, [[0, 0, 1]] * 60, atol=1e-30)
+
+
+def test_validation_chooses_the_strength() -> None:
+    # One informative column in 40 and few rows: the validation rows prefer strong regularisation to none.
+    rng = np.random.default_rng(1)
+    codes = np.arange(400) % 2
+    x = rng.normal(size=(400, 40))
+    x[:, 0] += codes
+    head = fit_logistic(x[:50], codes[:50], 2, (1e-2, 1e4), validation=(x[50:], codes[50:]))
+    scores = [fit_logistic(x[:50], codes[:50], 2, [C]).predict_proba(x[50:])[:, 1] for C in (1e-2, 1e4)]
+    pairs = [(i, j) for i in np.flatnonzero(codes[50:]) for j in np.flatnonzero(codes[50:] == 0)]
+    naive = [np.mean([(s[i] > s[j]) + 0.5 * (s[i] == s[j]) for i, j in pairs]) for s in scores]
+    np.testing.assert_allclose(head.scores_, naive, atol=2e-3)
+    assert head.C_ == 1e-2 and naive[0] > naive[1]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 9])
+def test_few_rows(rows: int) -> None:
+    x, codes = blobs(2, rows)
+    assert np.isfinite(fit_logistic(x, codes, 2).predict_proba(x)).all()
+
+
+def test_groups_stay_in_one_fold() -> None:
+    x, codes = blobs(3, 30)
+    twice = fit_logistic(np.repeat(x, 2, axis=0), np.repeat(codes, 2), 3, groups=np.repeat(np.arange(30), 2))
+    leaky = fit_logistic(np.repeat(x, 2, axis=0), np.repeat(codes, 2), 3)
+    assert twice.C_ <= leaky.C_ and len(twice.scores_) == 9
+
+
+def test_units_of_the_features_do_not_matter_and_inputs_stay() -> None:
+    x, codes = blobs(3)
+    before = x.copy()
+    head = fit_logistic(x, codes, 3, seed=3)
+    other = fit_logistic(x * [10, 1, 1000, 7] + 3, codes, 3, seed=3)
+    np.testing.assert_allclose(head.predict_proba(x), other.predict_proba(x * [10, 1, 1000, 7] + 3), atol=1e-4)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    x, codes = blobs(2)
+    x[:, 1] = 7.1
+    head = fit_logistic(x, codes, 2)
+    assert np.isfinite(head.kernel_).all()
+    head.save(tmp_path / "head")
+    np.testing.assert_array_equal(persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x))
+
+
+def test_bad_input() -> None:
+    x, codes = blobs(2)
+    with pytest.raises(DataError, match="expected features"):
+        fit_logistic(x, codes[:-1], 2)
+    with pytest.raises(DataError, match="positive"):
+        fit_logistic(x, codes, 2, [0.0])
+    with pytest.raises(DataError, match=r"expected shape \[\*, 2\]"):
+        by_hand().predict_proba(x)
