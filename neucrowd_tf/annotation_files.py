@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.annotations import Annotations, Duplicates
+from neucrowd_tf.annotations import Annotations, Duplicates, as_name_array
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.files import atomic_path, read_csv, read_json, require_columns
 
@@ -131,7 +131,7 @@ def _digits(values: NDArray[np.int64]) -> int:
 
 def _plain_integers(values: list[str]) -> bool:
     """Whether every text is how Python spells a whole number, so that turning it into one loses nothing."""
-    return all(value.lstrip("-").isdigit() and value.isascii() and str(int(value)) == value and len(value) < 19 for value in values)
+    return all(value.removeprefix("-").isdigit() and value.isascii() and str(int(value)) == value and len(value) < 19 for value in values)
 
 
 def _typed(column: pd.Series, role: str, path: str | Path) -> Any:
@@ -178,8 +178,8 @@ def from_wide_frame(frame: pd.DataFrame, *, class_names: Any = None) -> Annotati
     if all(isinstance(v, (float, np.floating)) and float(v).is_integer() for v in given):
         given = [int(v) for v in given]
     return Annotations.from_arrays(
-        np.asarray(frame.index)[rows] if frame.index.dtype.kind in "iu" else [frame.index[i] for i in rows],
-        [frame.columns[j] for j in columns],
+        as_name_array(frame.index)[rows],
+        as_name_array(frame.columns)[columns],
         given,
         instance_names=frame.index,
         annotator_names=frame.columns,
@@ -211,9 +211,16 @@ def from_answers_json(source: str | Path | Mapping[str, Mapping[str, Hashable]],
 
 
 def to_answers_json(annotations: Annotations, path: str | Path | None = None) -> dict[str, dict[str, Any]]:
-    """See `Annotations.to_answers_json`. JSON's keys are text, so ids of other types are spelt out."""
+    """See `Annotations.to_answers_json`. JSON's keys are text, so ids of other types are spelt out.
+
+    Raises:
+        DataError: two ids that are spelt alike (1 and "1").
+    """
     tasks = [str(name) for name in annotations.instance_names.tolist()]
     workers = [str(name) for name in annotations.annotator_names.tolist()]
+    for names, what in ((tasks, "task"), (workers, "worker")):
+        if len(set(names)) != len(names):
+            raise DataError(f"answers.json: expected {what} ids that differ as text, received two that are both spelt {pd.Series(names).mode()[0]!r}")
     classes = annotations.class_names.tolist()
     answers: dict[str, dict[str, Any]] = {task: {} for task in tasks}
     for i, j, c in zip(annotations.instances.tolist(), annotations.annotators.tolist(), annotations.labels.tolist(), strict=True):

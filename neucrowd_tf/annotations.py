@@ -64,9 +64,7 @@ def as_name_array(values: Any) -> NDArray[Any]:
         return np.asarray(items)
     if kinds == {bool}:
         return np.asarray(items, dtype=bool)
-    out = np.empty(len(items), dtype=object)
-    out[:] = items
-    return out
+    return np.fromiter(items, dtype=object, count=len(items))  # one cell an id, tuples too
 
 
 def factorize(values: Any, known: NDArray[Any] | None, what: str, sort: bool) -> tuple[NDArray[np.int32], NDArray[Any]]:
@@ -100,6 +98,9 @@ def factorize(values: Any, known: NDArray[Any] | None, what: str, sort: bool) ->
             return rank[codes], names[order]
         return codes.astype(np.int32), names
     position = {name: i for i, name in enumerate(known.tolist())}
+    if len(position) != len(known):
+        twice = known[pd.Series(known).duplicated().to_numpy()][0]
+        raise DataError(f"{what} names: expected each name once, received {twice!r} again")
     mapped = np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int32)
     if (mapped < 0).any():
         unknown = int(np.flatnonzero(mapped < 0)[0])
@@ -173,9 +174,9 @@ class Annotations:
         if rule not in ("error", "first", "last"):
             raise DataError(f"duplicates: expected 'error', 'first' or 'last', received {rule!r}")
         cells = self.num_instances * max(self.num_annotators, 1)
-        keys = instances.astype(np.uint32 if cells < 2**32 else np.int64)
-        keys *= keys.dtype.type(self.num_annotators)
-        keys += annotators.astype(keys.dtype)
+        keys: NDArray[Any] = instances.astype(np.uint32 if cells < 2**32 else np.int64)
+        np.multiply(keys, keys.dtype.type(self.num_annotators), out=keys)
+        np.add(keys, annotators.astype(keys.dtype), out=keys)
         if rule == "error":
             ordered = np.sort(keys)
             if not (ordered[1:] == ordered[:-1]).any():

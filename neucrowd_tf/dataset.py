@@ -37,17 +37,24 @@ class Card:
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Instances with labels: `features` `[M, ...]` float32, `labels` `[M]` class codes, `names` `[M]` task ids."""
+    """Instances with labels: `features` `[M, ...]` float32, `labels` `[M]` class codes, `names` `[M]` task ids.
+
+    `annotations` are the crowd's labels of these instances where there are any (hotel's votes), so that cross-validation over
+    pooled rows can train on them; a plain split leaves them alone.
+    """
 
     features: NDArray[Any]
     labels: NDArray[np.int64]
     names: NDArray[Any]
+    annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
         if not len(self.features) == len(self.labels) == len(self.names):
             raise DataError(
                 f"split: expected features, labels and names of one length, received {len(self.features)}, {len(self.labels)} and {len(self.names)}"
             )
+        if self.annotations is not None and self.annotations.num_instances != len(self.labels):
+            raise DataError(f"split: expected annotations of {len(self.labels)} instances, received {self.annotations.num_instances}")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -81,7 +88,8 @@ class CrowdDataset:
 
     def __post_init__(self) -> None:
         if len(self.features) != self.annotations.num_instances:
-            raise DataError(f"{self.name}: expected a feature row for each of {self.annotations.num_instances} instances, received {len(self.features)}")
+            size = self.annotations.num_instances
+            raise DataError(f"{self.name}: expected a feature row for each of {size} instances, received {len(self.features)}")
         if self.truth is not None and len(self.truth) != len(self.features):
             raise DataError(f"{self.name}: expected {len(self.features)} true labels, received {len(self.truth)}")
         for what, split in (("test", self.test), ("validation", self.validation)):
