@@ -64,6 +64,21 @@ class LinearHead(Persistent, BaseEstimator):
         kernel = self.kernel_ / self.scale_[:, None]
         return kernel, self.bias_ - self.mean_ @ kernel
 
+    def layers(self) -> list[Any]:
+        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`: normalisation and a dense softmax.
+
+        They compute in float64, as `predict_proba` does: where classes are separable the weights are large, and float32
+        would lose the digits that the two have to agree in.
+        """
+        import keras
+
+        normalise = keras.layers.Normalization(axis=-1, mean=self.mean_, variance=self.scale_**2, dtype="float64", name="standardise")
+        normalise.build((None, len(self.mean_)))
+        dense = keras.layers.Dense(len(self.bias_), activation="softmax", dtype="float64", name="probabilities")
+        dense.build((None, len(self.mean_)))
+        dense.set_weights([self.kernel_, self.bias_])
+        return [normalise, dense]
+
 
 def fit_logistic(
     x: NDArray[Any],

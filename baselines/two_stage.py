@@ -1,0 +1,125 @@
+"""Two stages: infer one label an instance from the crowd, then train a logistic regression on it as if it were the truth.
+
+The classifier is the same whatever the aggregator, so that `mv_lr`, `ds_lr` and `glad_lr` differ in their labels alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf import aggregation
+from neucrowd_tf.aggregation import Aggregator
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+AGGREGATORS = {"mv": "MajorityVote", "ds": "DawidSkene", "glad": "Glad"}
+
+
+def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
+    """Returns an unfitted aggregator.
+
+    Args:
+        name: "mv", "ds" or "glad".
+        seed, ties: for majority vote's ties.
+
+    Raises:
+        UsageError: another name.
+    """
+    if name not in AGGREGATORS:
+        raise UsageError(f"aggregator: expected one of {', '.join(AGGREGATORS)}, received {name!r}")
+    made: Aggregator = getattr(aggregation, AGGREGATORS[name])(**({"ties": ties, "seed": seed} if name == "mv" else {}))
+    return made
+
+
+@register_method(
+    "mv_lr",
+    summary="majority vote, then logistic regression",
+    defaults={"aggregator": "mv"},
+    space={"ties": ("random", "first", "prior"), "labels": ("hard", "soft")},
+    paper="Tian et al. (2021), NeuCrowd, section 4.2 (group 1)",
+)
+class TwoStageClassifier(CrowdEstimator):
+    """An aggregator's labels and a standardised logistic regression trained on them.
+
+    Works without TensorFlow, except for `inference_model`.
+
+    Args:
+        aggregator: "mv" (majority vote), "ds" (Dawid and Skene) or "glad"; or an unfitted aggregator.
+        labels: "hard" trains on the most probable class; "soft" on each class weighted with its probability.
+        ties: what decides between classes with equally many votes: "random", "first" or "prior" (majority vote alone).
+        Cs: inverse regularisation strengths, the strongest regularisation first. The one with the best AUC (two classes)
+            or log loss (more) on the validation data is taken, or by cross-validation where there is none.
+        seed: draws ties and folds.
+
+    Attributes:
+        classes_: `[C]` class names.
+        head_: the fitted `LinearHead`.
+        labels_, probas_: `[N]` class codes and `[N, C]` probabilities that the aggregator gave to the training instances.
+        confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not known who voted.
+    """
+
+    head_: LinearHead
+    labels_: NDArray[np.int64]
+    probas_: NDArray[np.float64]
+    confusion_matrices_: NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        aggregator: str | Aggregator = "mv",
+        *,
+        labels: str = "hard",
+        ties: str = "random",
+        Cs: Sequence[float] = STRENGTHS,
+        seed: int = 0,
+    ) -> None:
+        self.aggregator = aggregator
+        self.labels = labels
+        self.ties = ties
+        self.Cs = Cs
+        self.seed = seed
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        if self.labels not in ("hard", "soft"):
+            raise UsageError(f"labels: expected 'hard' or 'soft', received {self.labels!r}")
+        if isinstance(self.aggregator, str):
+            stage = make_aggregator(self.aggregator, self.seed, self.ties)
+        else:
+            from sklearn.base import clone
+
+            stage = clone(self.aggregator)
+        if not isinstance(stage, aggregation.MajorityVote):
+            data.annotations.require_identities(f"{type(stage).__name__} with logistic regression")
+        stage.fit(data.annotations)
+        self.labels_, self.probas_ = stage.labels_, stage.probas_
+        self.confusion_matrices_ = stage.errors_
+        x = data.features.reshape(len(data.features), -1)
+        validation = None if data.validation is None else (data.validation[0].reshape(len(data.validation[0]), -1), data.validation[1])
+        num_classes = len(self.classes_)
+        if self.labels == "hard":
+            self.head_ = fit_logistic(x, self.labels_, num_classes, self.Cs, validation, seed=self.seed)
+        else:
+            rows = np.repeat(np.arange(len(x)), num_classes)
+            codes = np.tile(np.arange(num_classes), len(x))
+            self.head_ = fit_logistic(x[rows], codes, num_classes, self.Cs, validation, self.probas_.ravel(), self.seed, groups=rows)
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return self.head_.predict_proba(features.reshape(len(features), -1))
+
+    def inference_model(self) -> Any:
+        """Returns a Keras model: standardise, then a dense softmax; see `CrowdEstimator.inference_model`."""
+        import keras
+
+        inputs = keras.Input(shape=tuple(self.feature_shape_), dtype="float32", name="features")
+        hidden = inputs if len(self.feature_shape_) == 1 else keras.layers.Flatten()(inputs)
+        for layer in self.head_.layers():
+            hidden = layer(hidden)
+        return keras.Model(inputs, {"probabilities": hidden})
