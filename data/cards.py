@@ -1,0 +1,56 @@
+"""A dataset's card as a table: its statistics, computed, beside those that a paper prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf import statistics
+from neucrowd_tf.dataset import CrowdDataset
+
+
+def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+    """Returns the sizes of a dataset's splits and the statistics of its annotations by name.
+
+    See `neucrowd_tf.statistics.describe` for most; added are `num_features`, the split sizes and, with truth, the sizes of the
+    largest and smallest class.
+    """
+    found = {
+        "num_features": int(np.prod(dataset.features.shape[1:])),
+        "train_size": len(dataset.features),
+        "validation_size": 0 if dataset.validation is None else len(dataset.validation),
+        "test_size": len(dataset.test),
+        **statistics.describe(dataset.annotations, dataset.truth),
+    }
+    if dataset.truth is not None:
+        sizes = np.bincount(dataset.truth[dataset.truth >= 0], minlength=dataset.num_classes)
+        found["majority_size"], found["minority_size"] = int(sizes.max()), int(sizes.min())
+    return found
+
+
+def card_table(dataset: CrowdDataset) -> pd.DataFrame:
+    """Returns one row a statistic: `statistic`, `computed`, `paper` (NaN where the paper prints none or it cannot be computed)."""
+    computed = {key: value for key, value in dataset_statistics(dataset).items() if not isinstance(value, list)}
+    names = [*computed, *(name for name in dataset.card.paper if name not in computed)]
+    return pd.DataFrame(
+        {
+            "statistic": names,
+            "computed": [float(computed.get(name, np.nan)) for name in names],
+            "paper": [float(dataset.card.paper.get(name, np.nan)) for name in names],
+        }
+    )
+
+
+def card_text(dataset: CrowdDataset) -> str:
+    """Returns the card in Markdown: provenance, notes, and the table of statistics."""
+    card = dataset.card
+    lines = [f"# {card.title}", ""]
+    lines += [f"- {what}: {text}" for what, text in (("source", card.source), ("licence", card.licence), ("citation", card.citation)) if text]
+    lines += ["", card.notes, ""] if card.notes else [""]
+    lines += ["| statistic | computed | paper |", "|---|---|---|"]
+    for row in card_table(dataset).to_dict("records"):
+        shown = ["" if np.isnan(row[key]) else f"{row[key]:.6g}" for key in ("computed", "paper")]
+        lines.append(f"| {row['statistic']} | {shown[0]} | {shown[1]} |")
+    return "\n".join(lines) + "\n"

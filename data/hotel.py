@@ -1,0 +1,97 @@
+"""Hotel reviews (NeuCrowd, section 4.1): 300 features, votes of seven annotators whose identities are not published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from data.download import Source, locate
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.files import read_csv, require_columns
+from neucrowd_tf.registry import register_dataset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ANNOTATORS = 7
+LABEL, VOTES = "mv_fluency", "votes"
+
+SOURCE = Source(
+    "crowd-data-mining/NeuCrowd",
+    "28152112b52663566a5edc6f4f3539ca8dcb0197",
+    "data/hotel",
+    {
+        "train.csv": "eeb4f19466034c19bd11cc4bca9879278e7cad5af1615d6542702b517fac9256",
+        "valid.csv": "fc88a0dcaec01570b15e9ef6d283ed2f3f322ba74ed315699b260e6738f00645",
+        "test.csv": "f35cbe1dd2093b23758a1af03082e454bf5500e497c0aedff7871de13548c58e",
+    },
+)
+
+CARD = Card(
+    title="Hotel",
+    source="https://github.com/crowd-data-mining/NeuCrowd (data/hotel)",
+    licence="none stated",
+    citation="Hao, Ding, Xu, Gao, Liu: NeuCrowd: Neural Sampling Network for Representation Learning with Crowdsourced Labels",
+    paper={
+        "num_annotators": 7,
+        "num_features": 300,
+        "train_size": 447,
+        "validation_size": 112,
+        "test_size": 140,
+        "kappa": 0.80,
+        "class_ratio": 0.43,
+    },
+    notes="Vote counts only: it is not known who voted, and there is no expert truth, so validation and test labels are majority votes "
+    "too. 7 rows stand in both training and validation, 5 in training and test, 4 in validation and test.",
+)
+
+
+@register_dataset("hotel", summary="447 hotel reviews, positive or negative, with the votes of 7 annotators (no identities)")
+def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads the published split; `seed` changes nothing.
+
+    Raises:
+        DataError: files that are missing or not of the published layout.
+    """
+    folder = locate("hotel", list(SOURCE.files), data_dir, SOURCE)
+    (features, annotations, _), *rest = (_read(folder / name) for name in SOURCE.files)
+    validation, test = (Split(rows, labels, crowd.instance_names, crowd) for rows, crowd, labels in rest)
+    return CrowdDataset(
+        name="hotel",
+        features=features,
+        annotations=annotations,
+        validation=validation,
+        test=test,
+        card=CARD,
+        validation_is_truth=False,
+        test_is_truth=False,
+    )
+
+
+def _read(path: Path) -> tuple[NDArray[np.float32], Annotations, NDArray[np.int64]]:
+    """Returns features, votes and majority labels. A file has the label, the number of positive votes, then the features.
+
+    The published headers differ: some have a space before `votes`.
+    """
+    frame = read_csv(path)
+    frame.columns = frame.columns.str.strip()
+    require_columns(path, list(frame.columns), [LABEL, VOTES])
+    positive = frame[VOTES].to_numpy()
+    features = frame.drop(columns=[LABEL, VOTES]).to_numpy(dtype=np.float32)
+    bad = np.flatnonzero(~((positive >= 0) & (positive <= ANNOTATORS) & (positive == np.round(positive))))
+    if len(bad):
+        raise DataError(f"{path}: row {bad[0]}, column {VOTES!r}: expected 0 to {ANNOTATORS} votes, received {positive[bad[0]]}")
+    if not np.isfinite(features).all():
+        row, column = np.argwhere(~np.isfinite(features))[0]
+        raise DataError(f"{path}: row {row}, column {column!s}: expected a number, received {features[row, column]}")
+    labels = frame[LABEL].to_numpy(dtype=np.int64)
+    votes = np.stack([ANNOTATORS - positive, positive], axis=1).astype(np.int64)
+    if (labels != (2 * positive > ANNOTATORS)).any():
+        row = int(np.flatnonzero(labels != (2 * positive > ANNOTATORS))[0])
+        raise DataError(f"{path}: row {row}, column {LABEL!r}: expected the majority of {int(positive[row])} positive votes, received {labels[row]}")
+    names = np.array([f"{path.stem}-{row}" for row in range(len(frame))], dtype=object)
+    return features, Annotations.from_votes(votes, instance_names=names, class_names=[0, 1]), labels
