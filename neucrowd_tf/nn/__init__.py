@@ -1,0 +1,1 @@
+"""Keras parts that stand on their own: encoders, similarities and losses."""

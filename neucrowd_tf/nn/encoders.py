@@ -1,0 +1,66 @@
+"""Embedding networks: the weight-shared towers of NeuCrowd, RLL and the metric-learning baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import keras
+
+Initializer = Literal["glorot", "normal"]
+
+
+def make_initializer(name: str, seed: int) -> keras.initializers.Initializer:
+    """Returns a kernel initialiser: "glorot" (uniform), or "normal" (sd .05), NeuCrowd's section 4.3.
+
+    Raises:
+        ValueError: another name.
+    """
+    if name == "glorot":
+        return keras.initializers.GlorotUniform(seed=seed)
+    if name == "normal":
+        return keras.initializers.RandomNormal(stddev=0.05, seed=seed)
+    raise ValueError(f"initializer: expected 'glorot' or 'normal', received {name!r}")
+
+
+def make_optimizer(name: str, learning_rate: float) -> keras.optimizers.Optimizer:
+    """Returns a Keras optimizer by its name ("adam", "adadelta", "sgd", ...)."""
+    return keras.optimizers.get({"class_name": name, "config": {"learning_rate": learning_rate}})
+
+
+def dense_encoder(
+    input_dim: int,
+    units: Sequence[int],
+    *,
+    activation: str = "sigmoid",
+    dropout: float = 0.0,
+    l2: float = 0.0,
+    initializer: Initializer = "glorot",
+    seed: int = 0,
+    name: str = "encoder",
+) -> keras.Model:
+    """Returns fully connected layers `[None, input_dim] -> [None, units[-1]]`, dropout before each but the first.
+
+    Args:
+        units: the width of each layer; the last one is the embedding's.
+        l2: kernel penalty; Keras adds `l2 * sum(kernel ** 2)` to the loss.
+        seed: draws kernels and dropout masks, a seed of its own for each layer.
+
+    References:
+        NeuCrowd, sections 3.3.3 and 4.3 (two fully connected layers, dropout .2).
+    """
+    if not units:
+        raise ValueError("units: expected at least one layer, received none")
+    inputs = keras.Input((input_dim,), name="features")
+    x = inputs
+    for index, width in enumerate(units):
+        if index and dropout:
+            x = keras.layers.Dropout(dropout, seed=seed * 1009 + index, name=f"dropout_{index}")(x)
+        x = keras.layers.Dense(
+            width,
+            activation=activation,
+            kernel_initializer=make_initializer(initializer, seed * 1013 + index),
+            kernel_regularizer=keras.regularizers.L2(l2) if l2 else None,
+            name=f"dense_{index}",
+        )(x)
+    return keras.Model(inputs, x, name=name)

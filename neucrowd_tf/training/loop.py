@@ -1,0 +1,190 @@
+"""The one training loop: `keras.Model.fit` over a stateless pipeline, with validation, best epoch, checkpoints and exact resume."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import keras
+import numpy as np
+
+from neucrowd_tf.files import load_arrays, save_arrays
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import from_text, model_variables, pack, read_variables, to_text, unpack, write_variables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Evaluate = Callable[[], Mapping[str, float]]
+
+
+class Stateful(Protocol):
+    """Whatever else a batch depends on; its arrays are part of each checkpoint."""
+
+    def get_state(self) -> dict[str, NDArray[Any]]: ...
+
+    def set_state(self, state: dict[str, NDArray[Any]]) -> None: ...
+
+
+@dataclasses.dataclass
+class History:
+    """What a training run leaves: `logs[name]` has a value an epoch; `best_epoch` counts from 0 (None without a monitor)."""
+
+    logs: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    best_epoch: int | None = None
+    best_value: float | None = None
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs were trained."""
+        return max((len(values) for values in self.logs.values()), default=0)
+
+
+class _Epochs(keras.callbacks.Callback):
+    """Validates, keeps the best epoch, writes TensorBoard scalars and checkpoints at the end of each epoch."""
+
+    def __init__(
+        self,
+        run: Run,
+        evaluate: Evaluate | None,
+        monitor: str | None,
+        mode: str,
+        patience: int | None,
+        min_epochs: int,
+        epoch_start: Callable[[int], Mapping[str, float] | None] | None,
+        state: Sequence[Stateful],
+    ) -> None:
+        super().__init__()
+        self.run, self.evaluate, self.monitor, self.patience, self.min_epochs = run, evaluate, monitor, patience, min_epochs
+        self.sign = 1.0 if mode == "max" else -1.0
+        self.epoch_start, self.state = epoch_start, state
+        self.history_ = History()
+        self.best: list[NDArray[Any]] = []
+        self.next_epoch, self.finished = 0, False
+        self._extra: Mapping[str, float] = {}
+        self._saved = time.monotonic()
+
+    # -- checkpoints
+    def load(self, variables: list[Any]) -> None:
+        """Goes on from a checkpoint, if there is one."""
+        if self.run.checkpoints is None or not (self.run.checkpoints / "train.npz").exists():
+            return
+        arrays = load_arrays(self.run.checkpoints / "train.npz")
+        record = from_text(arrays["record"])
+        write_variables(variables, unpack("variables", arrays))
+        self.best = unpack("best", arrays)
+        self.history_ = History(record["logs"], record["best_epoch"], record["best_value"])
+        self.next_epoch, self.finished = record["next_epoch"], record["finished"]
+        for index, part in enumerate(self.state):
+            head = f"state{index}/"
+            part.set_state({key.removeprefix(head): value for key, value in arrays.items() if key.startswith(head)})
+
+    def save(self) -> None:
+        """Writes the whole state as one file."""
+        if self.run.checkpoints is None:
+            return
+        record = {**dataclasses.asdict(self.history_), "next_epoch": self.next_epoch, "finished": self.finished}
+        arrays = pack("variables", read_variables(model_variables(self.model))) | pack("best", self.best) | {"record": to_text(record)}
+        for index, part in enumerate(self.state):
+            arrays |= {f"state{index}/{key}": value for key, value in part.get_state().items()}
+        save_arrays(self.run.checkpoints / "train.npz", arrays)
+        self._saved = time.monotonic()
+
+    # -- Keras' hooks
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
+        self._extra = (self.epoch_start(epoch) if self.epoch_start is not None else None) or {}
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        values = {name: float(np.asarray(value)) for name, value in {**(logs or {}), **self._extra}.items()}
+        if not np.isfinite(values.get("loss", 0.0)):
+            raise FloatingPointError(f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or standardise the features")
+        if self.evaluate is not None:
+            values |= {f"val_{name}": float(value) for name, value in self.evaluate().items()}
+        for name, value in values.items():
+            self.history_.logs.setdefault(name, []).append(value)
+        self.run.scalars(epoch, values)
+        self.next_epoch = epoch + 1
+        if self.monitor is not None:
+            self._keep_best(epoch, values[f"val_{self.monitor}"])
+        if self.run.checkpoints is not None and time.monotonic() - self._saved >= self.run.checkpoint_seconds:
+            self.save()
+
+    def _keep_best(self, epoch: int, value: float) -> None:
+        history = self.history_
+        if epoch + 1 < self.min_epochs:
+            return
+        if history.best_value is None or self.sign * value > self.sign * history.best_value:
+            history.best_epoch, history.best_value = epoch, value
+            self.best = read_variables(self.model.variables)
+        elif self.patience is not None and history.best_epoch is not None and epoch - history.best_epoch >= self.patience:
+            self.model.stop_training = True
+
+
+def train(
+    model: keras.Model,
+    batches: Callable[[int], Any],
+    *,
+    epochs: int,
+    steps_per_epoch: int,
+    run: Run,
+    evaluate: Evaluate | None = None,
+    monitor: str | None = None,
+    mode: str = "max",
+    patience: int | None = None,
+    min_epochs: int = 1,
+    epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
+    state: Sequence[Stateful] = (),
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> History:
+    """Trains a compiled model, or goes on where a killed run stopped; the result is the same bit for bit.
+
+    Args:
+        model: compiled; `compile(steps_per_execution=...)` takes several steps a call.
+        batches: `batches(first_step)` returns a `tf.data.Dataset` whose elements are functions of (seed, step) alone, from
+            that step on and for at least the steps that are left.
+        epochs, steps_per_epoch: how long to train.
+        run: checkpoints, TensorBoard, progress.
+        evaluate: called after each epoch; its values are logged as `val_<name>`.
+        monitor: the name (as `evaluate` gives it) that chooses the best epoch, whose weights are restored at the end.
+        mode: "max" or "min".
+        patience: stop after so many epochs without a better one.
+        min_epochs: earlier epochs are never the best.
+        epoch_start: called with the epoch before it begins; may set variables of the model; what it returns is logged.
+        state: further objects whose arrays belong to a checkpoint.
+        callbacks: more Keras callbacks.
+
+    Returns:
+        The history over all epochs, those before a resume included.
+
+    Raises:
+        FloatingPointError: the loss is not finite.
+    """
+    if not model.optimizer.built:
+        with run.scope():
+            model.optimizer.build(model.trainable_variables)
+    variables = model_variables(model)
+    loop = _Epochs(run, evaluate, monitor, mode, patience, min_epochs, epoch_start, state)
+    loop.load(variables)
+    if not loop.finished and loop.next_epoch < epochs:
+        model.stop_training = False
+        stopped = patience is not None and loop.history_.best_epoch is not None and loop.next_epoch - 1 - loop.history_.best_epoch >= patience
+        if not stopped:
+            model.fit(
+                batches(loop.next_epoch * steps_per_epoch),
+                initial_epoch=loop.next_epoch,
+                epochs=epochs,
+                steps_per_epoch=steps_per_epoch,
+                callbacks=[loop, *callbacks],
+                verbose=run.verbose,
+                shuffle=False,
+            )
+    if not loop.finished:
+        loop.set_model(model)
+        if monitor is not None and loop.best:
+            write_variables(model.variables, loop.best)
+        loop.finished = True
+        loop.best = []
+        loop.save()
+    return loop.history_

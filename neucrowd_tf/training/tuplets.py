@@ -1,0 +1,123 @@
+"""Drawing n-tuplets by index: an anchor, a positive example of the same class, and n - 2 negatives of other classes.
+
+Instances are kept in an order in which each class is one block, and the running sum of their sampling weights turns a
+uniform number into an instance. To draw without repetition, the intervals of earlier draws are cut out of the line and
+the next number is stretched over what is left, so a tuplet needs exactly n uniform numbers and no rejection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def uniform_batches(seed: int, batch: int, width: int) -> Any:
+    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers that are functions of (seed, step) alone."""
+
+    def make(first_step: int) -> tf.data.Dataset:
+        steps = tf.data.Dataset.counter(start=first_step)
+
+        def draw(step: tf.Tensor) -> tf.Tensor:
+            return tf.random.stateless_uniform([batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64)
+
+        return steps.map(draw, num_parallel_calls=1, deterministic=True).prefetch(tf.data.AUTOTUNE)
+
+    return make
+
+
+class TupletIndex:
+    """The instances of a training set by class, and how a uniform number becomes one of them.
+
+    Args:
+        labels: `[N]` class codes.
+        classes: the classes that take the positive role in turn; two classes default to the positive one alone
+            (class 1), more classes to all of them.
+        negatives: n - 2, how many different negatives a tuplet needs.
+
+    Raises:
+        DataError: a class that takes the positive role has fewer than two instances, or too few others are left.
+    """
+
+    def __init__(self, labels: NDArray[np.integer[Any]], negatives: int, classes: Sequence[int] | None = None) -> None:
+        counts = np.bincount(labels)
+        present = np.flatnonzero(counts)
+        if classes is None:
+            classes = [1] if len(counts) == 2 and counts.min() > 0 else [int(c) for c in present if counts[c] >= 2]
+        for c in classes:
+            if c >= len(counts) or counts[c] < 2:
+                raise DataError(f"class {c}: expected at least two instances to pair in a tuplet, received {counts[c] if c < len(counts) else 0}")
+            if len(labels) - counts[c] < negatives:
+                raise DataError(f"class {c}: expected at least {negatives} instances of other classes, received {len(labels) - counts[c]}")
+        if not len(classes):
+            raise DataError("expected a class with at least two instances to pair in a tuplet, received none")
+        self.labels = np.asarray(labels)
+        self.classes = np.asarray(classes, dtype=np.int32)
+        self.negatives = negatives
+        self.order = np.argsort(labels, kind="stable").astype(np.int32)
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        self.blocks = np.stack([bounds[self.classes], bounds[self.classes + 1]], axis=1).astype(np.int32)
+
+    def cumulative(self, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """Returns `[N + 1]` running sums of sampling weights in class order.
+
+        A class (or the rest, for its negatives) whose weights leave fewer instances than a tuplet needs is given equal
+        weights, so that drawing without repetition stays possible.
+        """
+        w = np.ones(len(self.order)) if weights is None else np.asarray(weights, dtype=np.float64)[self.order]
+        for start, end in self.blocks:
+            if (w[start:end] > 0).sum() < 2:
+                w[start:end] = 1.0
+        for start, end in self.blocks:
+            outside = np.ones(len(w), dtype=bool)
+            outside[start:end] = False
+            if (w[outside] > 0).sum() < self.negatives:
+                w[outside] = 1.0
+        return np.concatenate([[0.0], np.cumsum(w)])
+
+    def draw(self, uniforms: Any, cumulative: Any) -> tuple[Any, Any]:
+        """Returns tuplets `[batch, n]` as instance positions (anchor, positive, negatives) and the class `[batch]` index of each.
+
+        Args:
+            uniforms: `[batch, n]` float64 in [0, 1).
+            cumulative: `[N + 1]` float64, from `cumulative()`.
+        """
+        batch = tf.shape(uniforms)[0]
+        which = tf.math.floormod(tf.range(batch), len(self.classes))
+        bounds = tf.gather(tf.constant(self.blocks), which)
+        start, end = tf.gather(cumulative, bounds[:, 0]), tf.gather(cumulative, bounds[:, 1])
+        total = cumulative[-1]
+        anchor, cut = self._pick(uniforms[:, 0], start, end, [], cumulative)
+        positive, _ = self._pick(uniforms[:, 1], start, end, [cut], cumulative)
+        cuts, rows = [(start, end)], [anchor, positive]
+        for slot in range(self.negatives):
+            row, cut = self._pick(uniforms[:, 2 + slot], tf.zeros_like(start), tf.fill(tf.shape(start), total), cuts, cumulative)
+            cuts.append(cut)
+            rows.append(row)
+        return tf.gather(tf.constant(self.order), tf.stack(rows, axis=1)), which
+
+    @staticmethod
+    def _pick(u: Any, low: Any, high: Any, cuts: list[tuple[Any, Any]], cumulative: Any) -> tuple[Any, tuple[Any, Any]]:
+        """Returns the block position whose interval holds `low + u * (what is left)`, and that interval."""
+        left = high - low
+        for begin, end in cuts:
+            left = left - (end - begin)
+        # u < 1, but the product may round up to the end; one part in 10^15 keeps the point inside.
+        point = low + tf.minimum(u, 1.0 - 1e-15) * left
+        if cuts:  # in order of their beginnings, each cut that lies before the point pushes it behind itself
+            begins = tf.stack([begin for begin, _ in cuts], axis=1)
+            lengths = tf.stack([end - begin for begin, end in cuts], axis=1)
+            order = tf.argsort(begins, axis=1, stable=True)
+            begins, lengths = tf.gather(begins, order, batch_dims=1), tf.gather(lengths, order, batch_dims=1)
+            for index in range(len(cuts)):
+                point = tf.where(point >= begins[:, index], point + lengths[:, index], point)
+        row = tf.searchsorted(cumulative, point, side="right") - 1
+        row = tf.clip_by_value(row, 0, tf.shape(cumulative)[0] - 2)
+        return row, (tf.gather(cumulative, row), tf.gather(cumulative, row + 1))
