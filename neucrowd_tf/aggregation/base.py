@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.errors import DataError
@@ -57,13 +60,21 @@ class Aggregator(BaseEstimator):
         self.fit(annotations, gold_labels)
         return pd.DataFrame(self.probas_, index=pd.Index(self.instance_names_, name="task"), columns=pd.Index(self.classes_, name="label"))
 
-    def _start(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels) -> tuple[Annotations, NDArray[np.int64] | None]:
+    def _start(
+        self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels, needs_identities: str | None = None
+    ) -> tuple[Annotations, NDArray[np.int64] | None]:
         """Checks the input, stores the names, and returns annotations and gold codes `[N]` (-1 unknown; None without any).
 
+        Args:
+            needs_identities: the method's name, for the error, where it has to know who gave each label.
+
         Raises:
+            IdentitiesError: there are vote counts only, and that is not enough.
             DataError: there is not one annotation, or a gold label cannot be used.
         """
         crowd = as_annotations(annotations)
+        if needs_identities is not None:
+            crowd.require_identities(needs_identities)
         if not crowd.num_annotations:
             raise DataError(f"{type(self).__name__}: expected at least one annotation, received none")
         gold = gold_codes(gold_labels, crowd)
@@ -143,3 +154,63 @@ def expected_skills(errors: NDArray[np.float64], priors: NDArray[np.float64]) ->
     """Returns `[R]`, the probability that each annotator is right: sum over classes of prior times the diagonal."""
     skills: NDArray[np.float64] = np.einsum("rcc,c->r", errors, priors)
     return skills
+
+
+def prior_array(prior: Mapping[Hashable, float] | pd.Series[Any] | ArrayLike, class_names: NDArray[Any]) -> NDArray[np.float64]:
+    """Returns a class prior as `[C]` probabilities.
+
+    Args:
+        prior: `[C]` numbers in the order of `class_names`, or `{class name: number}`.
+
+    Raises:
+        DataError: a class without a number, an unknown class, or numbers that are no distribution.
+    """
+    names = class_names.tolist()
+    if isinstance(prior, (Mapping, pd.Series)):
+        given = dict(prior.items())
+        if set(given) != set(names):
+            raise DataError(f"prior: expected a number for each of the classes {names[:8]}, received the classes {list(given)[:8]}")
+        prior = [given[name] for name in names]
+    array = np.asarray(prior, dtype=np.float64)
+    if array.shape != (len(names),) or not np.isfinite(array).all() or (array < 0).any() or not abs(array.sum() - 1.0) < 1e-3:
+        raise DataError(f"prior: expected {len(names)} probabilities that sum to 1, received {np.asarray(prior).tolist()}")
+    normalised: NDArray[np.float64] = array / array.sum()
+    return normalised
+
+
+def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
+    """Returns `[N, C]` shares of (weighted) votes from the `[N, R * C]` one-hot matrix; uniform for instances without any."""
+    votes = one_hot @ np.tile(np.eye(num_classes), (one_hot.shape[1] // num_classes, 1))
+    cast = votes.sum(axis=1, keepdims=True)
+    return np.divide(votes, cast, out=np.full_like(votes, 1.0 / num_classes), where=cast > 0)
+
+
+def normalise_log(scores: NDArray[np.float64], log_prior: NDArray[np.float64], block: int = 8192) -> NDArray[np.float64]:
+    """Turns `[N, C]` log likelihoods plus `[C]` log priors into posteriors, in place, and returns `[N]` the log evidence.
+
+    Works down the columns of blocks that fit into the processor's cache: C is small, and reductions along rows of a few
+    numbers cost several times more.
+    """
+    evidence = np.empty(len(scores))
+    for start in range(0, len(scores), block):
+        part = slice(start, start + block)
+        columns = np.ascontiguousarray(scores[part].T)
+        columns += log_prior[:, None]
+        top = columns.max(axis=0)
+        columns -= top
+        np.exp(columns, out=columns)
+        total = columns.sum(axis=0)
+        columns /= total
+        scores[part] = columns.T
+        evidence[part] = top + np.log(total)
+    return evidence
+
+
+def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
+    """Warns that an iterative method ran out of iterations."""
+    warnings.warn(
+        f"{name} did not converge in {max_iter} iterations: the objective still rose by {change:.3g} an annotation, expected less than "
+        f"tol={tol:g}; raise max_iter or tol",
+        ConvergenceWarning,
+        stacklevel=3,
+    )

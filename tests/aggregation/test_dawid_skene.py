@@ -1,0 +1,237 @@
+"""Dawid-Skene: one step by hand, EM by loops, the bound, gold labels, priors, weights, crowd-kit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from crowdkit.aggregation import DawidSkene as CrowdKitDawidSkene
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from neucrowd_tf.aggregation import DawidSkene, MajorityVote, dawid_skene_em
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, UsageError
+
+HAND = np.array([[0, 0], [1, 1], [0, 1]])
+
+
+def _log_posterior(found: DawidSkene, crowd: Annotations, smoothing: float) -> float:
+    """The objective, recomputed by loops from the fitted parameters."""
+    total = smoothing * float(np.log(found.errors_).sum())
+    for instance in range(crowd.num_instances):
+        rows = np.flatnonzero(crowd.instances == instance)
+        joint = found.priors_.copy()
+        for row in rows:
+            joint = joint * found.errors_[crowd.annotators[row], :, crowd.labels[row]]
+        total += np.log(joint.sum())
+    return total
+
+
+def _naive_em(crowd: Annotations, iterations: int, smoothing: float, update: bool, one_coin: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """EM as in the paper, with loops over annotations and plain products."""
+    size = crowd.num_classes
+    votes = crowd.vote_counts()
+    probas = votes / votes.sum(axis=1, keepdims=True)
+    for _ in range(iterations):
+        errors = np.full((crowd.num_annotators, size, size), smoothing)
+        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
+            for c in range(size):
+                errors[r, c, y] += probas[i, c]
+        if one_coin:
+            for r in range(crowd.num_annotators):
+                right = sum(errors[r, c, c] - smoothing for c in range(size)) + smoothing
+                everything = errors[r].sum() - smoothing * size * (size - 1)
+                p = right / everything
+                errors[r] = (1 - p) / (size - 1)
+                np.fill_diagonal(errors[r], p)
+        else:
+            errors /= errors.sum(axis=2, keepdims=True)
+        priors = probas.mean(axis=0) if update else np.full(size, 1 / size)
+        probas = np.tile(priors, (crowd.num_instances, 1))
+        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
+            probas[i] *= errors[r, :, y]
+        probas /= probas.sum(axis=1, keepdims=True)
+    return probas, priors, errors
+
+
+def test_one_iteration_by_hand() -> None:
+    # Start: votes give (1,0), (0,1), (.5,.5). Without smoothing the first M-step gives both annotators the prior (.5, .5) and
+    #   annotator 0: true 0 -> 0 in 1 + .5 of 1.5; true 1 -> 1 in 1, 0 in .5 of 1.5: [[1, 0], [1/3, 2/3]]
+    #   annotator 1: true 0 -> 0 in 1, 1 in .5 of 1.5; true 1 -> 1 in 1.5 of 1.5: [[2/3, 1/3], [0, 1]].
+    # E-step: (0,0): 1 * 2/3 against 1/3 * 0 -> (1, 0); (1,1): 0 against 2/3 -> (0, 1); (0,1): 1 * 1/3 against 1/3 * 1 -> (.5, .5).
+    # Likelihood: .5 * 2/3 = 1/3, 1/3, .5 * (1/3 + 1/3) = 1/3: log 1/27.
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
+        found = DawidSkene(smoothing=0.0, max_iter=1).fit(HAND)
+    np.testing.assert_allclose(found.errors_, [[[1, 0], [1 / 3, 2 / 3]], [[2 / 3, 1 / 3], [0, 1]]])
+    np.testing.assert_allclose(found.probas_, [[1, 0], [0, 1], [0.5, 0.5]], atol=1e-12)
+    np.testing.assert_allclose(found.priors_, [0.5, 0.5])
+    np.testing.assert_allclose(found.history_, [np.log(1 / 27)])
+    np.testing.assert_allclose(found.skills_, [5 / 6, 5 / 6])
+
+
+def test_one_coin_by_hand() -> None:
+    # Both annotators agree with the start in 1 + 1 + .5 of 3 labels; smoothing .3 a class: (2.5 + .3) / (3 + .6) = 7/9.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = DawidSkene(smoothing=0.3, one_coin=True, max_iter=1).fit(HAND)
+    np.testing.assert_allclose(found.errors_, np.tile([[7 / 9, 2 / 9], [2 / 9, 7 / 9]], (2, 1, 1)))
+    # (7/9)^2 against (2/9)^2: 49 / 53.
+    np.testing.assert_allclose(found.probas_[0], [49 / 53, 4 / 53])
+
+
+@pytest.mark.parametrize("one_coin", [False, True])
+@pytest.mark.parametrize("prior", ["update", "uniform"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_agrees_with_em_by_loops(prior: str, one_coin: bool, make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(1, instances=40, annotators=6)
+    found = DawidSkene(prior=prior, one_coin=one_coin, smoothing=0.05, max_iter=7, tol=0).fit(crowd)
+    probas, priors, errors = _naive_em(crowd, 7, 0.05, prior == "update", one_coin)
+    np.testing.assert_allclose(found.probas_, probas, atol=1e-9)
+    np.testing.assert_allclose(found.priors_, priors, atol=1e-9)
+    np.testing.assert_allclose(found.errors_, errors, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"one_coin": True}, {"prior": "uniform"}, {"prior": [0.2, 0.3, 0.5]}, {"smoothing": 1.0}, {"smoothing": 0.0}]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_objective_never_falls_and_results_are_distributions(options: dict, crowd: Annotations) -> None:
+    found = DawidSkene(tol=-1, max_iter=60, **options).fit(crowd)
+    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
+    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
+    np.testing.assert_array_equal(found.labels_, found.probas_.argmax(axis=1))
+    assert found.n_iter_ == 60
+    assert not found.converged_
+
+
+def test_history_is_the_log_posterior(crowd: Annotations) -> None:
+    found = DawidSkene(smoothing=0.1).fit(crowd)
+    assert found.converged_
+    assert found.history_[-1] == pytest.approx(_log_posterior(found, crowd, 0.1))
+
+
+def test_beats_majority_vote_and_finds_the_annotators(crowd: Annotations, truth: np.ndarray) -> None:
+    found = DawidSkene().fit(crowd)
+    majority = MajorityVote().fit(crowd)
+    assert (found.labels_ == truth).mean() > (majority.labels_ == truth).mean() + 0.02
+    real = np.array([(crowd.labels == truth[crowd.instances])[crowd.annotators == r].mean() for r in range(12)])
+    assert np.corrcoef(real, found.skills_)[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
+    """The same number of steps from the same start, without smoothing (crowd-kit floors counts at 1e-10)."""
+    crowd, _ = make_crowd(2, instances=400, annotators=20, classes=classes, labels_each=6)
+    theirs = CrowdKitDawidSkene(n_iter=15, tol=-np.inf).fit(crowd.to_frame())
+    ours = DawidSkene(smoothing=0, max_iter=15, tol=-np.inf).fit(crowd)
+    np.testing.assert_allclose(ours.probas_, theirs.probas_.loc[crowd.instance_names, crowd.class_names], atol=1e-6)
+    np.testing.assert_array_equal(ours.labels_, theirs.labels_.loc[crowd.instance_names])
+    # Their errors are from one M-step more; index (worker, observed), columns true class.
+    errors = DawidSkene(smoothing=0, max_iter=16, tol=-np.inf).fit(crowd).errors_
+    for (worker, observed), row in theirs.errors_.iterrows():
+        np.testing.assert_allclose(errors[worker, :, observed], row[list(range(classes))], atol=1e-6)
+
+
+def test_gold_labels_are_honoured_and_teach(crowd: Annotations, truth: np.ndarray) -> None:
+    gold = {int(task): int(truth[task]) for task in range(0, 300, 2)}
+    found = DawidSkene().fit(crowd, gold)
+    np.testing.assert_array_equal(found.labels_[::2], truth[::2])
+    np.testing.assert_array_equal(found.probas_[::2].max(axis=1), 1.0)
+    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
+    rest = np.arange(1, 300, 2)
+    assert (found.labels_[rest] == truth[rest]).mean() >= (DawidSkene().fit(crowd).labels_[rest] == truth[rest]).mean() - 0.01
+    flipped = DawidSkene().fit(crowd, (truth + 1) % 3)  # every label gold, and all wrong: the annotators look bad
+    assert flipped.skills_.mean() < 0.3
+
+
+def test_gold_of_unknown_task_or_class_is_one_clear_error(crowd: Annotations) -> None:
+    with pytest.raises(DataError, match="task 5: expected one of the classes 0, 1, 2, received 'cat'"):
+        DawidSkene().fit(crowd, {5: "cat"})
+    with pytest.raises(DataError, match="received task 'nowhere'"):
+        DawidSkene().fit(crowd, {"nowhere": 0})
+
+
+def test_initial_errors_decide_where_em_starts() -> None:
+    # Two annotators that always disagree: majority vote cannot say who is right, what is known of one of them can.
+    dense = np.array([[c, 1 - c] for c in [0, 1] * 10])
+    crowd = Annotations.from_dense(dense, annotator_names=["ann", "bob"])
+    good, bad = [[0.9, 0.1], [0.1, 0.9]], [[1, 9], [9, 1]]  # counts are normalised
+    np.testing.assert_array_equal(DawidSkene(initial_errors={"ann": good}).fit(crowd).labels_, dense[:, 0])
+    np.testing.assert_array_equal(DawidSkene(initial_errors=[bad, good]).fit(crowd).labels_, dense[:, 1])
+    strong = np.zeros((2, 2, 2))
+    strong[1] = [[50, 0], [0, 50]]  # pseudo-counts by annotator do it too
+    np.testing.assert_array_equal(DawidSkene(smoothing=strong + 0.01, initial_errors={"bob": good}).fit(crowd).labels_, dense[:, 1])
+    with pytest.raises(DataError, match="received 'eve'"):
+        DawidSkene(initial_errors={"eve": good}).fit(crowd)
+    with pytest.raises(DataError, match=r"expected shape \(2, 2, 2\)"):
+        DawidSkene(initial_errors=good).fit(crowd)
+
+
+def test_prior_held(crowd: Annotations) -> None:
+    np.testing.assert_array_equal(DawidSkene(prior="uniform").fit(crowd).priors_, np.full(3, 1 / 3))
+    held = DawidSkene(prior={2: 0.5, 0: 0.3, 1: 0.2}).fit(crowd)
+    np.testing.assert_allclose(held.priors_, [0.3, 0.2, 0.5])
+    with pytest.raises(DataError, match="expected 3 probabilities"):
+        DawidSkene(prior=[0.5, 0.6, 0.2]).fit(crowd)
+    with pytest.raises(UsageError, match="'flat'"):
+        DawidSkene(prior="flat").fit(crowd)
+
+
+def test_weights_count_annotations_several_times(make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(3, instances=60)
+    ones = DawidSkene().fit(crowd, weights=np.ones(len(crowd.labels)))
+    np.testing.assert_array_equal(ones.probas_, DawidSkene().fit(crowd).probas_)
+    # Weight 2 on every annotation of an annotator is a second annotator with the same labels and the same matrix: with a
+    # matrix shared, the counts double and the log likelihoods double.
+    weights = np.where(crowd.annotators == 0, 2.0, 1.0)
+    doubled = DawidSkene(smoothing=0.0, max_iter=500, tol=1e-12).fit(crowd, weights=weights)
+    twins = np.flatnonzero(crowd.annotators == 0)
+    copied = Annotations(
+        np.concatenate([crowd.instances, crowd.instances[twins]]),
+        np.concatenate([crowd.annotators, np.full(len(twins), crowd.num_annotators)]),
+        np.concatenate([crowd.labels, crowd.labels[twins]]),
+    )
+    np.testing.assert_allclose(doubled.probas_, DawidSkene(smoothing=0.0, max_iter=500, tol=1e-12).fit(copied).probas_, atol=1e-6)
+    with pytest.raises(DataError, match="weights"):
+        DawidSkene().fit(crowd, weights=-weights)
+
+
+def test_pure_function_equals_the_class(crowd: Annotations) -> None:
+    votes = crowd.vote_counts()
+    result = dawid_skene_em(crowd.one_hot(), votes / votes.sum(axis=1, keepdims=True))
+    found = DawidSkene().fit(crowd)
+    np.testing.assert_array_equal(result.probas, found.probas_)
+    np.testing.assert_array_equal(result.history, found.history_)
+
+
+def test_scikit_learn_contract(crowd: Annotations) -> None:
+    made = DawidSkene(prior=[0.2, 0.3, 0.5], smoothing=0.1)
+    assert clone(made).get_params()["smoothing"] == 0.1
+    series = made.fit_predict(crowd)
+    assert list(series.index) == crowd.instance_names.tolist()
+    np.testing.assert_array_equal(series.to_numpy(), made.labels_)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(hnp.arrays(np.int64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.integers(-1, 3)))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: np.ndarray) -> None:
+    if (dense < 0).all():
+        with pytest.raises(DataError, match="at least one annotation"):
+            DawidSkene().fit(dense)
+        return
+    found = DawidSkene(max_iter=30).fit(Annotations.from_dense(dense, num_classes=4))
+    for values in (found.probas_, found.priors_, found.errors_, found.skills_, found.history_):
+        assert np.isfinite(values).all()
+    assert (np.diff(found.history_) >= -1e-8 * (1 + np.abs(found.history_[:-1]))).all()
+    rows, columns = np.random.default_rng(0).permutation(dense.shape[0]), np.random.default_rng(1).permutation(dense.shape[1])
+    mixed = DawidSkene(max_iter=30).fit(Annotations.from_dense(dense[rows][:, columns], num_classes=4))
+    np.testing.assert_allclose(mixed.probas_, found.probas_[rows], atol=1e-6)
