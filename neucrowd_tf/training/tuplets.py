@@ -96,28 +96,39 @@ class TupletIndex:
         total = cumulative[-1]
         anchor, cut = self._pick(uniforms[:, 0], start, end, [], cumulative)
         positive, _ = self._pick(uniforms[:, 1], start, end, [cut], cumulative)
-        cuts, rows = [(start, end)], [anchor, positive]
+        cuts, rows = [(start, end - start)], [anchor, positive]
         for slot in range(self.negatives):
             row, cut = self._pick(uniforms[:, 2 + slot], tf.zeros_like(start), tf.fill(tf.shape(start), total), cuts, cumulative)
-            cuts.append(cut)
             rows.append(row)
+            if slot + 1 < self.negatives:
+                cuts = _insert(cuts, cut)
         return tf.gather(tf.constant(self.order), tf.stack(rows, axis=1)), which
 
     @staticmethod
     def _pick(u: Any, low: Any, high: Any, cuts: list[tuple[Any, Any]], cumulative: Any) -> tuple[Any, tuple[Any, Any]]:
-        """Returns the block position whose interval holds `low + u * (what is left)`, and that interval."""
+        """Returns the block position whose interval holds `low + u * (what is left)`, and that interval as (begin, length).
+
+        `cuts` are in order of their beginnings; each one that lies before the point pushes it behind itself.
+        """
         left = high - low
-        for begin, end in cuts:
-            left = left - (end - begin)
+        for _, length in cuts:
+            left = left - length
         # u < 1, but the product may round up to the end; one part in 10^15 keeps the point inside.
         point = low + tf.minimum(u, 1.0 - 1e-15) * left
-        if cuts:  # in order of their beginnings, each cut that lies before the point pushes it behind itself
-            begins = tf.stack([begin for begin, _ in cuts], axis=1)
-            lengths = tf.stack([end - begin for begin, end in cuts], axis=1)
-            order = tf.argsort(begins, axis=1, stable=True)
-            begins, lengths = tf.gather(begins, order, batch_dims=1), tf.gather(lengths, order, batch_dims=1)
-            for index in range(len(cuts)):
-                point = tf.where(point >= begins[:, index], point + lengths[:, index], point)
+        for begin, length in cuts:
+            point = tf.where(point >= begin, point + length, point)
         row = tf.searchsorted(cumulative, point, side="right") - 1
         row = tf.clip_by_value(row, 0, tf.shape(cumulative)[0] - 2)
-        return row, (tf.gather(cumulative, row), tf.gather(cumulative, row + 1))
+        begin = tf.gather(cumulative, row)
+        return row, (begin, tf.gather(cumulative, row + 1) - begin)
+
+
+def _insert(cuts: list[tuple[Any, Any]], new: tuple[Any, Any]) -> list[tuple[Any, Any]]:
+    """Returns cuts in order of their beginnings with one more, row by row, by comparing and exchanging."""
+    ordered = []
+    begin, length = new
+    for other_begin, other_length in cuts:
+        first = begin < other_begin
+        ordered.append((tf.where(first, begin, other_begin), tf.where(first, length, other_length)))
+        begin, length = tf.where(first, other_begin, begin), tf.where(first, other_length, length)
+    return [*ordered, (begin, length)]

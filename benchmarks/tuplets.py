@@ -1,0 +1,110 @@
+"""How long an epoch of n-tuplets takes: NeuCrowd on hotel, sampling network on.
+
+    python -m benchmarks.tuplets --data_dir=DIR [--json] [--tuplets=60000] [--batch=512] [--pool_factor=2] [--repeats=5]
+
+With --json one JSON object goes to stdout and the table to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import numpy as np
+
+
+def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Returns a compiled model, its pipeline's maker and the estimator, on hotel's training reviews."""
+    import data  # noqa: F401  (registers the datasets)
+    from neucrowd_tf import registry
+    from neucrowd_tf.neucrowd import NeuCrowd
+    from neucrowd_tf.training import Run
+
+    hotel = registry.dataset("hotel").load(arguments.data_dir)
+    steps = -(-arguments.tuplets // arguments.batch)
+    estimator = NeuCrowd(n=arguments.n, batch_size=arguments.batch, pool_factor=arguments.pool_factor, steps_per_epoch=steps, sampler_warmup=0)
+    checked = estimator._check(hotel.features, hotel.annotations, None)
+    labels = estimator._labels(checked, Run())
+    estimator._fit_scaler(checked.features)
+    model, batches = estimator._trainer(estimator._scale(checked.features), checked, labels, Run())
+    return model, batches, (estimator, labels)
+
+
+def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the median time of an epoch in `fit` after warm-up, and how it splits."""
+    import keras
+
+    model, batches, (estimator, labels) = build(arguments)
+    steps = estimator.steps_per_epoch
+
+    class Clock(keras.callbacks.Callback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.safety: list[float] = []
+            self.epochs: list[float] = []
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.start = time.perf_counter()
+            estimator._epoch_start(model, labels, epoch, steps)
+            self.safety.append(time.perf_counter() - self.start)
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self.epochs.append(time.perf_counter() - self.start)
+
+    clock = Clock()
+    model.fit(batches(0), epochs=arguments.repeats + 2, steps_per_epoch=steps, callbacks=[clock], verbose=0, shuffle=False)
+    iterator = iter(batches(0))
+    start = time.perf_counter()
+    for _ in range(steps):
+        next(iterator)
+    return {
+        "epoch_seconds": float(np.median(clock.epochs[2:])),
+        "epoch_seconds_min": float(np.min(clock.epochs[2:])),
+        "safety_seconds": float(np.median(clock.safety[2:])),
+        "pipeline_seconds": time.perf_counter() - start,
+        "tuplets": arguments.tuplets,
+        "trained_tuplets": steps * arguments.batch,
+        "batch": arguments.batch,
+        "n": arguments.n,
+        "pool_factor": arguments.pool_factor,
+        "instances": len(labels),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data_dir", default=None)
+    parser.add_argument("--json", action="store_true")
+    for name, value in (("tuplets", 60_000), ("batch", 512), ("n", 5), ("pool_factor", 2), ("repeats", 5), ("threads", 2)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    arguments = parser.parse_args()
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
+    result = timed_epochs(arguments)
+    out = sys.stderr if arguments.json else sys.stdout
+    print(f"{'part':<28}{'seconds':>10}", file=out)
+    rest = result["epoch_seconds"] - result["safety_seconds"]
+    for name, seconds in (
+        ("an epoch in fit", result["epoch_seconds"]),
+        ("  safety (embed, neighbours)", result["safety_seconds"]),
+        ("  steps", rest),
+        ("pipeline alone", result["pipeline_seconds"]),
+    ):
+        print(f"{name:<28}{seconds:>10.4f}", file=out)
+    print(f"{result['trained_tuplets'] / result['epoch_seconds']:,.0f} tuplets a second, {result['peak_memory_mb']:.0f} MB at most", file=out)
+    if arguments.json:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
