@@ -7,7 +7,7 @@ peerannot's `answers.json`.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ def from_csv(path: str | Path, *, duplicates: Duplicates = "error", **names: Any
 def _read_whole_numbers(path: str | Path, wanted: list[str]) -> pd.DataFrame | None:
     """Returns the columns as int32 or int64 where each is spelt as plain whole numbers, or None."""
     head = read_csv(path, usecols=wanted, dtype=str, keep_default_na=False, nrows=100)
-    if not all(_plain_integers(head[name].tolist()) for name in wanted):
+    if not all(plain_integers(head[name].tolist()) for name in wanted):
         return None
     try:
         frame = pd.read_csv(path, usecols=wanted, dtype=dict.fromkeys(wanted, np.int64), engine="c")
@@ -129,7 +129,7 @@ def _digits(values: NDArray[np.int64]) -> int:
     return total
 
 
-def _plain_integers(values: list[str]) -> bool:
+def plain_integers(values: Sequence[str]) -> bool:
     """Whether every text is how Python spells a whole number, so that turning it into one loses nothing."""
     return all(value.removeprefix("-").isdigit() and value.isascii() and str(int(value)) == value and len(value) < 19 for value in values)
 
@@ -147,7 +147,7 @@ def _typed(column: pd.Series, role: str, path: str | Path) -> Any:
         if "\0" in value:
             raise DataError(f"{path}: column {role!r}: expected text, received a value with a NUL byte")
     distinct: NDArray[Any]
-    if _plain_integers(categories):
+    if plain_integers(categories):
         distinct = np.array([int(value) for value in categories])
     elif set(categories) <= {"True", "False"}:
         distinct = np.array([value == "True" for value in categories])

@@ -67,6 +67,11 @@ def as_name_array(values: Any) -> NDArray[Any]:
     return np.fromiter(items, dtype=object, count=len(items))  # one cell an id, tuples too
 
 
+def spelt(name: Any) -> str:
+    """Returns how an error message shows an id: a NumPy number as the plain number."""
+    return repr(name.item() if isinstance(name, np.generic) else name)
+
+
 def factorize(values: Any, known: NDArray[Any] | None, what: str, sort: bool) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Turns ids into codes.
 
@@ -100,13 +105,13 @@ def factorize(values: Any, known: NDArray[Any] | None, what: str, sort: bool) ->
     position = {name: i for i, name in enumerate(known.tolist())}
     if len(position) != len(known):
         twice = known[pd.Series(known).duplicated().to_numpy()][0]
-        raise DataError(f"{what} names: expected each name once, received {twice!r} again")
+        raise DataError(f"{what} names: expected each name once, received {spelt(twice)} again")
     mapped = np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int32)
     if (mapped < 0).any():
         unknown = int(np.flatnonzero(mapped < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
         shown = ", ".join(repr(name) for name in known[:5].tolist()) + (", ..." if len(known) > 5 else "")
-        raise DataError(f"row {row}, column {what!r}: expected one of {shown}, received {names[unknown]!r}")
+        raise DataError(f"row {row}, column {what!r}: expected one of {shown}, received {spelt(names[unknown])}")
     return mapped[codes], known
 
 
@@ -188,7 +193,7 @@ class Annotations:
             row = int(np.flatnonzero(twice)[0])
             task, worker = self.instance_names[instances[row]], self.annotator_names[annotators[row]]
             raise DataError(
-                f"row {row}, columns 'task' and 'worker': expected each pair once, received task {task!r} and worker {worker!r} again "
+                f"row {row}, columns 'task' and 'worker': expected each pair once, received task {spelt(task)} and worker {spelt(worker)} again "
                 "(pass duplicates='first' or 'last' to keep one)"
             )
         return ~twice

@@ -1,0 +1,244 @@
+"""Readers of a user's own tables: features, truth, and annotations in any layout. Ids are compared as they are spelt."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.annotation_files import ALIASES, plain_integers
+from neucrowd_tf.annotations import Annotations, as_name_array
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.files import read_csv, require_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+WHOLE = re.compile(r"-?\d+(\.0+)?")
+EMPTY = ("", "nan", "NaN")
+
+
+def read_text_table(path: Path, **options: Any) -> pd.DataFrame:
+    """Reads a CSV whose cells are kept as text unless `options` say otherwise; headers lose surrounding spaces.
+
+    Raises:
+        DataError: no such file, no UTF-8, NUL bytes, no rows, or rows longer than the header.
+    """
+    if path.is_file() and b"\0" in path.read_bytes():
+        raise DataError(f"{path}: expected text, received NUL bytes")
+    frame = read_csv(path, **{"dtype": str, "keep_default_na": False, **options})
+    frame.columns = [str(column).strip() for column in frame.columns]
+    nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
+    if nameless:  # a row index that a frame was saved with, most likely
+        raise DataError(f"{path}: expected a name for each column, received an empty header for column {nameless[0].split()[1]}")
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise DataError(f"{path}: expected {len(frame.columns)} fields in each row, as in the header, received more")
+    if not len(frame):
+        raise DataError(f"{path}: expected at least one row below the header, received none")
+    return frame
+
+
+def alias(columns: Sequence[str], role: str) -> str | None:
+    """Returns the column that plays `role` (task, worker or label) under any of its names, or None."""
+    folded = {name.lower(): name for name in reversed(columns)}
+    return next((folded[name.lower()] for name in ALIASES[role] if name.lower() in folded), None)
+
+
+def _ids(frame: pd.DataFrame, path: Path) -> NDArray[Any]:
+    """Returns the task ids `[N]` as text; each must be there, once."""
+    column = alias(list(frame.columns), "task")
+    if column is None:
+        require_columns(path, list(frame.columns), ["task"])
+    ids = frame[column]
+    bad = np.flatnonzero((ids.isna() | (ids == "")).to_numpy())
+    if len(bad):
+        raise DataError(f"{path}: row {bad[0]}, column {column!r}: expected a task id, received an empty cell")
+    twice = np.flatnonzero(ids.duplicated().to_numpy())
+    if len(twice):
+        raise DataError(f"{path}: row {twice[0]}, column {column!r}: expected each task once, received {ids.iloc[twice[0]]!r} again")
+    return as_name_array(ids.tolist())
+
+
+def typed_names(texts: Sequence[str]) -> NDArray[Any]:
+    """Returns names as whole numbers where every text is how one is spelt, else as text."""
+    return np.array([int(text) for text in texts]) if plain_integers(texts) else as_name_array(list(texts))
+
+
+def read_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
+    """Reads `task` and numeric columns.
+
+    Returns:
+        task ids `[N]` as text, features `[N, d]` float32, and the feature columns' names.
+
+    Raises:
+        DataError: a missing, misspelt or non-numeric column, an empty cell, NaN, infinity, or a task that is there twice.
+    """
+    header = read_csv(path, nrows=0)
+    task = alias([str(column).strip() for column in header.columns], "task")
+    raw = [column for column in header.columns if str(column).strip() == task]
+    # Numbers are parsed as numbers at full speed; ids stay text.
+    frame = read_text_table(path, dtype=dict.fromkeys(raw, str), low_memory=False)
+    ids = _ids(frame, path)
+    names = [str(column) for column in frame.columns if column != task]
+    if not names:
+        raise DataError(f"{path}: expected at least one numeric column beside {task!r}, received none")
+    columns = [_numbers(frame[name], path) for name in names]
+    return ids, np.stack(columns, axis=1), names
+
+
+def _numbers(column: pd.Series, path: Path) -> NDArray[np.float32]:
+    values = column.to_numpy() if column.dtype.kind in "iuf" else pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=np.float64)
+    with np.errstate(over="ignore"):  # a number too large for float32 is infinite, and said below
+        single = values.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(single)) if column.dtype.kind != "b" else np.arange(1)
+    if len(bad):
+        cell = column.iloc[bad[0]]
+        shown = "an empty cell" if cell is None or (isinstance(cell, str) and cell == "") else repr(cell) if isinstance(cell, str) else str(cell)
+        raise DataError(f"{path}: row {bad[0]}, column {column.name!r}: expected a finite number, received {shown}")
+    return single
+
+
+def read_truth(path: Path, tasks: NDArray[Any], class_names: NDArray[Any]) -> NDArray[np.int64]:
+    """Reads `task,label`.
+
+    Args:
+        path: the CSV.
+        tasks: `[N]` known task ids, as text.
+        class_names: `[C]`; labels are compared with them as they are spelt.
+
+    Returns:
+        `[N]` class codes in the order of `tasks`, -1 for tasks that the file does not have.
+
+    Raises:
+        DataError: a missing column, an unknown task, a task twice, an empty cell, or a label that is no class.
+    """
+    frame = read_text_table(path)
+    ids = _ids(frame, path)
+    column = alias(list(frame.columns), "label")
+    if column is None:
+        require_columns(path, list(frame.columns), ["label"])
+    position = {name: row for row, name in enumerate(tasks.tolist())}
+    code = {str(name): number for number, name in enumerate(class_names.tolist())}
+    truth = np.full(len(tasks), -1, dtype=np.int64)
+    for row, (task, label) in enumerate(zip(ids.tolist(), frame[column].tolist(), strict=True)):
+        if task not in position:
+            raise DataError(f"{path}: row {row}, column 'task': expected a task of the features table, received {task!r}")
+        if label not in code:
+            shown = ", ".join(repr(name) for name in list(code)[:8])
+            hint = "" if label else "; leave out tasks whose label is unknown"
+            where = f"{path}: row {row}, column {column!r}"
+            raise DataError(f"{where}: expected one of the annotated classes {shown} (--classes names more), received {label!r}{hint}")
+        truth[position[task]] = code[label]
+    return truth
+
+
+def read_annotations(path: Path, tasks: NDArray[Any]) -> Annotations:
+    """Reads annotations of the given tasks in any layout.
+
+    A `.json` file is peerannot's `answers.json`; a `.npy` file a dense matrix with -1 for missing. A CSV is long (`task, worker,
+    label` or their aliases), wide (`task` and one column an annotator, empty where there is no label; if no cell is empty, -1 is
+    "no label"), or a dense matrix of class codes with -1 for missing, with or without a header of annotators. A dense matrix has
+    its rows in the order of the features table.
+
+    Args:
+        path: the file.
+        tasks: `[N]` task ids of the features table, as text.
+
+    Returns:
+        annotations of N instances in the order of `tasks`.
+
+    Raises:
+        DataError: whatever is wrong with the file; a task that the features table does not have.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: {'expected a file, received a folder' if path.is_dir() else 'no such file'}")
+    if path.suffix == ".json":
+        return _align(Annotations.from_answers_json(path), tasks, path)
+    if path.suffix == ".npy":
+        try:
+            matrix = np.load(path, allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise DataError(f"{path}: expected a NumPy array of whole numbers, received {error}") from None
+        return _dense(matrix, None, tasks, path)
+    first = read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+    columns = [str(cell).strip() for cell in first.iloc[0].tolist()]
+    if all(WHOLE.fullmatch(column) for column in columns):
+        return _dense_csv(path, columns, tasks)
+    roles = {role for role in ALIASES if alias(columns, role)}
+    if roles & {"worker", "label"} or ("task" in roles and _misspelt_long(columns)):
+        return _align(Annotations.from_csv(path), tasks, path)
+    if "task" in roles:
+        return _align(_wide_csv(path), tasks, path)
+    return _dense_csv(path, columns, tasks)
+
+
+def _misspelt_long(columns: list[str]) -> bool:
+    """Whether three columns look like `task,worker,label` with a slip: then the reader of that layout says which."""
+    near = [difflib.get_close_matches(name, columns, n=1, cutoff=0.7) for role in ("worker", "label") for name in ALIASES[role]]
+    return len(columns) == 3 and any(near)
+
+
+def _align(annotations: Annotations, tasks: NDArray[Any], path: Path) -> Annotations:
+    """Returns the annotations over all of `tasks`, in their order."""
+    position = {name: row for row, name in enumerate(tasks.tolist())}
+    names = [str(name) for name in annotations.instance_names.tolist()]
+    mapped = np.array([position.get(name, -1) for name in names], dtype=np.int64)
+    if (mapped < 0).any():
+        code = int(np.flatnonzero(mapped < 0)[0])
+        rows = np.flatnonzero(annotations.instances == code)
+        where = f"row {rows[0]}, " if path.suffix != ".json" and len(rows) else ""
+        raise DataError(f"{path}: {where}column 'task': expected a task of the features table, received {names[code]!r}")
+    return Annotations(
+        mapped[annotations.instances],
+        annotations.annotators,
+        annotations.labels,
+        instance_names=tasks,
+        annotator_names=annotations.annotator_names,
+        class_names=annotations.class_names,
+    )
+
+
+def _wide_csv(path: Path) -> Annotations:
+    frame = read_text_table(path)
+    ids = _ids(frame, path)
+    cells = frame.drop(columns=[alias(list(frame.columns), "task")])
+    values = cells.to_numpy(dtype=object)
+    missing = cells.isna().to_numpy() | np.isin(values.astype(str), EMPTY)
+    if not missing.any():
+        missing = values == "-1"
+    rows, columns = np.nonzero(~missing)
+    labels = values[rows, columns].tolist()
+    if labels and all(WHOLE.fullmatch(label) for label in labels):  # NaN turns a column of whole numbers into 1.0, 2.0
+        labels = [int(label.split(".")[0]) for label in labels]
+    annotators = as_name_array(cells.columns.tolist())
+    return Annotations.from_arrays(ids[rows], annotators[columns], labels, instance_names=ids, annotator_names=annotators)
+
+
+def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any]) -> Annotations:
+    """Reads a matrix of codes. A first line of whole numbers is a row of the matrix, unless they differ and make one row too many."""
+    numeric = all(WHOLE.fullmatch(column) for column in columns)
+    frame = read_text_table(path, header=None) if numeric else read_text_table(path)
+    if numeric and len(frame) == len(tasks) + 1 and len(set(columns)) == len(columns):
+        frame, numeric = frame.iloc[1:].reset_index(drop=True), False
+    values = frame.to_numpy(dtype=object)
+    for row, cells in enumerate(values):
+        for column, cell in enumerate(cells):
+            if not (isinstance(cell, str) and WHOLE.fullmatch(cell.strip())):
+                name = column if numeric else columns[column]
+                raise DataError(f"{path}: row {row}, column {name!r}: expected a class code, or -1 for no label, received {cell!r}")
+    return _dense(values.astype(np.float64).astype(np.int64), None if numeric else columns, tasks, path)
+
+
+def _dense(matrix: NDArray[Any], annotators: list[str] | None, tasks: NDArray[Any], path: Path) -> Annotations:
+    if matrix.ndim != 2 or len(matrix) != len(tasks):
+        raise DataError(f"{path}: expected {len(tasks)} rows, one for each row of the features table, received shape {matrix.shape}")
+    try:
+        return Annotations.from_dense(matrix, instance_names=tasks, annotator_names=annotators)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
