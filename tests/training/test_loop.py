@@ -1,0 +1,131 @@
+"""The training loop: exact resume, best epoch, early stopping; and models that are used again without being built again."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.training.loop import train
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import model_variables, read_variables, reinitialise
+
+X = np.random.default_rng(0).normal(size=(64, 6)).astype(np.float32)
+Y = (X[:, 0] > 0).astype(np.float32)[:, None]
+
+
+def make_model(seed: int = 0) -> keras.Model:
+    model = keras.Sequential(
+        [
+            keras.Input((6,)),
+            keras.layers.Dense(8, activation="relu", kernel_initializer=keras.initializers.GlorotUniform(seed=seed)),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.3, seed=seed + 1),
+            keras.layers.Dense(1, kernel_initializer=keras.initializers.GlorotUniform(seed=seed + 2)),
+        ]
+    )
+    model.compile(optimizer=keras.optimizers.Adam(1e-2), loss="mse", steps_per_execution=4)
+    return model
+
+
+def batches(first_step: int) -> tf.data.Dataset:
+    def pick(step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        rows = tf.random.stateless_uniform([16], seed=tf.stack([tf.constant(3, tf.int64), step]), maxval=64, dtype=tf.int32)
+        return tf.gather(X, rows), tf.gather(Y, rows)
+
+    return tf.data.Dataset.counter(start=first_step).map(pick)
+
+
+class Killed(Exception):
+    pass
+
+
+def weights_after(run: Run, kill_at: int | None = None, **options: Any) -> tuple[list[np.ndarray], Any]:
+    model = make_model()
+
+    def start(epoch: int) -> dict[str, float]:
+        if epoch == kill_at:
+            raise Killed
+        return {"extra": float(epoch)}
+
+    def evaluate() -> dict[str, float]:
+        return {"error": float(np.mean((np.asarray(model(X, training=False)) - Y) ** 2))}
+
+    history = train(model, batches, epochs=6, steps_per_epoch=4, run=run, evaluate=evaluate, monitor="error", mode="min", epoch_start=start, **options)
+    return read_variables(model_variables(model)), history
+
+
+@pytest.mark.parametrize("kill_at", [0, 1, 4, 5])
+def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: pathlib.Path, kill_at: int) -> None:
+    expected, unbroken = weights_after(Run())
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    with pytest.raises(Killed):
+        weights_after(run, kill_at)
+    resumed, history = weights_after(run)
+    for a, b in zip(expected, resumed, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert history.logs == unbroken.logs
+    again, _ = weights_after(run, kill_at=0)  # a finished stage is restored, not trained
+    for a, b in zip(expected, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_stages_have_checkpoints_of_their_own(tmp_path: pathlib.Path) -> None:
+    run = Run(checkpoints=tmp_path)
+    weights_after(run.stage("one"))
+    assert (tmp_path / "one" / "train.npz").exists()
+    assert run.stage("one").stage("two").prefix == "one/two/"
+
+
+def test_best_epoch_is_kept_and_patience_stops() -> None:
+    model = make_model()
+    values = iter([0.3, 0.9, 0.5, 0.4, 0.2, 0.1])
+    seen: list[list[np.ndarray]] = []
+
+    def evaluate() -> dict[str, float]:
+        seen.append(read_variables(model.variables))
+        return {"score": next(values)}
+
+    history = train(model, batches, epochs=6, steps_per_epoch=4, run=Run(), evaluate=evaluate, monitor="score", patience=2)
+    assert history.best_epoch == 1
+    assert history.epochs == 4
+    for kept, then in zip(read_variables(model.variables), seen[1], strict=True):
+        np.testing.assert_array_equal(kept, then)
+
+
+def test_a_loss_that_is_not_finite_is_an_error() -> None:
+    model = make_model()
+    model.compile(optimizer=keras.optimizers.SGD(1e30), loss="mse")
+    with pytest.raises(FloatingPointError, match="learning rate"):
+        train(model, batches, epochs=3, steps_per_epoch=4, run=Run())
+
+
+def test_reinitialise_equals_starting_afresh() -> None:
+    model = make_model()
+    reinitialise(model, 11)
+    first = train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"]
+    trained = read_variables(model_variables(model))
+    reinitialise(model, 11)
+    second = train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"]
+    assert first == second
+    for a, b in zip(trained, read_variables(model_variables(model)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    reinitialise(model, 12)
+    assert train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"] != first
+
+
+def test_scalars_reach_tensorboard(tmp_path: pathlib.Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = Run(tensorboard=tmp_path)
+    weights_after(run.stage("one"))
+    run.hparams({"rate": 0.1, "units": (64, 32)})
+    run.flush()
+    events = EventAccumulator(str(tmp_path), size_guidance={"tensors": 0})
+    events.Reload()
+    assert {"one/loss", "one/val_error", "one/extra"} <= set(events.Tags()["tensors"])
+    assert len(events.Tensors("one/loss")) == 6

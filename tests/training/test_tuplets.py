@@ -1,0 +1,96 @@
+"""Tuplets drawn by index: right classes, no repetition, frequencies by weight, the same for the same (seed, step)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
+
+
+def draw(index: TupletIndex, uniforms: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    tuplets, classes = index.draw(tf.constant(uniforms), tf.constant(index.cumulative(weights)))
+    return tuplets.numpy(), classes.numpy()
+
+
+def naive_draw(index: TupletIndex, uniforms: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The same draw, one tuplet at a time: what is drawn is taken off the list and the rest is stretched."""
+    order = index.order.tolist()
+    rows = []
+    for t, u in enumerate(uniforms):
+        positive_class = index.classes[t % len(index.classes)]
+
+        def pick(candidates: list[int], number: float) -> int:
+            running = np.cumsum([weights[i] for i in candidates])
+            return candidates[int(np.searchsorted(running, number * running[-1], side="right"))]
+
+        own = [i for i in order if index.labels[i] == positive_class]
+        others = [i for i in order if index.labels[i] != positive_class]
+        row = [pick(own, u[0])]
+        row.append(pick([i for i in own if i != row[0]], u[1]))
+        for number in u[2:]:
+            row.append(pick([i for i in others if i not in row], number))
+        rows.append(row)
+    return np.array(rows)
+
+
+def test_by_hand() -> None:
+    # Classes 0, 0, 1, 1, 0 -> order by class: 0, 1, 4 | 2, 3. Positive class 1: anchor .0 -> instance 2; positive: only 3
+    # is left. Negatives among (0, 1, 4): .5 * 3 = 1.5 -> instance 1; then among (0, 4): .9 * 2 = 1.8 -> instance 4.
+    index = TupletIndex(np.array([0, 0, 1, 1, 0]), negatives=2)
+    tuplets, classes = draw(index, np.array([[0.0, 0.3, 0.5, 0.9]]))
+    assert tuplets.tolist() == [[2, 3, 1, 4]]
+    assert index.classes[classes].tolist() == [1]
+
+
+@pytest.mark.parametrize("num_classes", [2, 4])
+def test_against_naive_loop(num_classes: int) -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, num_classes, 30)
+    weights = rng.uniform(0.1, 1.0, 30)
+    index = TupletIndex(labels, negatives=3)
+    uniforms = rng.uniform(size=(200, 5))
+    tuplets, _ = draw(index, uniforms, weights)
+    np.testing.assert_array_equal(tuplets, naive_draw(index, uniforms, weights))
+
+
+def test_no_instance_twice_and_weights_are_frequencies() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 40)
+    weights = rng.uniform(0.1, 1.0, 40)
+    weights[3] = 0.0
+    index = TupletIndex(labels, negatives=3)
+    uniforms = next(iter(uniform_batches(1, 90_000, 5)(0))).numpy()
+    tuplets, classes = draw(index, uniforms, weights)
+    assert (np.diff(np.sort(tuplets, axis=1), axis=1) > 0).all()
+    assert (labels[tuplets[:, :2]] == index.classes[classes][:, None]).all()
+    assert (labels[tuplets[:, 2:]] != index.classes[classes][:, None]).all()
+    assert not (tuplets == 3).any()
+    own = labels == index.classes[0]
+    seen = np.bincount(tuplets[classes == 0, 0], minlength=40) / (classes == 0).sum()
+    np.testing.assert_allclose(seen, np.where(own, weights, 0) / weights[own].sum(), atol=0.01)
+
+
+def test_batches_are_functions_of_seed_and_step() -> None:
+    first = [batch.numpy() for batch in uniform_batches(5, 4, 3)(0).take(4)]
+    later = [batch.numpy() for batch in uniform_batches(5, 4, 3)(2).take(2)]
+    np.testing.assert_array_equal(first[2:], later)
+    assert not np.array_equal(first[0], first[1])
+    assert not np.array_equal(first[0], next(iter(uniform_batches(6, 4, 3)(0))).numpy())
+
+
+def test_weights_that_leave_too_few_are_evened_out() -> None:
+    index = TupletIndex(np.array([0, 0, 0, 1, 1]), negatives=2)
+    weights = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    running = index.cumulative(weights)
+    assert (np.diff(running) > 0).sum() == 5
+    tuplets, _ = draw(index, np.random.default_rng(0).uniform(size=(50, 4)), weights)
+    assert (np.diff(np.sort(tuplets, axis=1), axis=1) > 0).all()
+
+
+@pytest.mark.parametrize(("labels", "negatives", "message"), [([0, 0, 0, 1], 2, "class 1.*two instances"), ([1, 1, 1, 0], 2, "at least 2 instances")])
+def test_too_few_instances(labels: list[int], negatives: int, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        TupletIndex(np.array(labels), negatives)
