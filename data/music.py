@@ -1,0 +1,92 @@
+"""Music genres (Rodrigues, Pereira and Ribeiro, 2013): songs of ten genres, labelled by 44 annotators of Amazon Mechanical Turk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from data.download import Source, locate
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import Card, CrowdDataset, Split, encode_labels
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.files import read_csv, require_columns
+from neucrowd_tf.registry import register_dataset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FEATURES = [f"feature{number}" for number in range(124)]
+
+SOURCE = Source(
+    "shahanaibrahimosu/end-to-end-crowdsourcing",
+    "7653680c475ba8faa5d4a7b104b42a2a5204cef9",
+    "data/Music",
+    {
+        "music_genre_gold.csv": "28cd73e9bf555e5847de0b0fc4c4998264d4a272d657c452edf2c93c206bda64",
+        "music_genre_mturk.csv": "20abf70b06d77653742125d8ae57a6b46d3e6d5e0291de4fc9c76d433cd9b834",
+        "music_genre_test.csv": "952b423483bef4e0aa38b628815232b600a745d028fc8dfe8addd49e616931b8",
+    },
+)
+
+CARD = Card(
+    title="Music genres",
+    source="https://github.com/shahanaibrahimosu/end-to-end-crowdsourcing (data/Music), from http://fprodrigues.com",
+    licence="none stated",
+    citation="Rodrigues, Pereira, Ribeiro: Learning from multiple annotators: Distinguishing good from random labelers, Pattern Recognition "
+    "Letters 2013; songs: Tzanetakis, Cook: Musical genre classification of audio signals, 2002",
+    paper={
+        "train_size": 700,
+        "test_size": 300,
+        "num_features": 124,
+        "imbalance_ratio": 1.753,
+        "truth_imbalance_ratio": 1.188,
+        "mean_annotator_accuracy": 0.733,
+        "std_annotator_accuracy": 0.242,
+        "annotations_per_annotator": 66.9,
+    },
+    notes="No validation split is published: methods hold out training annotations.",
+)
+
+
+@register_dataset("music", summary="700 songs of 10 genres, 124 features, 44 annotators, 4.2 labels a song")
+def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads the published split; `seed` changes nothing. The validation split is None.
+
+    Raises:
+        DataError: files that are missing or not of the published layout.
+    """
+    folder = locate("music", list(SOURCE.files), data_dir, SOURCE)
+    names, features, labels = _read_songs(folder / "music_genre_gold.csv")
+    classes = np.array(sorted(set(labels)), dtype=object)
+    path = folder / "music_genre_mturk.csv"
+    answers = read_csv(path, usecols=lambda name: name in ("id", "annotator", "class"))
+    require_columns(path, list(answers.columns), ["id", "annotator", "class"])
+    annotations = Annotations.from_frame(answers, source=str(path), instance_names=names, class_names=classes)
+    path = folder / "music_genre_test.csv"
+    test_names, test_features, test_labels = _read_songs(path)
+    return CrowdDataset(
+        name="music",
+        features=features,
+        annotations=annotations,
+        truth=encode_labels(labels, classes, str(folder / "music_genre_gold.csv")),
+        test=Split(test_features, encode_labels(test_labels, classes, str(path)), test_names),
+        card=CARD,
+    )
+
+
+def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], list[str]]:
+    """Returns the songs' ids, features and genres."""
+    frame = read_csv(path)
+    require_columns(path, list(frame.columns), ["id", *FEATURES, "class"])
+    twice = frame["id"].duplicated()
+    if twice.any():
+        row = int(np.flatnonzero(twice.to_numpy())[0])
+        raise DataError(f"{path}: row {row}, column 'id': expected each song once, received {frame['id'].iloc[row]!r} again")
+    features = frame[FEATURES].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float32)
+    if not np.isfinite(features).all():
+        row, column = np.argwhere(~np.isfinite(features))[0]
+        raise DataError(f"{path}: row {row}, column {FEATURES[column]!r}: expected a number, received {frame[FEATURES[column]].iloc[row]!r}")
+    return frame["id"].to_numpy(dtype=object), features, frame["class"].tolist()

@@ -1,0 +1,86 @@
+"""Heavily imbalanced two-class tasks: one class of a dataset against all others, with balanced test and validation sets.
+
+They stand in, under their own names, for the two image sets of Li et al. (2019) that DASC's section 4.5 uses and that are not
+public.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import CrowdDataset, Split
+
+
+def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDataset:
+    """Turns a dataset of C classes into "class `positive`" (1) against "any other" (0).
+
+    Every annotation is turned into a vote for one of the two. Test and validation keep as many instances of either, drawn with the
+    seed by the labels that the split holds; training stays as imbalanced as it is.
+
+    Args:
+        dataset: with annotations whose annotators are known.
+        positive: a class code.
+        seed: of the draw.
+    """
+    crowd = dataset.annotations
+    name = str(crowd.class_names[positive])
+    return dataclasses.replace(
+        dataset,
+        name=f"{dataset.name}_ovr_{positive}",
+        annotations=_two_classes(crowd, positive),
+        truth=None if dataset.truth is None else np.where(dataset.truth < 0, -1, dataset.truth == positive).astype(np.int64),
+        test=_balanced(dataset.test, positive, seed, 0),
+        validation=None if dataset.validation is None else _balanced(dataset.validation, positive, seed, 1),
+        card=dataclasses.replace(
+            dataset.card,
+            title=f"{dataset.card.title}: class {name} against the rest",
+            paper={},
+            notes=f"{dataset.card.notes} Two classes: {name} (1) and any other (0); test and validation are balanced, training is not.".strip(),
+        ),
+    )
+
+
+def _two_classes(crowd: Annotations, positive: int) -> Annotations:
+    return Annotations(
+        crowd.instances,
+        crowd.annotators,
+        (crowd.labels == positive).astype(np.int32),
+        num_classes=2,
+        instance_names=crowd.instance_names,
+        annotator_names=crowd.annotator_names,
+    )
+
+
+def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
+    labels = (split.labels == positive).astype(np.int64)
+    generator = np.random.default_rng([seed, 0x0F4, positive, stream])
+    rows = [np.flatnonzero(labels == code) for code in (0, 1)]
+    size = min(len(part) for part in rows)
+    chosen = np.sort(np.concatenate([generator.permutation(part)[:size] for part in rows]))
+    crowd = None if split.annotations is None else _two_classes(split.annotations[chosen], positive)
+    return Split(split.features[chosen], labels[chosen], split.names[chosen], crowd)
+
+
+def register_one_vs_rest(name: str, num_classes: int) -> None:
+    """Registers `<name>_ovr_<c>` for each class of a registered dataset, with the same options."""
+    whole = registry.dataset(name)
+    for positive in range(num_classes):
+        registry.register_dataset(
+            f"{name}_ovr_{positive}",
+            summary=f"class {positive} of {name} against the rest, balanced test set",
+            simulated=whole.simulated,
+            options=whole.options,
+        )(_loader(whole, positive))
+
+
+def _loader(whole: registry.Dataset, positive: int) -> Callable[..., CrowdDataset]:
+    def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
+        return one_vs_rest(whole.load(data_dir, seed, **options), positive, seed if whole.simulated else 0)
+
+    return load
