@@ -204,7 +204,11 @@ class NeuCrowd(RepresentationEstimator):
             offset=self.offset,
             weight_inside=self.weight_inside,
         )
-        model.compile(optimizer=make_optimizer(self.optimizer, self.learning_rate), steps_per_execution=self.steps_per_epoch, jit_compile=False)
+        model.compile(
+            optimizer=make_optimizer(self.optimizer, self.learning_rate),
+            steps_per_execution=run.steps_per_call(self.steps_per_epoch),
+            jit_compile=False,
+        )
         return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
 
     def _epoch_start(self, model: Any, labels: NDArray[np.int64], epoch: int, steps: int) -> Mapping[str, float] | None:

@@ -97,7 +97,7 @@ def fit_logistic(
     Args:
         x: `[N, d]` features.
         codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of about zero.
-        Cs: inverse strengths to choose from; among equals the first (list the strongest regularisation first).
+        Cs: inverse strengths to choose from; among equals by log loss, then the first (list the strongest regularisation first).
         validation: features `[M, d]` and codes `[M]` to choose by; without them by cross-validation over the rows.
         sample_weight: `[N]` weights of the rows.
         seed: shuffles the rows into folds.
@@ -135,8 +135,9 @@ def fit_logistic(
             ]
         if parts:
             scores = np.mean([_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts], axis=0)
-            head.scores_ = [float(score) for score in scores]
-    head.C_ = float(Cs[int(np.argmax(head.scores_))]) if head.scores_ else float(Cs[len(Cs) // 2])
+            head.scores_ = [float(score) for score in scores[:, 0]]
+            best = max(range(len(Cs)), key=lambda index: (scores[index, 0], scores[index, 1], -index))
+    head.C_ = float(Cs[best]) if head.scores_ else float(Cs[len(Cs) // 2])
     head.kernel_, head.bias_ = _weights(z, codes, weight, num_classes, [head.C_])[0]
     return head
 
@@ -195,14 +196,14 @@ def _scores(
     *,
     num_classes: int,
     Cs: Sequence[float],
-) -> list[float]:
-    """Returns the score of each strength on held-out rows: AUC for two classes that both occur there, else minus log loss."""
+) -> list[tuple[float, float]]:
+    """Returns two scores of each strength on held-out rows: AUC for two classes that both occur there (else minus log loss),
+    and minus log loss, which decides among strengths that rank the rows equally well."""
     by_auc = num_classes == 2 and len(np.unique(held_codes)) == 2
     scores = []
     for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
         probabilities = softmax(held @ kernel + bias, axis=1)
-        if by_auc:
-            scores.append(float(roc_auc_score(held_codes, probabilities[:, 1], sample_weight=held_weight)))
-        else:
-            scores.append(-float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=np.arange(num_classes))))
+        likelihood = -float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=np.arange(num_classes)))
+        auc = float(roc_auc_score(held_codes, probabilities[:, 1], sample_weight=held_weight)) if by_auc else likelihood
+        scores.append((auc, likelihood))
     return scores

@@ -35,6 +35,7 @@ class History:
     logs: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     best_epoch: int | None = None
     best_value: float | None = None
+    best_tie: float | None = None
 
     @property
     def epochs(self) -> int:
@@ -51,6 +52,7 @@ class _Epochs(keras.callbacks.Callback):
         evaluate: Evaluate | None,
         monitor: str | None,
         mode: str,
+        tie_break: str | None,
         patience: int | None,
         min_epochs: int,
         epoch_start: Callable[[int], Mapping[str, float] | None] | None,
@@ -59,7 +61,7 @@ class _Epochs(keras.callbacks.Callback):
         super().__init__()
         self.run, self.evaluate, self.monitor, self.patience, self.min_epochs = run, evaluate, monitor, patience, min_epochs
         self.sign = 1.0 if mode == "max" else -1.0
-        self.epoch_start, self.state = epoch_start, state
+        self.tie_break, self.epoch_start, self.state = tie_break, epoch_start, state
         self.history_ = History()
         self.best: list[NDArray[Any]] = []
         self.next_epoch, self.finished = 0, False
@@ -75,7 +77,7 @@ class _Epochs(keras.callbacks.Callback):
         record = from_text(arrays["record"])
         write_variables(variables, unpack("variables", arrays))
         self.best = unpack("best", arrays)
-        self.history_ = History(record["logs"], record["best_epoch"], record["best_value"])
+        self.history_ = History(record["logs"], record["best_epoch"], record["best_value"], record["best_tie"])
         self.next_epoch, self.finished = record["next_epoch"], record["finished"]
         for index, part in enumerate(self.state):
             head = f"state{index}/"
@@ -107,16 +109,16 @@ class _Epochs(keras.callbacks.Callback):
         self.run.scalars(epoch, values)
         self.next_epoch = epoch + 1
         if self.monitor is not None:
-            self._keep_best(epoch, values[f"val_{self.monitor}"])
+            self._keep_best(epoch, values[f"val_{self.monitor}"], values[f"val_{self.tie_break}"] if self.tie_break else 0.0)
         if self.run.checkpoints is not None and time.monotonic() - self._saved >= self.run.checkpoint_seconds:
             self.save()
 
-    def _keep_best(self, epoch: int, value: float) -> None:
+    def _keep_best(self, epoch: int, value: float, tie: float) -> None:
         history = self.history_
         if epoch + 1 < self.min_epochs:
             return
-        if history.best_value is None or self.sign * value > self.sign * history.best_value:
-            history.best_epoch, history.best_value = epoch, value
+        if history.best_value is None or (self.sign * value, -tie) > (self.sign * history.best_value, -(history.best_tie or 0.0)):
+            history.best_epoch, history.best_value, history.best_tie = epoch, value, tie
             self.best = read_variables(self.model.variables)
         elif self.patience is not None and history.best_epoch is not None and epoch - history.best_epoch >= self.patience:
             self.model.stop_training = True
@@ -132,6 +134,7 @@ def train(
     evaluate: Evaluate | None = None,
     monitor: str | None = None,
     mode: str = "max",
+    tie_break: str | None = None,
     patience: int | None = None,
     min_epochs: int = 1,
     epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
@@ -149,6 +152,8 @@ def train(
         evaluate: called after each epoch; its values are logged as `val_<name>`.
         monitor: the name (as `evaluate` gives it) that chooses the best epoch, whose weights are restored at the end.
         mode: "max" or "min".
+        tie_break: another name, lower being better, that decides between epochs with equal monitored values (an AUC of 1
+            is soon reached on easy data); without it the first one counts.
         patience: stop after so many epochs without a better one.
         min_epochs: earlier epochs are never the best.
         epoch_start: called with the epoch before it begins; may set variables of the model; what it returns is logged.
@@ -165,7 +170,7 @@ def train(
         with run.scope():
             model.optimizer.build(model.trainable_variables)
     variables = model_variables(model)
-    loop = _Epochs(run, evaluate, monitor, mode, patience, min_epochs, epoch_start, state)
+    loop = _Epochs(run, evaluate, monitor, mode, tie_break, patience, min_epochs, epoch_start, state)
     loop.load(variables)
     if not loop.finished and loop.next_epoch < epochs:
         model.stop_training = False

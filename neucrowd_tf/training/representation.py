@@ -110,6 +110,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             evaluate=evaluate,
             monitor=self.monitor,
             mode="min" if self.monitor == "log_loss" else "max",
+            tie_break="log_loss",
             patience=self.patience,
             epoch_start=lambda epoch: self._epoch_start(model, labels, epoch, self.steps_per_epoch),
         )

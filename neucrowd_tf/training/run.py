@@ -53,6 +53,13 @@ class Run:
         """Returns the context in which variables are made."""
         return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
 
+    def steps_per_call(self, steps: int) -> int:
+        """Returns what `compile(steps_per_execution=...)` should be given: `steps`, or 1 under a distribution strategy.
+
+        TensorFlow fails to run Keras' loop over steps when its body holds collective operations.
+        """
+        return steps if self.strategy is None else 1
+
     def cached(self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
         """Returns what `compute` gives, kept in the checkpoint folder so that a resumed run does not compute it again."""
         if self.checkpoints is None:

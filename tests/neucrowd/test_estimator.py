@@ -1,0 +1,177 @@
+"""NeuCrowd end to end: ablations, C classes, options, devices, and real reviews."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from sklearn.datasets import make_blobs
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.training import Run
+
+TINY: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 3, "batch_size": 16, "hidden_units": (8, 4)}
+
+
+def crowd(num_classes: int = 2, size: int = 90, seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    x, y = make_blobs(size, 6, centers=num_classes, cluster_std=2.0, random_state=seed)
+    rng = np.random.default_rng(seed)
+    labels = np.where(rng.uniform(size=(size, 5)) < 0.85, y[:, None], rng.integers(0, num_classes, (size, 5)))
+    return x.astype(np.float32), Annotations.from_dense(labels, num_classes=num_classes), y
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_learns_blobs(num_classes: int) -> None:
+    x, annotations, y = crowd(num_classes)
+    model = NeuCrowd(epochs=5, steps_per_epoch=10, batch_size=32, seed=1).fit(x, annotations)
+    assert model.score(x, y) > 0.9
+    assert model.transform(x).shape == (90, 32)
+    assert set(model.history_) >= {"loss", "sampler_loss", "predicted_hardness", "hardness_correlation", "safe_share", "val_auc", "val_accuracy"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"safety_aware": False},
+        {"safety_aware": False, "anchor": "none"},
+        {"safety_aware": False, "anchor": "none", "sampling_network": False},
+        {"anchor": "sum"},
+        {"anchor_space": "input"},
+        {"weight_inside": True, "optimizer": "adadelta", "learning_rate": 1.0, "initializer": "normal"},
+        {"unsafe_weight": 0.0, "similarity": "cosine", "pool_factor": 3, "n": 3},
+    ],
+)
+def test_options_train(options: dict[str, Any]) -> None:
+    x, annotations, _ = crowd()
+    model = NeuCrowd(**TINY, **options).fit(x, annotations)
+    probabilities = model.predict_proba(x)
+    assert np.isfinite(probabilities).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-5)
+    assert ("sampler_loss" in model.history_) == options.get("sampling_network", True)
+    assert ("safe_share" in model.history_) == options.get("safety_aware", True)
+
+
+def test_same_seed_same_numbers_other_seed_others() -> None:
+    x, annotations, _ = crowd()
+    first, second = (NeuCrowd(**TINY, seed=4).fit(x, annotations).predict_proba(x) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, NeuCrowd(**TINY, seed=5).fit(x, annotations).predict_proba(x))
+
+
+def test_large_sets_embed_only_what_a_step_needs() -> None:
+    # 90 instances are embedded whole at batch 32 * 5, and row by row at batch 4 * 3; both see the same gradients' kind.
+    x, annotations, y = crowd()
+    model = NeuCrowd(n=3, epochs=8, steps_per_epoch=40, batch_size=4, seed=1).fit(x, annotations)
+    assert model.score(x, y) > 0.85
+
+
+def test_bad_arguments_and_data() -> None:
+    x, annotations, _ = crowd()
+    for options in ({"n": 2}, {"pool_factor": 0}, {"anchor": "median"}, {"unsafe_weight": 2.0}, {"epochs": 0}, {"monitor": "f1"}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            NeuCrowd(**{**TINY, **options}).fit(x, annotations)
+    with pytest.raises(DataError, match="two classes"):
+        NeuCrowd(**TINY).fit(x, Annotations.from_dense(np.ones((90, 3), int)))
+    broken = x.copy()
+    broken[5, 2] = np.nan
+    with pytest.raises(DataError, match="row 5, column 2"):
+        NeuCrowd(**TINY).fit(broken, annotations)
+
+
+def test_resumes_bit_for_bit(tmp_path: pathlib.Path) -> None:
+    x, annotations, _ = crowd()
+    expected = NeuCrowd(**{**TINY, "epochs": 4}).fit(x, annotations).predict_proba(x)
+
+    class Dies(NeuCrowd):
+        def _epoch_start(self, model: Any, labels: Any, epoch: int, steps: int) -> Any:
+            if epoch == 2:
+                raise KeyboardInterrupt
+            return super()._epoch_start(model, labels, epoch, steps)
+
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    with pytest.raises(KeyboardInterrupt):
+        Dies(**{**TINY, "epochs": 4}).fit(x, annotations, run=run)
+    resumed = NeuCrowd(**{**TINY, "epochs": 4}).fit(x, annotations, run=run)
+    np.testing.assert_array_equal(expected, resumed.predict_proba(x))
+    assert len(resumed.history_["loss"]) == 4
+
+
+def test_a_users_encoder() -> None:
+    import keras
+
+    x, annotations, y = crowd()
+    encoder = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5, activation="tanh", kernel_initializer=keras.initializers.GlorotUniform(seed=1))])
+    before = encoder.get_weights()[0].copy()
+    model = NeuCrowd(**{**TINY, "epochs": 4, "steps_per_epoch": 10}, encoder=encoder).fit(x, annotations)
+    np.testing.assert_array_equal(before, encoder.get_weights()[0])
+    assert model.transform(x).shape == (90, 5)
+    assert model.score(x, y) > 0.7
+
+
+MIRRORED = """
+import numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from neucrowd_tf.training import Run
+from neucrowd_tf.neucrowd.robust_anchor import robust_anchor
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+rng = np.random.default_rng(0)
+anchors, assurance = rng.normal(size=(8, 3)).astype("f"), rng.uniform(0.1, 1, 8).astype("f")
+whole = robust_anchor(tf.constant(anchors), tf.constant(assurance), tf.zeros(8, tf.int32), 1).numpy()
+data = tf.data.Dataset.from_tensor_slices((anchors, assurance)).batch(8)
+@tf.function
+def step(batch):
+    return strategy.run(lambda a, b: robust_anchor(a, b, tf.zeros(tf.shape(a)[0], tf.int32), 1), args=batch)
+parts = strategy.experimental_local_results(step(next(iter(strategy.experimental_distribute_dataset(data)))))
+assert [len(p) for p in parts] == [4, 4]
+for part in parts:
+    np.testing.assert_allclose(part.numpy(), whole[:4], rtol=1e-5)
+import sys
+sys.path.insert(0, {tests!r})
+from test_estimator import TINY, crowd
+from neucrowd_tf.neucrowd import NeuCrowd
+x, annotations, y = crowd()
+options = dict(epochs=5, steps_per_epoch=10, batch_size=32, seed=1)
+a = NeuCrowd(**options).fit(x, annotations, run=Run(strategy=strategy))
+b = NeuCrowd(**options).fit(x, annotations, run=Run(strategy=strategy))
+np.testing.assert_array_equal(a.predict_proba(x), b.predict_proba(x))
+assert a.score(x, y) > 0.9, a.score(x, y)
+print("mirrored works")
+"""
+
+
+def test_two_logical_devices_share_one_anchor(repository: pathlib.Path) -> None:
+    code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=300)
+    assert "mirrored works" in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.gpu
+def test_trains_on_a_gpu() -> None:
+    if not tf.config.list_physical_devices("GPU"):
+        pytest.skip("no GPU on this machine")
+    x, annotations, y = crowd()
+    with tf.device("GPU:0"):
+        assert NeuCrowd(epochs=5, steps_per_epoch=10, batch_size=32, seed=1).fit(x, annotations).score(x, y) > 0.9
+
+
+@pytest.mark.slow
+def test_hotel_reaches_what_it_should(data_dir: pathlib.Path) -> None:
+    import data  # noqa: F401
+    from neucrowd_tf import registry
+    from neucrowd_tf.training.representation import ranking_metrics
+
+    hotel = registry.dataset("hotel").load(data_dir)
+    scores = [
+        ranking_metrics(hotel.test.labels, NeuCrowd(seed=s).fit(hotel.features, hotel.annotations, hotel.validation_pair()).predict_proba(hotel.test.features))
+        for s in range(5)
+    ]
+    assert np.mean([s["accuracy"] for s in scores]) >= 0.84
+    assert np.mean([s["auc"] for s in scores]) >= 0.91

@@ -1,0 +1,140 @@
+"""NeuCrowd's parts against values worked out by hand, naive loops and invariants."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.neucrowd.assurance import label_assurance
+from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor, robust_anchor
+from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_weights
+from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
+from neucrowd_tf.nn.encoders import dense_encoder
+
+# ----------------------------------------------------------------- definition 2
+
+
+def test_assurance_by_hand() -> None:
+    # Five annotators: (1,1,1,1,1) -> |1 - 2*5/5| = 1; (1,1,1,0,0) -> |1 - 6/5| = .2; four annotators in a tie -> 0.
+    votes = np.array([[0, 5], [2, 3], [2, 2], [0, 0]])
+    np.testing.assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
+
+
+def test_assurance_against_definition_for_two_classes() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        d = int(rng.integers(1, 12))
+        y = rng.integers(0, 2, d)
+        expected = abs(1 - 2 / d * np.abs(y).sum())
+        assert label_assurance(np.bincount(y, minlength=2)[None])[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_assurance_is_symmetric_in_classes_and_bounded() -> None:
+    votes = np.random.default_rng(1).integers(0, 6, (100, 4)) + np.eye(4, dtype=int)[np.zeros(100, int)]
+    values = label_assurance(votes)
+    np.testing.assert_allclose(values, label_assurance(votes[:, ::-1]))
+    assert values.min() >= 0 and values.max() <= 1
+
+
+# ----------------------------------------------------------------- definition 3
+
+
+def test_safe_examples_by_hand() -> None:
+    # On a line at 0, 1, 2, 10, 11 with labels + + - - -; k = 2, assurance as given.
+    # e0: neighbours 1 (+, .5) and 2 (-, .4): .5 > .4 safe.        e1: neighbours 0 (+, .3) and 2 (-, .4): unsafe.
+    # e2: neighbours 1 (+, .5) and 0 (+, .3): 0 > .8, unsafe.       e3: neighbours 4 (-, .9) and 2 (-, .4): safe.
+    # e4: neighbours 3 (-, .2) and 2 (-, .4): safe, but with margin .6 it is not: .6 > .6 fails.
+    points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    labels = np.array([1, 1, 0, 0, 0])
+    assurance = np.array([0.3, 0.5, 0.4, 0.2, 0.9])
+    assert safe_examples(points, labels, assurance, k=2).tolist() == [True, False, False, True, True]
+    assert not safe_examples(points, labels, np.array([0.3, 0.5, 0.4, 0.2, 0.9]), k=2, margin=0.61)[4]
+
+
+def test_safe_examples_against_naive_loop() -> None:
+    rng = np.random.default_rng(2)
+    points, labels, assurance = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), rng.uniform(size=60)
+    expected = []
+    for i in range(60):
+        distances = [(np.linalg.norm(points[i] - points[j]), j) for j in range(60) if j != i]
+        near = [j for _, j in sorted(distances)[:7]]
+        own = sum(assurance[j] for j in near if labels[j] == labels[i])
+        other = sum(assurance[j] for j in near if labels[j] != labels[i])
+        expected.append(own > other + 0.1)
+    assert safe_examples(points, labels, assurance, k=7, margin=0.1).tolist() == expected
+
+
+def test_safety_is_unchanged_by_moving_and_scaling_the_space() -> None:
+    rng = np.random.default_rng(4)
+    points, labels, assurance = rng.normal(size=(50, 4)), rng.integers(0, 2, 50), rng.uniform(size=50)
+    before = safe_examples(points, labels, assurance, k=5)
+    np.testing.assert_array_equal(before, safe_examples(points * 3 + 7, labels, assurance, k=5))
+
+
+def test_neighbourhood_is_the_root_of_the_batch() -> None:
+    assert neighbourhood_size(128, 447) == 11
+    assert neighbourhood_size(512, 10) == 9
+    assert sampling_weights(np.array([True, False]), 0.3).tolist() == [1.0, 0.3]
+
+
+# ----------------------------------------------------------------- definition 4
+
+
+def test_robust_anchor_by_hand() -> None:
+    # Assurance .2, .6 on anchors (1, 0), (0, 2): sum = (.2, 1.2); mean = (.2, 1.2) / .8 = (.25, 1.5).
+    anchors, assurance, classes = tf.constant([[1.0, 0.0], [0.0, 2.0]]), tf.constant([0.2, 0.6]), tf.constant([0, 0])
+    np.testing.assert_allclose(robust_anchor(anchors, assurance, classes, 1, reduction="sum"), [[0.2, 1.2]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(robust_anchor(anchors, assurance, classes, 1), [[0.25, 1.5]] * 2, rtol=1e-5)
+
+
+def test_robust_anchor_against_naive_loop() -> None:
+    rng = np.random.default_rng(0)
+    anchors, assurance, classes = rng.normal(size=(20, 3)), rng.uniform(0.1, 1, 20), rng.integers(0, 3, 20)
+    result = robust_anchor(tf.constant(anchors), tf.constant(assurance), tf.constant(classes), 3).numpy()
+    for t in range(20):
+        rows = [j for j in range(20) if classes[j] == classes[t]]
+        expected = sum(assurance[j] * anchors[j] for j in rows) / sum(assurance[j] for j in rows)
+        np.testing.assert_allclose(result[t], expected, rtol=1e-4)
+
+
+def test_robust_anchor_is_a_convex_combination_and_finite_for_ties() -> None:
+    anchors = tf.constant(np.random.default_rng(1).uniform(2, 3, (8, 4)))
+    classes = tf.zeros(8, tf.int32)
+    for assurance in (tf.zeros(8, tf.float64), tf.constant(np.linspace(0, 1, 8))):
+        result = robust_anchor(anchors, assurance, classes, 1).numpy()
+        assert np.isfinite(result).all() and result.min() >= 2 and result.max() <= 3
+
+
+def test_robust_anchor_layer_round_trip() -> None:
+    layer = RobustAnchor(num_classes=2, reduction="sum")
+    again = keras.layers.deserialize(keras.layers.serialize(layer))
+    arguments = (tf.ones([4, 3]), tf.constant([0.1, 0.2, 0.3, 0.4]), tf.constant([0, 1, 0, 1]))
+    np.testing.assert_array_equal(layer(*arguments), again(*arguments))
+    with pytest.raises(ValueError, match="reduction"):
+        robust_anchor(*arguments, 2, reduction="max")
+
+
+# ----------------------------------------------------------------- section 3.3.4
+
+
+def test_scores_are_a_linear_function_of_concatenated_embeddings() -> None:
+    encoder = dense_encoder(5, (4, 3), seed=2)
+    sampler = SamplingNetwork(encoder, n=4, seed=1)
+    sampler.bias.assign(0.7)
+    x = np.random.default_rng(0).normal(size=(10, 5)).astype(np.float32)
+    tuplets = np.random.default_rng(1).integers(0, 10, (6, 4)).astype(np.int32)
+    scores = sampler.scores(sampler.score_table(x, training=False), tf.constant(tuplets)).numpy()
+    embedded = encoder(x).numpy()
+    kernel = sampler.slots.numpy()
+    for t in range(6):
+        concatenated = np.concatenate([embedded[i] for i in tuplets[t]])
+        weights = np.concatenate([kernel[:, slot] for slot in range(4)])
+        assert scores[t] == pytest.approx(concatenated @ weights + 0.7, rel=1e-4)
+
+
+def test_hardest_are_kept_once_selection_begins() -> None:
+    scores = tf.constant([0.1, 3.0, -1.0, 2.0])
+    assert keep_hardest(scores, 2, tf.constant(True)).numpy().tolist() == [1, 3]
+    assert keep_hardest(scores, 2, tf.constant(False)).numpy().tolist() == [0, 1]
