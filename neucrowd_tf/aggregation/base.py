@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
+Prior: TypeAlias = "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
 
 
 class Aggregator(BaseEstimator):
@@ -156,15 +157,20 @@ def expected_skills(errors: NDArray[np.float64], priors: NDArray[np.float64]) ->
     return skills
 
 
-def prior_array(prior: Mapping[Hashable, float] | pd.Series[Any] | ArrayLike, class_names: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns a class prior as `[C]` probabilities.
+def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Returns the class prior to hold as `[C]` probabilities, or None where it is to be estimated.
 
     Args:
-        prior: `[C]` numbers in the order of `class_names`, or `{class name: number}`.
+        prior: "update", "uniform", `[C]` numbers in the order of `class_names`, or `{class name: number}`.
 
     Raises:
+        UsageError: another word.
         DataError: a class without a number, an unknown class, or numbers that are no distribution.
     """
+    if isinstance(prior, str):
+        if prior not in ("update", "uniform"):
+            raise UsageError(f"prior: expected 'update', 'uniform' or probabilities, received {prior!r}")
+        return None if prior == "update" else np.full(len(class_names), 1.0 / len(class_names))
     names = class_names.tolist()
     if isinstance(prior, (Mapping, pd.Series)):
         given = dict(prior.items())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
@@ -15,7 +14,7 @@ from neucrowd_tf.aggregation.base import (
     apply_gold,
     expected_skills,
     normalise_log,
-    prior_array,
+    resolve_prior,
     vote_shares,
     warn_not_converged,
 )
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from scipy import sparse
 
+    from neucrowd_tf.aggregation.base import Prior
     from neucrowd_tf.annotations import Annotations
 
-Prior: TypeAlias = "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
 InitialErrors: TypeAlias = "Mapping[Hashable, ArrayLike] | ArrayLike | None"
 
 # Logarithms are of at least this: a probability of exactly zero would make an instance impossible under every class.
@@ -196,7 +195,7 @@ class DawidSkene(Aggregator):
             UsageError: an argument out of range.
         """
         crowd, gold = self._start(annotations, gold_labels, "Dawid-Skene")
-        prior = self._prior(crowd)
+        prior = resolve_prior(self.prior, crowd.class_names)
         smoothing = self._smoothing(crowd)
         if self.max_iter < 1:
             raise UsageError(f"max_iter: expected at least 1, received {self.max_iter}")
@@ -215,13 +214,6 @@ class DawidSkene(Aggregator):
             change = np.diff(found.history)[-1] / crowd.num_annotations if self.n_iter_ > 1 else np.inf
             warn_not_converged("DawidSkene", self.max_iter, change, self.tol)
         return self
-
-    def _prior(self, crowd: Annotations) -> NDArray[np.float64] | None:
-        if isinstance(self.prior, str):
-            if self.prior not in ("update", "uniform"):
-                raise UsageError(f"prior: expected 'update', 'uniform' or probabilities, received {self.prior!r}")
-            return None if self.prior == "update" else np.full(crowd.num_classes, 1.0 / crowd.num_classes)
-        return prior_array(self.prior, crowd.class_names)
 
     def _smoothing(self, crowd: Annotations) -> NDArray[np.float64]:
         pseudo = np.asarray(self.smoothing, dtype=np.float64)

@@ -1,0 +1,206 @@
+"""GLAD: the ability of each annotator and the difficulty of each instance, estimated together with the labels by EM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from scipy import optimize
+from threadpoolctl import threadpool_limits
+
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, normalise_log, resolve_prior, warn_not_converged
+from neucrowd_tf.aggregation.majority_vote import Ties, majority_labels
+from neucrowd_tf.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.aggregation.base import Prior
+    from neucrowd_tf.annotations import Annotations
+
+# exp(b) stays finite whatever a line search tries.
+LARGEST_LOG = 50.0
+
+
+class _Model:
+    """Sums over annotations for given abilities and log inverse difficulties; `theta` holds both, `[R + N]`."""
+
+    def __init__(self, crowd: Annotations, gold: NDArray[np.int64] | None, ability: tuple[float, float], easiness: tuple[float, float]) -> None:
+        order = np.argsort(crowd.instances, kind="stable")
+        self.instances, self.annotators = crowd.instances[order].astype(np.intp), crowd.annotators[order].astype(np.intp)
+        self.num_instances, self.num_annotators, self.num_classes = crowd.num_instances, crowd.num_annotators, crowd.num_classes
+        self.cells = self.instances * crowd.num_classes + crowd.labels[order]
+        self.gold = gold
+        self.log_others = float(np.log(max(crowd.num_classes - 1, 1)))
+        sizes = [crowd.num_annotators, crowd.num_instances]
+        self.mean = np.repeat([ability[0], easiness[0]], sizes)
+        self.precision = np.repeat([ability[1] ** -2.0, easiness[1] ** -2.0], sizes)
+
+    def log_prior(self, theta: NDArray[np.float64]) -> float:
+        """Returns the log density of the normal priors, up to a constant."""
+        return float(-0.5 * np.sum(self.precision * (theta - self.mean) ** 2))
+
+    def strengths(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Returns `[A]` ability, inverse difficulty and their product for each annotation."""
+        ability = theta[: self.num_annotators][self.annotators]
+        inverse = np.exp(np.minimum(theta[self.num_annotators :], LARGEST_LOG))[self.instances]
+        return ability, inverse, ability * inverse
+
+    def posterior(self, theta: NDArray[np.float64], priors: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """E-step (equation 3 of the paper): `[N, C]` posteriors, and the log likelihood plus the log priors of the parameters.
+
+        With x = ability * inverse difficulty, log P(label | class) is log s(x) where they agree and log s(-x) - log(C - 1) where
+        they don't, s the logistic function. Their difference is x + log(C - 1), so the sum over annotations needs the cell of
+        the given label only.
+        """
+        x = self.strengths(theta)[2]
+        sums = np.bincount(self.cells, weights=x + self.log_others, minlength=self.num_instances * self.num_classes)
+        scores = sums.astype(np.float64, copy=False).reshape(self.num_instances, self.num_classes)
+        if self.gold is not None:
+            rows = np.flatnonzero(self.gold >= 0)
+            kept = scores[rows, self.gold[rows]]
+            scores[rows] = -np.inf
+            scores[rows, self.gold[rows]] = kept
+        with np.errstate(divide="ignore"):
+            evidence = normalise_log(scores, np.log(np.maximum(priors, 1e-300)))
+        wrong = np.sum(-np.logaddexp(0.0, x) - self.log_others)
+        return scores, float(evidence.sum() + wrong) + self.log_prior(theta)
+
+    def expected(self, theta: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Returns minus the expected complete log likelihood (Q) and its gradient `[R + N]`.
+
+        Args:
+            right: `[A]` posterior probability that each annotation is right.
+        """
+        ability, inverse, x = self.strengths(theta)
+        small = np.exp(-np.abs(x))
+        # log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), and log s(x) = x + log s(-x).
+        value = np.sum(right * x - np.maximum(x, 0.0) - np.log1p(small))
+        residual = right - np.where(x >= 0, 1.0, small) / (1.0 + small)  # d/dx
+        residual *= inverse
+        offset = theta - self.mean
+        gradient = self.precision * offset
+        gradient[: self.num_annotators] -= np.bincount(self.annotators, weights=residual, minlength=self.num_annotators)
+        residual *= ability
+        gradient[self.num_annotators :] -= np.bincount(self.instances, weights=residual, minlength=self.num_instances)
+        return float(0.5 * np.sum(self.precision * offset**2) - value), gradient
+
+
+class Glad(Aggregator):
+    """Generative model of Labels, Abilities and Difficulties, for C classes, with a vectorised L-BFGS M-step.
+
+    The probability that annotator r labels instance i rightly is s(a_r * exp(b_i)), s the logistic function; wrong labels are
+    equally likely. a_r ~ N(ability_prior), b_i ~ N(easiness_prior): pairs (mean, standard deviation).
+
+    Args:
+        prior: "uniform" holds the class prior uniform, "update" estimates it, an array `[C]` or `{class: probability}` holds that.
+        ability_prior: mean and standard deviation of a_r.
+        easiness_prior: mean and standard deviation of b_i, the logarithm of the inverse difficulty.
+        max_iter: most EM iterations.
+        tol: stops when the objective rises by less than this for each annotation.
+        m_step_iter: most L-BFGS steps in an M-step.
+        ties: what decides between equally probable classes, as in `majority_labels`.
+        seed: for `ties="random"`.
+
+    Attributes: see `Aggregator` (`errors_` have `skills_` on the diagonal and equal errors beside it), and
+        abilities_: `[R]` a_r; below zero for an adversary.
+        difficulties_: `[N]` exp(-b_i); larger is harder.
+        skills_: `[R]` probability of being right, averaged over the difficulties of all instances.
+        n_iter_, converged_, history_: `[n_iter_]` log likelihood plus log priors of the parameters, which never falls.
+
+    Where all annotators agree, abilities and difficulties are bounded by their priors.
+
+    References:
+        Whitehill et al. (2009), Whose vote should count more: equations 1 (model), 3 (E-step), 4 (M-step) for two classes.
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Prior = "uniform",
+        ability_prior: tuple[float, float] = (1.0, 1.0),
+        easiness_prior: tuple[float, float] = (1.0, 1.0),
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        m_step_iter: int = 25,
+        ties: Ties = "first",
+        seed: int = 0,
+    ) -> None:
+        self.prior = prior
+        self.ability_prior = ability_prior
+        self.easiness_prior = easiness_prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.m_step_iter = m_step_iter
+        self.ties = ties
+        self.seed = seed
+
+    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
+        """Estimates labels, abilities and difficulties.
+
+        Args:
+            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for missing.
+            gold_labels: see `gold_codes`; these instances keep their labels.
+
+        Raises:
+            IdentitiesError: vote counts only.
+            DataError: no annotation, or gold labels or a prior that cannot be used.
+            UsageError: an argument out of range.
+        """
+        crowd, gold = self._start(annotations, gold_labels, "GLAD")
+        held = resolve_prior(self.prior, crowd.class_names)
+        self._check_arguments()
+        model = _Model(crowd, gold, self.ability_prior, self.easiness_prior)
+        with threadpool_limits(limits=1, user_api="blas"):  # on vectors of this size a second thread costs more than it gives
+            theta, probas, priors, change = self._run(model, held, crowd.num_annotations)
+        self._store(apply_gold(probas, gold), priors, theta, crowd)
+        if not self.converged_:
+            warn_not_converged("Glad", self.max_iter, change, self.tol)
+        return self
+
+    def _run(
+        self, model: _Model, held: NDArray[np.float64] | None, num_annotations: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+        """Runs EM from the priors' means; returns parameters, posteriors, class prior and the last change of the objective."""
+        theta = model.mean.copy()
+        priors = np.full(model.num_classes, 1.0 / model.num_classes) if held is None else held
+        probas, objective = model.posterior(theta, priors)
+        history: list[float] = []
+        change = np.inf
+        for _ in range(self.max_iter):
+            right = probas.reshape(-1)[model.cells]
+            found = optimize.minimize(model.expected, theta, args=(right,), jac=True, method="L-BFGS-B", options={"maxiter": self.m_step_iter})
+            theta = found.x
+            if held is None:
+                priors = probas[self.annotated_].mean(axis=0)
+            probas, reached = model.posterior(theta, priors)
+            change, objective = (reached - objective) / num_annotations, reached
+            history.append(objective)
+            if change < self.tol:
+                break
+        self.converged_ = change < self.tol
+        self.history_, self.n_iter_ = np.array(history), len(history)
+        return theta, probas, priors, change
+
+    def _check_arguments(self) -> None:
+        for name in ("max_iter", "m_step_iter"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}: expected at least 1, received {getattr(self, name)}")
+        for name in ("ability_prior", "easiness_prior"):
+            pair = np.asarray(getattr(self, name), dtype=np.float64)
+            if pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
+                raise UsageError(f"{name}: expected (mean, standard deviation > 0), received {getattr(self, name)!r}")
+
+    def _store(self, probas: NDArray[np.float64], priors: NDArray[np.float64], theta: NDArray[np.float64], crowd: Annotations) -> None:
+        self.probas_, self.priors_ = probas, priors
+        self.labels_ = majority_labels(probas, self.ties, self.seed)
+        self.abilities_ = theta[: crowd.num_annotators].copy()
+        easiness = np.minimum(theta[crowd.num_annotators :], LARGEST_LOG)
+        self.difficulties_ = np.exp(-easiness)
+        # A mean over quantiles stands for the mean over all instances, which would be R x N.
+        levels = np.exp(np.quantile(easiness[self.annotated_], (np.arange(200) + 0.5) / 200))
+        with np.errstate(over="ignore"):
+            self.skills_ = np.mean(1.0 / (1.0 + np.exp(-self.abilities_[:, None] * levels)), axis=1)
+        size = crowd.num_classes
+        self.errors_ = np.repeat((1.0 - self.skills_) / max(size - 1, 1), size * size).reshape(-1, size, size)
+        self.errors_[:, np.arange(size), np.arange(size)] = self.skills_[:, None] if size > 1 else 1.0

@@ -1,0 +1,110 @@
+"""Every aggregator on the crowds that break naive code: each gives a finite, documented result or one clear error."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad, MajorityVote
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import IdentitiesError
+
+AGGREGATORS = [MajorityVote(), DawidSkene(), DawidSkene(one_coin=True), DawidSkene(smoothing=0.0), Glad(), Glad(prior="update")]
+IDS = ["mv", "ds", "one_coin", "ds_unsmoothed", "glad", "glad_update"]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("error::RuntimeWarning"),
+]
+
+
+def _fit(aggregator: Aggregator, annotations: Annotations | np.ndarray) -> Aggregator:
+    found = clone(aggregator).fit(annotations)
+    for name in ("probas_", "priors_", "errors_", "skills_"):
+        assert np.isfinite(getattr(found, name)).all(), name
+    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
+    assert found.labels_.dtype == np.int64
+    assert ((found.labels_ >= 0) & (found.labels_ < found.probas_.shape[1])).all()
+    return found
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS, ids=IDS)
+class TestEdgeCases:
+    def test_annotators_with_one_label_and_with_none(self, aggregator: Aggregator) -> None:
+        dense = np.full((6, 8), -1)
+        dense[np.arange(6), np.arange(6)] = [0, 1, 0, 1, 1, 0]
+        dense[:, 6] = [0, 1, 0, 1, 0, 0]
+        found = _fit(aggregator, dense)  # annotator 7 gave no label
+        np.testing.assert_allclose(found.errors_[7].sum(axis=1), 1)
+        assert (found.labels_[[0, 1, 2, 3, 5]] == [0, 1, 0, 1, 0]).all()
+
+    def test_an_instance_without_labels_gets_the_prior(self, aggregator: Aggregator) -> None:
+        dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
+        found = _fit(aggregator, dense)
+        np.testing.assert_array_equal(found.annotated_, [True, True, True, False, True])
+        np.testing.assert_allclose(found.probas_[3], found.priors_)
+        assert found.labels_[3] == found.priors_.argmax()
+        np.testing.assert_array_equal(found.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
+
+    def test_a_crowd_that_always_agrees(self, aggregator: Aggregator) -> None:
+        dense = np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)
+        found = _fit(aggregator, dense)
+        np.testing.assert_array_equal(found.labels_, dense[:, 0])
+        assert (found.skills_ > 0.9).all()
+
+    def test_a_crowd_of_spammers(self, aggregator: Aggregator) -> None:
+        _fit(aggregator, np.random.default_rng(0).integers(0, 3, (100, 6)))
+        constant = _fit(aggregator, np.tile([0, 1, 2], (20, 1)))  # each annotator says one thing, whatever it sees
+        assert (constant.probas_ == constant.probas_[0]).all()
+
+    def test_one_class_only(self, aggregator: Aggregator) -> None:
+        for num_classes in (1, 2, 3):
+            found = _fit(aggregator, Annotations.from_dense(np.zeros((5, 3), dtype=int), num_classes=num_classes))
+            np.testing.assert_array_equal(found.labels_, 0)
+
+    def test_one_annotation(self, aggregator: Aggregator) -> None:
+        found = _fit(aggregator, Annotations([0], [0], [1]))
+        assert found.labels_[0] == 1
+
+    @pytest.mark.parametrize("kind", [int, str, bool])
+    def test_ids_of_any_type(self, aggregator: Aggregator, kind: type) -> None:
+        tasks = [False, True] if kind is bool else [kind(t) for t in range(9)]
+        rows = [(task, kind(worker), kind(t % 2)) for t, task in enumerate(tasks) for worker in (0, 1)]
+        crowd = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
+        made = clone(aggregator)
+        series, frame = made.fit_predict(crowd), made.fit_predict_proba(crowd)
+        assert {type(value) for value in series.tolist()} == {kind}
+        assert set(series.index.tolist()) == {row[0] for row in rows}
+        assert frame.shape == (len(series), 2)
+        assert all(series.loc[row[0]] == row[2] for row in rows)
+
+    def test_the_input_is_not_changed(self, aggregator: Aggregator) -> None:
+        dense = np.random.default_rng(1).integers(-1, 3, (20, 4))
+        gold = np.full(20, -1)
+        gold[3] = 2
+        before, gold_before = dense.copy(), gold.copy()
+        clone(aggregator).fit(dense, gold)
+        np.testing.assert_array_equal(dense, before)
+        np.testing.assert_array_equal(gold, gold_before)
+
+    def test_the_same_twice(self, aggregator: Aggregator) -> None:
+        dense = np.random.default_rng(2).integers(-1, 3, (50, 6))
+        first, second = clone(aggregator).fit(dense), clone(aggregator).fit(dense)
+        assert first.probas_.tobytes() == second.probas_.tobytes()
+        assert first.labels_.tobytes() == second.labels_.tobytes()
+
+
+@pytest.mark.parametrize("aggregator", [DawidSkene(), Glad()])
+def test_vote_counts_alone_are_refused(aggregator: Aggregator) -> None:
+    with pytest.raises(IdentitiesError, match="needs to know which annotator"):
+        aggregator.fit(Annotations.from_votes([[5, 2], [1, 6]]))
+
+
+def test_no_warning_when_em_converges() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert DawidSkene().fit(np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)).converged_

@@ -1,0 +1,149 @@
+"""GLAD: posterior by hand and by loops, gradient, the bound, gold labels, crowd-kit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from crowdkit.aggregation import GLAD as CrowdKitGlad
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import optimize, stats
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from neucrowd_tf.aggregation import Glad, MajorityVote
+from neucrowd_tf.aggregation.glad import _Model
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, UsageError
+
+
+def _model(crowd: Annotations, gold: np.ndarray | None = None) -> _Model:
+    return _Model(crowd, gold, (1.0, 1.0), (1.0, 1.0))
+
+
+def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> np.ndarray:
+    """`[N, C]` joint probabilities by loops over annotations and classes, straight from the model's definition."""
+    joint = np.tile(priors, (crowd.num_instances, 1))
+    for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
+        right = 1 / (1 + np.exp(-theta[r] * np.exp(theta[crowd.num_annotators + i])))
+        for c in range(crowd.num_classes):
+            joint[i, c] *= right if y == c else (1 - right) / (crowd.num_classes - 1)
+    return joint
+
+
+def test_posterior_by_hand() -> None:
+    # Three classes, one instance with b = 0; abilities log 2 (right 2/3, each error 1/6), log 4 (4/5, 1/10) and 0 (1/2, 1/4).
+    # Labels 0, 1, 0, prior uniform: class 0: 2/3 * 1/10 * 1/2 = 1/30; class 1: 1/6 * 4/5 * 1/4 = 1/30; class 2: 1/6 * 1/10 * 1/4 = 1/240.
+    # Posterior 8/17, 8/17, 1/17; evidence (17/240) / 3.
+    crowd = Annotations([0, 0, 0], [0, 1, 2], [0, 1, 0], num_classes=3)
+    theta = np.array([np.log(2), np.log(4), 0.0, 0.0])
+    probas, objective = _model(crowd).posterior(theta, np.full(3, 1 / 3))
+    np.testing.assert_allclose(probas, [[8 / 17, 8 / 17, 1 / 17]])
+    prior = -0.5 * np.sum((theta - 1.0) ** 2)
+    assert objective == pytest.approx(np.log(17 / 720) + prior)
+
+
+def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(1, instances=30, annotators=6)
+    theta = np.random.default_rng(0).normal(0.5, 0.8, 36)
+    priors = np.array([0.5, 0.3, 0.2])
+    joint = _naive_joint(crowd, theta, priors)
+    model = _model(crowd)
+    probas, objective = model.posterior(theta, priors)
+    np.testing.assert_allclose(probas, joint / joint.sum(axis=1, keepdims=True))
+    normal = stats.norm.logpdf(theta, 1.0, 1.0).sum() + 36 * 0.5 * np.log(2 * np.pi)
+    assert objective == pytest.approx(np.log(joint.sum(axis=1)).sum() + normal)
+    # Q: expectation of the log joint under any posterior; leaves out constants (prior of classes, log(C - 1) of errors).
+    weights = np.random.default_rng(1).dirichlet(np.ones(3), 30)
+    expected = 0.0
+    for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
+        right = expit(theta[r] * np.exp(theta[6 + i]))
+        expected += weights[i, y] * np.log(right) + (1 - weights[i, y]) * np.log(1 - right)
+    value, _ = model.expected(theta, weights.reshape(-1)[model.cells])
+    assert -value == pytest.approx(expected + normal)
+
+
+def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(2, instances=20, annotators=5, labels_each=4)
+    rng = np.random.default_rng(0)
+    model, right, theta = _model(crowd), rng.random(80), rng.normal(0, 1.5, 25)
+    numeric = optimize.approx_fprime(theta, lambda t: model.expected(t, right)[0], 1e-6)
+    np.testing.assert_allclose(model.expected(theta, right)[1], numeric, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"prior": "update"}, {"prior": [0.6, 0.3, 0.1]}, {"m_step_iter": 3}, {"ability_prior": (0.0, 3.0)}])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_objective_never_falls_and_results_are_distributions(options: dict, crowd: Annotations) -> None:
+    found = Glad(tol=-np.inf, max_iter=15, **options).fit(crowd)
+    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
+    assert found.history_[-1] > found.history_[0]
+    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
+    np.testing.assert_array_equal(found.labels_, found.probas_.argmax(axis=1))
+
+
+def test_finds_abilities_difficulties_and_labels() -> None:
+    rng = np.random.default_rng(4)
+    ability, easiness = rng.uniform(-0.5, 3, 40), rng.normal(0.3, 1, 400)
+    truth = rng.integers(0, 2, 400)
+    right = rng.random((400, 40)) < expit(ability * np.exp(easiness)[:, None])
+    dense = np.where(rng.random((400, 40)) < 0.4, np.where(right, truth[:, None], 1 - truth[:, None]), -1)
+    found = Glad().fit(dense)
+    assert np.corrcoef(found.abilities_, ability)[0, 1] > 0.95
+    assert stats.spearmanr(found.difficulties_, -easiness).statistic > 0.5
+    assert (found.labels_ == truth).mean() > (MajorityVote().fit(dense).labels_ == truth).mean()
+    expected = expit(ability[:, None] * np.exp(easiness)).mean(axis=1)
+    assert np.abs(found.skills_ - expected).mean() < 0.05
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
+    crowd, truth = make_crowd(5, instances=30, annotators=8, classes=classes, labels_each=5)
+    theirs = CrowdKitGlad(n_iter=3, tol=-np.inf, m_step_tol=1e-4, m_step_max_iter=40)
+    expected = theirs.fit_predict_proba(crowd.to_frame())
+    with pytest.warns(ConvergenceWarning):
+        ours = Glad(max_iter=3, tol=-np.inf, m_step_iter=500).fit(crowd)
+    # Theirs ends with an M-step, ours with the E-step after it: compare what two M-steps and an E-step give.
+    with pytest.warns(ConvergenceWarning):
+        before = Glad(max_iter=2, tol=-np.inf, m_step_iter=500).fit(crowd)
+    np.testing.assert_allclose(before.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=0.02)
+    np.testing.assert_allclose(ours.abilities_, theirs.alphas_.loc[crowd.annotator_names], atol=0.05)
+    np.testing.assert_allclose(-np.log(ours.difficulties_), theirs.betas_.loc[crowd.instance_names], atol=0.05)
+    assert (ours.labels_ == truth).mean() >= (theirs.labels_.loc[crowd.instance_names] == truth).mean() - 0.01
+
+
+def test_gold_labels_are_honoured(crowd: Annotations, truth: np.ndarray) -> None:
+    gold = {int(task): int(truth[task]) for task in range(0, 300, 2)}
+    found = Glad().fit(crowd, gold)
+    np.testing.assert_array_equal(found.labels_[::2], truth[::2])
+    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
+    reversed_ = Glad().fit(crowd, (truth + 1) % 3)
+    assert reversed_.abilities_.mean() < 0
+    with pytest.raises(DataError, match="task 5"):
+        Glad().fit(crowd, {5: "cat"})
+
+
+def test_bad_arguments(crowd: Annotations) -> None:
+    with pytest.raises(UsageError, match="ability_prior"):
+        Glad(ability_prior=(1.0, 0.0)).fit(crowd)
+    with pytest.raises(UsageError, match="max_iter"):
+        Glad(max_iter=0).fit(crowd)
+    assert clone(Glad(tol=1e-3)).get_params()["tol"] == 1e-3
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(hnp.arrays(np.int64, st.tuples(st.integers(1, 10), st.integers(1, 5)), elements=st.integers(-1, 2)))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_any_crowd_gives_finite_results(dense: np.ndarray) -> None:
+    if (dense < 0).all():
+        with pytest.raises(DataError, match="at least one annotation"):
+            Glad().fit(dense)
+        return
+    found = Glad(max_iter=20).fit(Annotations.from_dense(dense, num_classes=3))
+    for values in (found.probas_, found.priors_, found.errors_, found.skills_, found.history_, found.abilities_, found.difficulties_):
+        assert np.isfinite(values).all()
+    assert (np.diff(found.history_) >= -1e-8 * (1 + np.abs(found.history_[:-1]))).all()
