@@ -102,7 +102,7 @@ def test_finds_abilities_difficulties_and_labels() -> None:
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
-    crowd, truth = make_crowd(5, instances=30, annotators=8, classes=classes, labels_each=5)
+    crowd, _ = make_crowd(5, instances=30, annotators=8, classes=classes, labels_each=5)
     theirs = CrowdKitGlad(n_iter=3, tol=-np.inf, m_step_tol=1e-4, m_step_max_iter=40)
     expected = theirs.fit_predict_proba(crowd.to_frame())
     with pytest.warns(ConvergenceWarning):
@@ -113,7 +113,8 @@ def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
     np.testing.assert_allclose(before.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=0.02)
     np.testing.assert_allclose(ours.abilities_, theirs.alphas_.loc[crowd.annotator_names], atol=0.05)
     np.testing.assert_allclose(-np.log(ours.difficulties_), theirs.betas_.loc[crowd.instance_names], atol=0.05)
-    assert (ours.labels_ == truth).mean() >= (theirs.labels_.loc[crowd.instance_names] == truth).mean() - 0.01
+    sure = before.probas_.max(axis=1) > 0.55
+    np.testing.assert_array_equal(before.labels_[sure], theirs.labels_.loc[crowd.instance_names].to_numpy()[sure])
 
 
 def test_gold_labels_are_honoured(crowd: Annotations, truth: np.ndarray) -> None:
