@@ -1,0 +1,57 @@
+"""From a fitted estimator to a SavedModel that TensorFlow alone can load and serve."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.errors import DataError
+
+
+def export_saved_model(estimator: Any, path: str | os.PathLike[str]) -> Path:
+    """Writes a SavedModel; it appears under its name only when it is whole.
+
+    The signature `serving_default` takes raw features, one float32 input `features` of shape `[None, ...]`, and gives
+    `probabilities` `[None, C]` and, for methods with a representation, `embedding` `[None, h]`, both float32.
+    Preprocessing is inside. A batch may have any size.
+
+    Args:
+        estimator: a fitted estimator.
+        path: the folder to write; a SavedModel that is there already is replaced.
+
+    Returns:
+        the folder.
+
+    Raises:
+        DataError: the folder exists and holds something else.
+        NotImplementedError: the estimator has nothing to export.
+    """
+    import keras
+    import tensorflow as tf
+
+    target = Path(path)
+    if target.exists() and not (target / "saved_model.pb").exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(f"{target}: expected a new folder or one with a SavedModel")
+    model = estimator.inference_model()
+    shape = tuple(int(size) for size in estimator.feature_shape_)
+
+    def serve(features: Any) -> dict[str, Any]:
+        outputs = model(features, training=False)
+        return {name: tf.cast(value, tf.float32) for name, value in outputs.items() if name in ("probabilities", "embedding")}
+
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint("serving_default", serve, input_signature=[tf.TensorSpec((None, *shape), tf.float32, name="features")])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+    try:
+        archive.write_out(str(temporary / "model"), verbose=False)
+        if target.exists():
+            os.rename(target, temporary / "old")
+        os.rename(temporary / "model", target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return target

@@ -1,0 +1,102 @@
+"""The command line: `run_experiment.py` in a checkout, `neucrowd` where the wheel is installed."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from absl import app
+from absl import flags as absl_flags
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.harness import flags, process
+
+PROBLEM = 2
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _one_line_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+    return f"warning: {' '.join(str(message).split())}\n"
+
+
+def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
+    """Runs what the flags ask for.
+
+    Args:
+        rooms: modules to import, beside the library's, because methods and datasets register in them.
+
+    Returns:
+        the exit code: 0, 1 when some runs failed, 2 for flags, data or folders that cannot be used.
+    """
+    process.quiet()
+    warnings.formatwarning = _one_line_warning
+    try:
+        return _run(options, tuple(rooms))
+    except (UsageError, DataError) as error:
+        _tell(f"error: {' '.join(str(error).split())}")
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        _tell(f"error: {error.strerror or error}{where}")
+    except KeyboardInterrupt:
+        _tell("interrupted: start again with --resume to go on")
+        return 130
+    return PROBLEM
+
+
+def _run(options: flags.Options, rooms: tuple[str, ...]) -> int:
+    from neucrowd_tf.harness import rooms as registers
+
+    registers.register(rooms)
+    if options.list:
+        print(registers.listing())
+        return 0
+    from neucrowd_tf.harness import runner
+    from neucrowd_tf.harness.results import summary_table
+
+    wanted = runner.tasks(options, runner.progress_wanted(options))
+    rows, outcomes = runner.run_all(options, wanted, _tell, rooms)
+    mine = [row for row in rows if row["dataset"] in options.dataset and row["method"] in options.method]
+    print(summary_table(mine))
+    print(_where(options, wanted))
+    return runner.exit_code(outcomes)
+
+
+def _where(options: flags.Options, wanted: list) -> str:  # type: ignore[type-arg]
+    """Returns where the results, TensorBoard logs and SavedModels of these runs lie."""
+    out: Path = options.output_dir
+    lines = ["", f"Results:     {out / 'results.csv'}, {out / 'summary.csv'}", f"TensorBoard: tensorboard --logdir {out}"]
+    models = [task.key.folder(out, options.folds) / "saved_model" for task in wanted]
+    lines += [f"SavedModel:  {path}" for path in models if path.is_dir()][:10]
+    return "\n".join(lines)
+
+
+def start(rooms: Sequence[str] = ()) -> NoReturn:
+    """Runs the command line of this process through absl (--help, --flagfile and its other flags), and exits."""
+    values = absl_flags.FLAGS
+    for name in flags.NAMES:  # --help shows the flags of the main module
+        values.register_key_flag_for_module(sys.argv[0], values[name])
+    parsed: list[flags.Options] = []
+
+    def parse(argv: Sequence[str]) -> list[str]:
+        try:
+            parsed.append(flags.parse(argv, values))
+        except UsageError as error:
+            _tell(f"error: {error}")
+            sys.exit(PROBLEM)
+        except SystemExit:  # --help, which absl ends with 1
+            sys.exit(0)
+        return [argv[0]]
+
+    app.run(lambda _: run(parsed[0], rooms), flags_parser=parse)
+    raise SystemExit(0)
+
+
+def console_main() -> NoReturn:
+    """The wheel's command: the library's methods."""
+    start()

@@ -1,0 +1,285 @@
+"""One run: fit, predict, and the files that it leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf import registry, statistics
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import CrowdDataset, Split
+from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
+from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.files import jsonable, write_json
+from neucrowd_tf.harness import process
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
+from neucrowd_tf.harness.run_files import write_annotators, write_predictions
+from neucrowd_tf.harness.run_folder import CONFIG, FINISHED, SAVED_MODEL, STATUS, RunFolder, RunKey
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Errors of the machine rather than of a method: every further run would meet them too.
+FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        status: "ok", "skipped" or "failed".
+        metrics: what metrics.json holds, for "ok".
+        reason: one line, for the others.
+        mendable: whether the reason is something the user gave (data or flags), rather than a fault.
+    """
+
+    status: str
+    metrics: dict[str, Any] | None = None
+    reason: str = ""
+    mendable: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A run that is to be made: its key, its hyper-parameters, and whether others run beside it (bars would mix)."""
+
+    key: RunKey
+    hparams: dict[str, Any]
+    progress: bool | None = None
+
+
+def settings(task: Task, options: Options) -> dict[str, Any]:
+    """Returns everything that a run's result depends on, apart from the code and the data's files."""
+    found = {
+        "hparams": task.hparams,
+        "data_seed": task.key.seed if options.data_seed is None else options.data_seed,
+        "keep_annotations": options.keep_annotations,
+        "tune": options.tune,
+        "threads": options.threads,
+        "device": options.device,
+        "mixed_precision": options.mixed_precision,
+        "distribute": options.distribute,
+        "evaluation": options.evaluation,
+    }
+    if options.evaluation == "cv":
+        found |= {"folds": options.folds, "repeats": options.repeats}
+    if task.key.dataset == "table":
+        found |= {name: str(path.resolve()) for name, path in options.table.items()}
+    if options.distribute == "mirrored":
+        found["logical_cpus"] = options.logical_cpus
+    return found
+
+
+def execute(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
+    """Makes one run in its folder; it resumes from whatever state is there.
+
+    Raises:
+        OSError: the disk is full or the folder cannot be written.
+        UsageError: the folder holds a run with other settings.
+    """
+    folder = RunFolder(task.key.folder(options.output_dir, options.folds))
+    prepare(folder, settings(task, options), options.resume)
+    try:
+        return Outcome(OK, _execute(task, options, dataset, folder, strategy))
+    except (IdentitiesError, UnsupportedDataError) as error:
+        return _ended(folder, Outcome(SKIPPED, reason=_line(error), mendable=True))
+    except OSError as error:
+        if error.errno in FATAL:
+            raise
+        return _ended(folder, Outcome(FAILED, reason=_line(error)))
+    except Exception as error:
+        return _ended(folder, Outcome(FAILED, reason=_line(error), mendable=isinstance(error, (DataError, UsageError))))
+
+
+def prepare(folder: RunFolder, now: dict[str, Any], resume: bool) -> None:
+    """Readies a run's folder: what a killed process left is resumed, or cleared without --resume.
+
+    Raises:
+        UsageError: a finished run is there, or one with other settings.
+    """
+    if folder.finished and not resume:
+        raise UsageError(f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass --resume to keep it")
+    if folder.started and resume:
+        folder.check_settings(now)
+        folder.sweep()
+        (folder / STATUS).unlink(missing_ok=True)
+    else:
+        folder.clear()
+    folder.path.mkdir(parents=True, exist_ok=True)
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    known = type(error).__module__.startswith("neucrowd_tf")
+    return text if known and text else f"{type(error).__name__}: {text}"
+
+
+def _ended(folder: RunFolder, outcome: Outcome) -> Outcome:
+    """Leaves the reason in the folder, where the run is not finished."""
+    details = {"status": outcome.status, "reason": outcome.reason}
+    if outcome.status == FAILED and not outcome.mendable:
+        details["traceback"] = "".join(traceback.format_exception(sys.exception())).splitlines()  # type: ignore[assignment]
+    write_json(folder / STATUS, details)
+    return outcome
+
+
+def _training_annotations(method: registry.Method, dataset: CrowdDataset) -> Annotations:
+    """Returns the crowd's annotations, or for the method that trains on the truth those of one annotator who is always right."""
+    crowd = dataset.annotations
+    if not method.uses_truth:
+        if method.requires_identities:
+            crowd.require_identities(method.name)
+        return crowd
+    if dataset.truth is None:
+        raise UnsupportedDataError(f"{method.name} trains on the true labels, which {dataset.name} does not have")
+    known = np.flatnonzero(dataset.truth >= 0)
+    return Annotations(
+        known,
+        np.zeros(len(known), dtype=np.int32),
+        dataset.truth[known],
+        instance_names=crowd.instance_names,
+        annotator_names=["truth"],
+        class_names=crowd.class_names,
+    )
+
+
+def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any) -> dict[str, Any]:
+    resumed = (folder / "checkpoints").is_dir()
+    run = Run(
+        checkpoints=folder / "checkpoints",
+        tensorboard=folder / "tensorboard",
+        progress=task.progress,
+        checkpoint_seconds=options.checkpoint_seconds,
+        strategy=strategy,
+    )
+    estimator, timings = _fitted(task, options, dataset, folder, run)
+    metrics = _results(task.key, dataset, estimator, folder)
+    run.stage("test").scalars(0, {name: value for name, value in metrics["test"].items() if isinstance(value, float)})
+    run.flush()
+    if options.export:
+        export_saved_model(estimator, folder / SAVED_MODEL)
+    metrics["timings"] = {**timings, "resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
+    write_json(folder / FINISHED, metrics)
+    return metrics
+
+
+def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run) -> tuple[Any, dict[str, float]]:
+    """Returns the fitted estimator, tuned first where that is asked for, and how long both took."""
+    method = registry.method(task.key.method)
+    if method.max_classes is not None and dataset.num_classes > method.max_classes:
+        raise UnsupportedDataError(f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has {dataset.num_classes}")
+    annotations = _training_annotations(method, dataset)
+    hparams, timings = dict(task.hparams), {}
+    estimator = make(method, task.key, hparams)
+    write_json(folder / CONFIG, config(task, options, dataset, estimator))
+    if options.tune:
+        from neucrowd_tf.harness.tuning import tune
+
+        began = time.perf_counter()
+        hparams |= tune(method, task.key, hparams, dataset, annotations, options.tune, folder)
+        estimator = make(method, task.key, hparams)
+        write_json(folder / CONFIG, config(task, options, dataset, estimator))
+        timings["tune_seconds"] = time.perf_counter() - began
+    began = time.perf_counter()
+    estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
+    timings["fit_seconds"] = time.perf_counter() - began
+    return estimator, timings
+
+
+def export_missing(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
+    """Writes a finished run's SavedModel: the fit is loaded from its checkpoints, or repeated where it keeps none."""
+    folder = RunFolder(task.key.folder(options.output_dir, options.folds))
+    folder.sweep()
+    run = Run(checkpoints=folder / "checkpoints", progress=task.progress, checkpoint_seconds=options.checkpoint_seconds, strategy=strategy)
+    export_saved_model(_fitted(task, options, dataset, folder, run)[0], folder / SAVED_MODEL)
+
+
+def make(method: registry.Method, key: RunKey, hparams: dict[str, Any]) -> Any:
+    """Returns the unfitted estimator; arguments that do not fit are a UsageError."""
+    try:
+        return method.make(dataset=key.dataset, **{"seed": key.seed, **hparams})
+    except TypeError as error:
+        raise UsageError(f"--hparam: {method.name}: {error}") from None
+
+
+def _results(key: RunKey, dataset: CrowdDataset, estimator: Any, folder: RunFolder) -> dict[str, Any]:
+    """Predicts, writes predictions.csv and annotators.csv, and returns the metrics."""
+    probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
+    write_predictions(folder / "predictions.csv", dataset.test.names, dataset.test.labels, probabilities, dataset.class_names)
+    predicted = None
+    if dataset.annotations.has_identities:
+        predicted = np.asarray(estimator.predict_proba(dataset.features)).argmax(axis=1)
+    write_annotators(folder / "annotators.csv", dataset.annotations, predicted, estimator)
+    found: dict[str, Any] = {"dataset": key.dataset, "method": key.method, "seed": key.seed}
+    if key.fold is not None:
+        found |= {"repeat": key.repeat, "fold": key.fold}
+    found["test"] = _scores(dataset.test, probabilities, dataset.class_names)
+    found["test_labels"] = "truth" if dataset.test_is_truth else "majority vote"
+    if dataset.validation is not None:
+        found["validation"] = _scores(dataset.validation, np.asarray(estimator.predict_proba(dataset.validation.features)), dataset.class_names)
+        found["validation_labels"] = "truth" if dataset.validation_is_truth else "majority vote"
+    for name in ("n_iter_", "best_epoch_"):
+        if getattr(estimator, name, None) is not None:
+            found[name.rstrip("_")] = getattr(estimator, name)
+    return found
+
+
+def _scores(split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]) -> dict[str, Any]:
+    """Returns the metrics over the rows whose label is known, and how many these are."""
+    from neucrowd_tf.metrics import classification_metrics
+
+    known = np.flatnonzero(split.labels >= 0)
+    if not len(known):
+        return {"size": 0}
+    return {"size": len(known), **classification_metrics(split.labels[known], probabilities[known], class_names=class_names)}
+
+
+def config(task: Task, options: Options, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
+    """Returns what config.json holds: what is needed to make the run again, and what the data was like."""
+    card = dataclasses.asdict(dataset.card)
+    flags = {name: value for name, value in dataclasses.asdict(options).items() if name != "list"}
+    return {
+        "dataset": task.key.dataset,
+        "method": task.key.method,
+        "seed": task.key.seed,
+        **({} if task.key.fold is None else {"repeat": task.key.repeat, "fold": task.key.fold}),
+        "parameters": plain(estimator.get_params(deep=False)),
+        "settings": settings(task, options),
+        "flags": plain(flags),
+        "threads": process.thread_counts(options),
+        "versions": process.versions(),
+        "git_revision": process.git_revision(),
+        "card": {**card, "statistics": data_statistics(dataset)},
+    }
+
+
+def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+    """Returns the sizes of a dataset and the statistics of its annotations."""
+    return {
+        "feature_shape": list(dataset.features.shape[1:]),
+        "train_size": len(dataset.features),
+        "validation_size": 0 if dataset.validation is None else len(dataset.validation),
+        "test_size": len(dataset.test),
+        **statistics.describe(dataset.annotations, dataset.truth),
+    }
+
+
+def plain(value: Any) -> Any:
+    """Returns a value in JSON's types; objects are spelt out."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic, Path)):
+        return jsonable(value)
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

@@ -1,0 +1,115 @@
+"""What is fixed once a process, before TensorFlow computes anything: threads, devices, precision, determinism."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import os
+import platform
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.harness.flags import Options
+
+PACKAGES = ("neucrowd-tf", "tensorflow", "keras", "tf-keras", "tensorflow-probability", "numpy", "scipy", "scikit-learn", "pandas", "absl-py")
+_started: dict[str, Any] = {}
+
+
+def quiet() -> None:
+    """Keeps TensorFlow's start-up notes off stderr; has to be called before it is imported."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def start(options: Options) -> Any:
+    """Fixes threads, devices and precision of this process; further calls return what the first one did.
+
+    Returns:
+        a `tf.distribute.Strategy`, or None without --distribute.
+
+    Raises:
+        UsageError: a device that this machine does not have, or a second call with other settings.
+    """
+    settings = (options.threads, options.device, options.mixed_precision, options.distribute, options.logical_cpus)
+    if _started:
+        if _started["settings"] != settings:
+            raise UsageError(f"--threads, --device and such: expected those the process started with, {_started['settings']}, received {settings}")
+        return _started["strategy"]
+    import threadpoolctl
+
+    quiet()
+    import keras
+    import tensorflow as tf
+
+    # Held for the process's life: limits end when the object is collected.
+    limits = threadpoolctl.threadpool_limits(limits=options.threads)
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+        tf.config.threading.set_inter_op_parallelism_threads(options.threads)
+        if options.logical_cpus > 1:
+            logical = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
+        _choose_device(tf, options)
+    except RuntimeError as error:
+        raise UsageError(f"--threads and --device: expected to be set before TensorFlow computes anything, received {error}") from None
+    tf.config.experimental.enable_op_determinism()
+    keras.config.set_dtype_policy("mixed_bfloat16" if options.mixed_precision else "float32")
+    strategy = None
+    if options.distribute == "mirrored":
+        kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+        strategy = tf.distribute.MirroredStrategy([device.name for device in tf.config.list_logical_devices(kind)])
+    _started.update(settings=settings, strategy=strategy, limits=limits)
+    return strategy
+
+
+def _choose_device(tf: Any, options: Options) -> None:
+    if options.device == "auto":
+        return
+    kind, _, index = options.device.upper().partition(":")
+    devices = tf.config.list_physical_devices(kind)
+    if (index and int(index) >= len(devices)) or not devices:
+        raise UsageError(f"--device: expected one of this machine's {len(devices)} {kind} devices, received {options.device!r}")
+    if kind == "CPU":
+        tf.config.set_visible_devices([], "GPU")
+    elif index:
+        tf.config.set_visible_devices([devices[int(index)]], "GPU")
+
+
+def peak_memory_mb() -> float:
+    """Returns the largest resident memory of this process so far, in MB (of 1,024 KB)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10  # bytes there, kibibytes elsewhere
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python and of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@functools.cache
+def git_revision() -> str | None:
+    """Returns the checkout's revision, with "+changes" where files differ from it; None outside a checkout or without git."""
+    root = Path(__file__).resolve().parent.parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        run = {"cwd": root, "capture_output": True, "text": True, "check": True, "timeout": 10}
+        revision = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()  # type: ignore[call-overload]
+        changes = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], **run).stdout.strip()  # type: ignore[call-overload]
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{revision}+changes" if changes else revision
+
+
+def thread_counts(options: Options) -> dict[str, int]:
+    """Returns the thread counts a run computes with."""
+    return {"tensorflow_intra_op": options.threads, "tensorflow_inter_op": options.threads, "blas": options.threads, "openmp": options.threads}

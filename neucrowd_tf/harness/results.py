@@ -1,0 +1,191 @@
+"""results.csv, a row a run, and summary.csv, a row a dataset and method."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import fcntl
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.files import write_text
+from neucrowd_tf.harness.paper_figures import paper_figures
+from neucrowd_tf.harness.run_files import number_cell, to_csv
+from neucrowd_tf.harness.run_folder import RunKey
+
+METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
+COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
+FOLD_COLUMNS = ("fold", "repeat")
+OK, SKIPPED, FAILED = "ok", "skipped", "failed"
+RIVALS = ("mv_lr", "ds_lr")
+COMPARED = ("accuracy", "auc")
+CONFIDENCE = 0.95
+
+Row = dict[str, str]
+
+
+def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None) -> Row:
+    """Returns a row of results.csv.
+
+    Args:
+        metrics: a finished run's metrics.json; without it the metric cells are empty.
+    """
+    test, timings = (metrics or {}).get("test") or {}, (metrics or {}).get("timings") or {}
+    row = {"dataset": key.dataset, "method": key.method, "seed": str(key.seed), "status": status}
+    row |= {name: number_cell(test.get(name)) for name in METRICS}
+    for name, digits in (("fit_seconds", 3), ("peak_memory_mb", 1)):
+        value = timings.get(name)
+        row[name] = "" if value is None else f"{value:.{digits}f}"
+    if key.fold is not None:
+        row |= {"fold": str(key.fold), "repeat": str(key.repeat)}
+    return row
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    """Rows stand in the order of dataset, method, seed, repeat, fold, whichever run ended first."""
+    return row["dataset"], row["method"], int(row["seed"]), int(row.get("repeat") or -1), int(row.get("fold") or -1)
+
+
+def read_results(path: Path) -> list[Row]:
+    """Returns the rows of a results.csv, none where there is no file.
+
+    Raises:
+        DataError: a file that is no results.csv.
+    """
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream)
+        rows = [dict(row) for row in reader]
+        header = tuple(reader.fieldnames or ())
+    wrong = header[: len(COLUMNS)] != COLUMNS or any(None in row or None in row.values() or not row["seed"].isdigit() for row in rows)
+    if wrong:
+        shown = ",".join(header) or "an empty file"
+        raise DataError(f"{path}: expected the columns {','.join(COLUMNS)}, received {shown}; choose another --output_dir")
+    return rows
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a lock on the folder, so that two commands with one --output_dir do not lose each other's rows."""
+    with (folder / ".lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
+    """Puts rows into results.csv, in the place of earlier ones of the same runs, rewrites summary.csv, and returns all rows."""
+    output_dir.mkdir(parents=True, exist_ok=True)
+    with _locked(output_dir):
+        rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
+        rows |= {_order(row): row for row in new}
+        ordered = [rows[key] for key in sorted(rows)]
+        folded = any(row.get("fold") for row in ordered)
+        header = [*COLUMNS, *(FOLD_COLUMNS if folded else ())]
+        write_text(output_dir / "results.csv", to_csv(header, ([row.get(name, "") for name in header] for row in ordered)))
+        write_text(output_dir / "summary.csv", summary_csv(ordered))
+    return ordered
+
+
+# --------------------------------------------------------------------- summary
+
+
+def interval(values: Sequence[float], folds: int | None = None) -> tuple[float, float, float]:
+    """Returns mean, standard deviation and half the width of the 95 % interval of the mean; NaN for the last two of one value.
+
+    Args:
+        values: a value a run.
+        folds: the number of folds where the runs are a cross-validation's: their training sets overlap, which makes the plain
+            interval too narrow.
+
+    References:
+        Nadeau and Bengio (2003), Inference for the generalization error, section 4: the variance is multiplied with
+        1/n + n_test/n_train in place of 1/n.
+    """
+    from scipy.stats import t
+
+    array = np.asarray(values, dtype=np.float64)
+    size = len(array)
+    if size < 2:
+        return (float(array.mean()) if size else math.nan), math.nan, math.nan
+    deviation = float(array.std(ddof=1))
+    factor = 1 / size + (1 / (folds - 1) if folds else 0.0)
+    return float(array.mean()), deviation, float(t.ppf(0.5 + CONFIDENCE / 2, size - 1) * deviation * math.sqrt(factor))
+
+
+def _values(rows: Iterable[Row], metric: str) -> dict[tuple[str, ...], float]:
+    return {(row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric]) for row in rows if row["status"] == OK and row[metric]}
+
+
+def _folds(rows: Iterable[Row]) -> int | None:
+    """Returns the number of folds of cross-validated rows, None for a split's."""
+    folds = {row.get("fold") or "" for row in rows} - {""}
+    return max(2, *(int(fold) + 1 for fold in folds)) if folds else None
+
+
+def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Returns a record a dataset, method and kind of evaluation: see `summary_csv`."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["dataset"], row["method"], "cv" if row.get("fold") else "split"), []).append(row)
+    records = []
+    for (dataset, method, evaluation), mine in groups.items():
+        folds = _folds(mine)
+        record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
+        record["runs"] = sum(row["status"] == OK for row in mine)
+        record["not_run"] = len(mine) - record["runs"]
+        for metric in METRICS:
+            mean, deviation, half = interval(list(_values(mine, metric).values()), folds)
+            record |= {f"{metric}_mean": mean, f"{metric}_std": deviation, f"{metric}_low": mean - half, f"{metric}_high": mean + half}
+            if metric in COMPARED:
+                record[f"{metric}_paper"] = paper_figures(dataset, method).get(metric, math.nan)
+        record["fit_seconds_mean"] = interval(list(_values(mine, "fit_seconds").values()))[0]
+        for rival in RIVALS:
+            theirs = [] if rival == method else groups.get((dataset, rival, evaluation), [])
+            for metric in COMPARED:
+                record |= _comparison(mine, theirs, metric, rival, folds)
+        records.append(record)
+    return records
+
+
+def _comparison(mine: list[Row], theirs: list[Row], metric: str, rival: str, folds: int | None) -> dict[str, Any]:
+    """Returns the paired difference to a rival over the runs that both have, its interval, and whether that is above zero."""
+    ours, others = _values(mine, metric), _values(theirs, metric)
+    mean, _, half = interval([ours[key] - others[key] for key in ours if key in others], folds)
+    beats = "" if math.isnan(half) else "yes" if mean - half > 0 else "no"
+    stem = f"{metric}_minus_{rival}"
+    return {stem: mean, f"{stem}_low": mean - half, f"{stem}_high": mean + half, f"{metric}_beats_{rival}": beats}
+
+
+def summary_csv(rows: Sequence[Row]) -> str:
+    """Returns summary.csv: mean, standard deviation and 95 % interval over runs, the paper's figure, and paired differences.
+
+    `<metric>_beats_<rival>` is "yes" where the interval of the difference, over the runs that both have, lies above zero; it is
+    empty where fewer than two runs can be paired.
+    """
+    records = summarise(rows)
+    header = list(records[0]) if records else ["dataset", "method"]
+    return to_csv(header, ([value if isinstance(value, str) else number_cell(value) for value in record.values()] for record in records))
+
+
+def summary_table(rows: Sequence[Row]) -> str:
+    """Returns the summary as a table for a terminal."""
+    lines = [("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds", "paper acc/AUC", "beats mv_lr (acc/AUC)")]
+    for record in summarise(rows):
+        cells = [record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""), record["method"], str(record["runs"])]
+        for metric in ("accuracy", "auc", "f1", "log_loss"):
+            mean, half = record[f"{metric}_mean"], record[f"{metric}_high"] - record[f"{metric}_mean"]
+            cells.append("-" if math.isnan(mean) else f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}"))
+        seconds = record["fit_seconds_mean"]
+        cells.append("-" if math.isnan(seconds) else f"{seconds:.1f}")
+        paper = [record[f"{metric}_paper"] for metric in COMPARED]
+        cells.append("-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper))
+        cells.append("/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED))
+        lines.append(tuple(cells))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)

@@ -1,0 +1,100 @@
+"""One run's name, its folder, and how one tells a finished run from a half-written one."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.files import jsonable, read_json
+
+# metrics.json is written last: it is the mark of a finished run.
+FINISHED = "metrics.json"
+CONFIG, STATUS = "config.json", "status.json"
+SAVED_MODEL = "saved_model"
+FILES = (FINISHED, CONFIG, STATUS, "predictions.csv", "annotators.csv", "tuning.csv")
+FOLDERS = ("checkpoints", "tensorboard", SAVED_MODEL)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class RunKey:
+    """Which run: a dataset, a method, a seed, and with cross-validation the fold of a repeat (both from 0)."""
+
+    dataset: str
+    method: str
+    seed: int
+    repeat: int | None = None
+    fold: int | None = None
+
+    def folder(self, output_dir: Path, folds: int) -> Path:
+        """Returns the run's folder."""
+        base = output_dir / self.dataset / self.method / f"seed-{self.seed}"
+        return base if self.fold is None or self.repeat is None else base / f"fold-{self.repeat * folds + self.fold}"
+
+    def __str__(self) -> str:
+        part = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
+        return f"{self.dataset} {self.method} seed {self.seed}{part}"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """The files of one run."""
+
+    path: Path
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / FINISHED).is_file()
+
+    @property
+    def started(self) -> bool:
+        return (self.path / CONFIG).is_file()
+
+    def metrics(self) -> dict[str, Any]:
+        """Returns a finished run's metrics.json."""
+        found = read_json(self.path / FINISHED)
+        if not isinstance(found, dict) or "test" not in found:
+            raise DataError(f"{self.path / FINISHED}: expected the metrics of a run, received something else")
+        return found
+
+    def check_settings(self, settings: dict[str, Any]) -> None:
+        """Raises UsageError when the run in this folder was started with other settings, naming the first that differs."""
+        before, now = read_json(self.path / CONFIG).get("settings", {}), jsonable(settings)
+        for name in sorted({*before, *now}):
+            if before.get(name) != now.get(name):
+                raise UsageError(
+                    f"{self.path}: expected the settings that this run was started with ({name}: {before.get(name)}), "
+                    f"received {name}: {now.get(name)}; choose another --output_dir or leave out --resume"
+                )
+
+    def clear(self) -> None:
+        """Removes what a run writes, and nothing else."""
+        for name in FILES:
+            (self.path / name).unlink(missing_ok=True)
+        for name in FOLDERS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Removes temporary files and folders that a killed process left."""
+        if not self.path.is_dir():
+            return
+        for item in self.path.iterdir():
+            if item.name.startswith(".") and ".part" in item.name:
+                shutil.rmtree(item) if item.is_dir() else item.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Clears the folder and removes it, and its parents, where nothing else is in them."""
+        self.clear()
+        folder = self.path
+        for _ in range(4):
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            folder = folder.parent

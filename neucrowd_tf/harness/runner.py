@@ -1,0 +1,200 @@
+"""All runs of one command: which there are, which are finished already, and how it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from neucrowd_tf import registry
+from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.harness import process, rooms
+from neucrowd_tf.harness.execute import Outcome, Task, execute, export_missing, settings
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
+from neucrowd_tf.harness.run_folder import SAVED_MODEL, RunFolder, RunKey
+
+Report = Callable[[str], None]
+
+
+def tasks(options: Options, progress: bool | None = None) -> list[Task]:
+    """Returns every run the flags ask for, those that share data beside each other.
+
+    Raises:
+        UsageError: an unknown method, dataset or hyper-parameter.
+    """
+    for name in options.dataset:
+        rooms.dataset_options(registry.dataset(name), dataset_flags(options, name))
+    hparams = rooms.hyper_parameters(options.method, options.hparam)
+    parts: list[tuple[int | None, int | None]] = [(None, None)]
+    if options.evaluation == "cv":
+        parts = [(repeat, fold) for repeat in range(options.repeats) for fold in range(options.folds)]
+    return [
+        Task(RunKey(dataset, method, seed, repeat, fold), hparams[method], progress)
+        for dataset in options.dataset
+        for seed in range(options.seed, options.seed + options.num_runs)
+        for repeat, fold in parts
+        for method in options.method
+    ]
+
+
+def dataset_flags(options: Options, name: str) -> dict[str, Any]:
+    """Returns the options that the flags give to a dataset's loader."""
+    given: dict[str, Any] = dict(options.table) if name == "table" else {}
+    if options.keep_annotations is not None:
+        given["keep_annotations"] = options.keep_annotations
+    return given
+
+
+class Data:
+    """Loads datasets; keeps the last one, which all methods of a seed share."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._key: tuple[Any, ...] | None = None
+        self._dataset: CrowdDataset | None = None
+
+    def load(self, key: RunKey) -> CrowdDataset:
+        """Returns the dataset of a run (of its fold, with cross-validation)."""
+        options = self.options
+        entry = registry.dataset(key.dataset)
+        seed = key.seed if options.data_seed is None else options.data_seed
+        wanted = (key.dataset, seed if entry.simulated or "keep_annotations" in entry.options else 0)
+        if self._dataset is None or self._key != wanted:
+            self._dataset, self._key = None, None  # the old one is released before the new one is read
+            self._dataset, self._key = entry.load(options.data_dir, wanted[1], **dataset_flags(options, key.dataset)), wanted
+        if key.fold is None or key.repeat is None:
+            return self._dataset
+        from neucrowd_tf.harness.folds import fold_dataset
+
+        return fold_dataset(self._dataset, options, key.seed if options.data_seed is None else options.data_seed, key.repeat, key.fold)
+
+
+@dataclasses.dataclass
+class Plan:
+    """What is left to do.
+
+    Attributes:
+        finished: runs that are finished and stay as they are.
+        to_export: finished runs whose SavedModel is missing.
+        to_run: the others.
+    """
+
+    finished: list[Task]
+    to_export: list[Task]
+    to_run: list[Task]
+
+
+def plan(options: Options, wanted: Iterable[Task]) -> Plan:
+    """Sorts runs by what is left to do; touches nothing.
+
+    Raises:
+        UsageError: a finished run without --resume, or one that was started with other settings.
+        DataError: an output folder whose results.csv is something else.
+    """
+    found = Plan([], [], [])
+    read_results(options.output_dir / "results.csv")
+    for task in wanted:
+        folder = RunFolder(task.key.folder(options.output_dir, options.folds))
+        if folder.finished and not options.resume:
+            raise UsageError(f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass --resume to keep it")
+        if folder.started and options.resume:
+            folder.check_settings(settings(task, options))
+        if not folder.finished:
+            found.to_run.append(task)
+        elif options.export and not (folder / SAVED_MODEL).is_dir():
+            found.to_export.append(task)
+        else:
+            found.finished.append(task)
+    return found
+
+
+def check_writable(options: Options) -> None:
+    """Raises UsageError when nothing can be written to the output folder."""
+    folder = options.output_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as stream:
+            stream.write(b"x")
+    except OSError as error:
+        raise UsageError(f"--output_dir: expected a folder that can be written, received {folder} ({error.strerror})") from None
+
+
+def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_import: tuple[str, ...] = ()) -> tuple[list[Row], dict[RunKey, Outcome]]:
+    """Makes all runs that are left, and writes results.csv and summary.csv after each.
+
+    Args:
+        report: called with a line after each run.
+        rooms_to_import: modules that worker processes have to import to know all methods and datasets.
+
+    Returns:
+        the rows of results.csv (earlier commands' too), and how each run ended.
+    """
+    left = plan(options, wanted)
+    check_writable(options)
+    alone = len({(task.key.dataset, task.key.method) for task in wanted}) == 1
+    outcomes: dict[RunKey, Outcome] = {}
+    for task in (*left.finished, *left.to_export):
+        outcomes[task.key] = Outcome(OK, RunFolder(task.key.folder(options.output_dir, options.folds)).metrics())
+    rows = add_rows(options.output_dir, [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]) if outcomes else []
+    todo = [(task, False) for task in left.to_run] + [(task, True) for task in left.to_export]
+    if not todo:
+        return rows, outcomes
+    if options.jobs > 1 and len(todo) > 1:
+        from neucrowd_tf.harness.jobs import run_jobs
+
+        ended: Iterator[tuple[Task, Outcome]] = run_jobs(options, todo, rooms_to_import)
+    else:
+        ended = _run_here(options, todo)
+    for count, (task, outcome) in enumerate(ended, 1):
+        outcomes[task.key] = outcome
+        if outcome.status != OK and outcome.mendable and alone:
+            RunFolder(task.key.folder(options.output_dir, options.folds)).discard()
+            raise UsageError(outcome.reason)
+        rows = add_rows(options.output_dir, [make_row(task.key, outcome.status, outcome.metrics)])
+        report(f"[{count}/{len(todo)}] {task.key}: {describe(outcome)}")
+    return rows, outcomes
+
+
+def _run_here(options: Options, todo: list[tuple[Task, bool]]) -> Iterator[tuple[Task, Outcome]]:
+    data = Data(options)
+    first = registry.dataset(todo[0][0].key.dataset)
+    if not first.simulated:
+        data.load(todo[0][0].key)  # files that are missing or wrong are told before TensorFlow's slow import
+    strategy = process.start(options)
+    for task, only_export in todo:
+        yield task, make_run(task, options, data, strategy, only_export)
+
+
+def make_run(task: Task, options: Options, data: Data, strategy: Any, only_export: bool) -> Outcome:
+    """Makes one run, or only the SavedModel of a finished one."""
+    dataset = data.load(task.key)
+    if not only_export:
+        return execute(task, options, dataset, strategy)
+    export_missing(task, options, dataset, strategy)
+    return Outcome(OK, RunFolder(task.key.folder(options.output_dir, options.folds)).metrics())
+
+
+def describe(outcome: Outcome) -> str:
+    """Returns how a run ended, in a line."""
+    if outcome.status != OK or outcome.metrics is None:
+        return f"{outcome.status}: {outcome.reason}"
+    test, timings = outcome.metrics["test"], outcome.metrics["timings"]
+    shown = [f"{name} {test[name]:.3f}" for name in ("accuracy", "auc") if test.get(name) is not None]
+    return ", ".join([*shown, f"{timings['fit_seconds']:.1f} s"])
+
+
+def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
+    """Returns 0 when every run ended well or was skipped among others, 2 when nothing could run, 1 when some failed."""
+    states = [outcome.status for outcome in outcomes.values()]
+    if FAILED in states:
+        return 1
+    return 2 if states and all(state == SKIPPED for state in states) else 0
+
+
+def progress_wanted(options: Options) -> bool:
+    """Whether to show the bars of each fit: on a terminal, when there is one process to show them."""
+    return options.jobs == 1 and sys.stdout.isatty() and sys.stderr.isatty()
