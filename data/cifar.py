@@ -1,0 +1,75 @@
+"""CIFAR-10's binary layout: one label byte, then 32 x 32 pixels of red, green and blue, 3,073 bytes an image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from data.imbalanced import long_tail_sizes
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SIDE, CHANNELS = 32, 3
+RECORD = 1 + SIDE * SIDE * CHANNELS
+BATCH = 10_000  # images in an official batch
+CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+def read_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Returns images `[M, 32, 32, 3]` uint8 and class codes `[M]`.
+
+    Raises:
+        DataError: no such file, a size that is no multiple of 3,073 bytes, or a label above 9.
+    """
+    try:
+        raw = np.fromfile(path, dtype=np.uint8)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    if not raw.size or raw.size % RECORD:
+        raise DataError(f"{path}: expected records of {RECORD} bytes (CIFAR-10's binary layout), received {raw.size} bytes")
+    records = raw.reshape(-1, RECORD)
+    labels = records[:, 0].astype(np.int64)
+    if labels.max() >= len(CLASS_NAMES):
+        row = int(np.flatnonzero(labels >= len(CLASS_NAMES))[0])
+        raise DataError(f"{path}: image {row}: expected a label from 0 to {len(CLASS_NAMES) - 1}, received {labels[row]}")
+    return records[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1), labels
+
+
+def as_features(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Returns images as float32 within 0 and 1."""
+    features = images.astype(np.float32)
+    features /= 255.0
+    return features
+
+
+def class_name_array() -> NDArray[np.object_]:
+    """Returns the ten class names; their alphabetical order is that of the codes."""
+    return np.array(CLASS_NAMES, dtype=object)
+
+
+def long_tail(labels: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
+    """Chooses rows whose class sizes fall exponentially, `ratio` to 1; the first rows of each class are taken.
+
+    The largest class keeps as many rows as the rarest class has, so that which class is rare is by design alone.
+
+    Args:
+        labels: `[M]` true class codes.
+        ratio: the first class's size over the last's; 1 keeps all rows.
+
+    Returns:
+        sorted row numbers.
+
+    References:
+        DASC, section 4.1.
+    """
+    if ratio == 1:
+        return np.arange(len(labels))
+    counts = np.bincount(labels, minlength=len(CLASS_NAMES))
+    sizes = long_tail_sizes(int(counts.min()), len(CLASS_NAMES), ratio)
+    if not counts.min():
+        raise DataError(f"long tail: expected images of every class, received none of class {CLASS_NAMES[int(counts.argmin())]}")
+    return np.sort(np.concatenate([np.flatnonzero(labels == code)[:size] for code, size in enumerate(sizes)]))

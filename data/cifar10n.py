@@ -1,0 +1,119 @@
+"""CIFAR-10N (Wei et al., 2022): three labels by people for each CIFAR-10 training image, 747 annotators.
+
+The labels are published as a pickle, which is never read: `annotations.csv` (task,worker,label) is made from it once by the user.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from data.cifar import BATCH, CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
+from data.download import locate
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.registry import register_dataset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BATCHES = 5
+OPTIONS = ("size", "ratio")
+
+CARD = Card(
+    title="CIFAR-10N",
+    source="https://github.com/UCSC-REAL/cifar-10-100n; images https://www.cs.toronto.edu/~kriz/cifar.html",
+    licence="CC BY-NC 4.0 (labels)",
+    citation="Wei, Zhu, Cheng, Liu, Niu, Liu: Learning with Noisy Labels Revisited, ICLR 2022; Krizhevsky: Learning Multiple Layers of "
+    "Features from Tiny Images, 2009",
+    notes="Tasks are the positions of the images in CIFAR-10's training batches. Only images of the batches that are there, and annotators "
+    "with a label among them, are kept. No validation split: methods hold out training annotations. Training pictures and the order of "
+    "the long tail are chosen by position, not by the seed.",
+)
+
+
+@register_dataset("cifar10n", summary="32 x 32 photographs of 10 classes, 747 annotators, 3 labels an image (--data_dir only)", options=OPTIONS)
+def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None, ratio: float = 1.0) -> CrowdDataset:
+    """Loads CIFAR-10N; `seed` changes nothing.
+
+    Args:
+        data_dir: a folder with `cifar10n/` that holds `annotations.csv`, `data_batch_<1 to 5>.bin` (those that are there are
+            read) and `test_batch.bin` in CIFAR-10's binary layout; or that folder.
+        seed: not used.
+        size: take the first so many training images only, before any long tail.
+        ratio: the sizes of the classes fall exponentially, this much from the first class to the last (DASC's is 5), by the
+            true labels; 1 keeps them all.
+
+    Raises:
+        DataError: files that are missing or not of the layout.
+    """
+    if (size is not None and size < 1) or ratio < 1:
+        raise UsageError(f"cifar10n: expected a size and a ratio of 1 or more, received {size} and {ratio}")
+    folder = locate("cifar10n", ["annotations.csv", "data_batch_1.bin", "test_batch.bin"], data_dir)
+    images, truth, tasks = _training_images(folder, size)
+    rows = long_tail(truth, ratio)
+    crowd = _crowd(folder / "annotations.csv", tasks[rows])
+    test_images, test_labels = read_batch(folder / "test_batch.bin")
+    names = np.array([f"test-{row}" for row in range(len(test_labels))], dtype=object)
+    return CrowdDataset(
+        name="cifar10n",
+        features=as_features(images[rows]),
+        annotations=crowd,
+        truth=truth[rows],
+        test=Split(as_features(test_images), test_labels, names),
+        card=CARD,
+    )
+
+
+@register_dataset(
+    "cifar10n_lt", summary="cifar10n with class sizes that fall 5 to 1 (DASC's long tail; --data_dir only)", options=OPTIONS
+)
+def load_long_tailed(data_dir: Path | None = None, seed: int = 0, *, size: int | None = 10_000, ratio: float = 5.0) -> CrowdDataset:
+    """Loads the long-tailed variant; arguments as for `load`."""
+    dataset = load(data_dir, seed, size=size, ratio=ratio)
+    return dataset.replace(name="cifar10n_lt", card=dataclasses.replace(CARD, title="CIFAR-10N, long-tailed"))
+
+
+def _training_images(folder: Path, size: int | None) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Returns images, true classes and tasks of the batches that are there, up to `size` of them."""
+    images, truth, tasks = [], [], []
+    left = size
+    for number in range(1, BATCHES + 1):
+        path = folder / f"data_batch_{number}.bin"
+        if not path.is_file() or left == 0:
+            continue
+        batch, labels = read_batch(path)
+        if len(labels) > BATCH:
+            raise DataError(f"{path}: expected at most {BATCH} images, received {len(labels)}")
+        take = len(labels) if left is None else min(left, len(labels))
+        left = None if left is None else left - take
+        images.append(batch[:take])
+        truth.append(labels[:take])
+        tasks.append((number - 1) * BATCH + np.arange(take))
+    return np.concatenate(images), np.concatenate(truth), np.concatenate(tasks)
+
+
+def _crowd(path: Path, tasks: NDArray[np.int64]) -> Annotations:
+    """Returns the labels of `tasks` by the annotators who gave any."""
+    whole = Annotations.from_csv(path)
+    if whole.instance_names.dtype.kind not in "iu" or whole.class_names.dtype.kind not in "iu":
+        raise DataError(f"{path}: expected tasks and labels as whole numbers, received others")
+    if whole.class_names.min() < 0 or whole.class_names.max() >= len(CLASS_NAMES):
+        raise DataError(f"{path}: column 'label': expected 0 to {len(CLASS_NAMES) - 1}, received {whole.class_names.tolist()}")
+    task = whole.instance_names[whole.instances]
+    row = np.searchsorted(tasks, task)
+    here = tasks[np.minimum(row, len(tasks) - 1)] == task
+    annotators, codes = np.unique(whole.annotators[here], return_inverse=True)
+    return Annotations(
+        row[here],
+        codes,
+        whole.class_names[whole.labels[here]],
+        num_annotators=len(annotators),
+        instance_names=tasks,
+        annotator_names=whole.annotator_names[annotators],
+        class_names=class_name_array(),
+    )

@@ -1,0 +1,152 @@
+"""ICED's recipe (section 3.1.1): an imbalanced training set drawn from labelled data, and annotators whose skill differs by class.
+
+The paper's appendix with the details is not published; the sizes of its table 1 follow from: a test set of a fifth of the majority
+class from each class, the rest of the majority class for training, and a tenth as many of the minority class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf import simulation
+from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TEST_SHARE = 0.2
+PAIR_OPTIONS = ("majority", "minority", "ratio", "annotators", "low", "high", "rate")
+
+NOTES = (
+    "Which rows, the annotators and their labels are drawn from the seed. Class 0 is the majority class, class 1 the minority class; the "
+    "test set is balanced and holds the truth. As in the paper there is no validation split: methods hold out training annotations."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Crowd:
+    """Simulated annotators.
+
+    Attributes:
+        annotators: how many.
+        low, high: each annotator labels each class correctly with a probability uniform between these.
+        rate: the share of the instances that each annotator labels; each instance is labelled at least once.
+    """
+
+    annotators: int
+    low: float = 0.4
+    high: float = 0.9
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.annotators < 1 or not 0 <= self.low <= self.high <= 1 or not 0 < self.rate <= 1:
+            raise UsageError(
+                "expected annotators of 1 or more, 0 <= low <= high <= 1 and a rate above 0 and at most 1, "
+                f"received {self.annotators}, {self.low}, {self.high} and {self.rate}"
+            )
+
+
+def imbalanced_pair(
+    name: str,
+    features: NDArray[Any],
+    labels: NDArray[Any],
+    *,
+    seed: int,
+    card: Card,
+    majority: int,
+    minority: int,
+    ratio: float,
+    crowd: Crowd,
+) -> CrowdDataset:
+    """Draws a two-class task as the paper does.
+
+    Args:
+        name: of the dataset.
+        features: `[M, d]`.
+        labels: `[M]` the classes as published.
+        seed: of the rows, the annotators and their labels.
+        card: provenance.
+        majority, minority: which classes.
+        ratio: minority over majority in training.
+        crowd: who labels them.
+
+    Raises:
+        UsageError: the same class twice, or a ratio outside 0 to 1.
+        DataError: too few rows of a class.
+    """
+    if majority == minority or not 0 < ratio <= 1:
+        raise UsageError(f"{name}: expected two classes and a ratio above 0 and at most 1, received {majority}, {minority} and {ratio}")
+    size = int((labels == majority).sum())
+    test = int(TEST_SHARE * size)
+    sizes = [size - test, int(ratio * (size - test))]
+    return _draw(name, features, labels, [majority, minority], sizes, test, seed=seed, card=card, crowd=crowd)
+
+
+def long_tailed(
+    name: str,
+    features: NDArray[Any],
+    labels: NDArray[Any],
+    *,
+    seed: int,
+    card: Card,
+    ratio: float,
+    crowd: Crowd,
+) -> CrowdDataset:
+    """Draws a task of all C classes whose training sizes fall exponentially, `ratio` to 1 from class 0 to class C - 1.
+
+    The test set takes, from each class, a fifth of the rarest class's rows. Arguments as for `imbalanced_pair`.
+    """
+    classes, counts = np.unique(labels, return_counts=True)
+    test = int(TEST_SHARE * counts.min())
+    sizes = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
+    return _draw(name, features, labels, classes.tolist(), sizes, test, seed=seed, card=card, crowd=crowd)
+
+
+def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
+    """Returns `[C]` class sizes `largest * ratio ** (-c / (C - 1))`, rounded down, one at least.
+
+    References:
+        DASC, section 4.1 (CIFAR10-H with ratio 5).
+    """
+    if ratio < 1 or num_classes < 2:
+        raise UsageError(f"long tail: expected a ratio of 1 or more and two classes or more, received {ratio} and {num_classes}")
+    return [max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9)) for code in range(num_classes)]
+
+
+def _draw(
+    name: str,
+    features: NDArray[Any],
+    labels: NDArray[Any],
+    classes: Sequence[int],
+    sizes: Sequence[int],
+    test_size: int,
+    *,
+    seed: int,
+    card: Card,
+    crowd: Crowd,
+) -> CrowdDataset:
+    generator = np.random.default_rng([seed, 0x1CED])
+    train_rows, test_rows = [], []
+    for label, size in zip(classes, sizes, strict=True):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        if len(rows) < size + test_size or not size or not test_size:
+            raise DataError(f"{name}: expected {size} training and {test_size} test rows of class {label}, received {len(rows)} rows")
+        train_rows.append(rows[:size])
+        test_rows.append(rows[size : size + test_size])
+    code = {label: number for number, label in enumerate(classes)}
+    train, test = (generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows))
+    truth, test_truth = (np.array([code[label] for label in labels[rows].tolist()], dtype=np.int64) for rows in (train, test))
+    skills = simulation.class_skill_annotators(crowd.annotators, len(classes), seed, low=crowd.low, high=crowd.high)
+    return CrowdDataset(
+        name=name,
+        features=features[train].astype(np.float32, copy=False),
+        annotations=simulation.simulate(truth, skills, seed, rates=crowd.rate, instance_names=train),
+        truth=truth,
+        test=Split(features[test].astype(np.float32, copy=False), test_truth, test),
+        card=card,
+    )
