@@ -1,0 +1,114 @@
+"""Label confidence: eq. (1), eq. (2), the prior, and drawing d labels an instance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.rll.confidence import bayesian_confidence, beta_parameters, class_prior, mle_confidence, subsample_annotations
+
+VOTES = np.array([[0, 5], [2, 3], [4, 1], [0, 0]])
+LABELS = np.array([1, 1, 0, 1])
+
+
+def test_mle_by_hand() -> None:
+    # The paper's two examples (1,1,1,1,1) and (1,1,1,0,0): 5/5 and 3/5. A negative one with 4 of 5 votes: 4/5. No votes: 0.
+    np.testing.assert_allclose(mle_confidence(VOTES, LABELS), [1.0, 0.6, 0.8, 0.0], rtol=1e-6)
+
+
+def test_bayesian_by_hand() -> None:
+    # Prior (1/4, 3/4) of mass 1. Positive: (3/4 + v) / (1 + d): 5.75/6, 3.75/6; without votes 3/4. Negative: (1/4 + 4) / 6.
+    parameters = beta_parameters([0.25, 0.75])
+    np.testing.assert_allclose(bayesian_confidence(VOTES, LABELS, parameters), [5.75 / 6, 3.75 / 6, 4.25 / 6, 0.75], rtol=1e-6)
+    # Beta(3, 2) for the positive label: (3 + 5) / 10, (3 + 3) / 10, and for the negative one (2 + 4) / 10.
+    given = beta_parameters([0.5, 0.5], alpha=3.0, beta=2.0)
+    np.testing.assert_allclose(bayesian_confidence(VOTES, LABELS, given), [0.8, 0.6, 0.6, 0.6], rtol=1e-6)
+
+
+def test_bayesian_equals_a_naive_loop_for_three_classes() -> None:
+    rng = np.random.default_rng(0)
+    votes = rng.integers(0, 5, size=(40, 3))
+    labels = votes.argmax(axis=1)
+    prior = class_prior(labels, 3)
+    found = bayesian_confidence(votes, labels, beta_parameters(prior, mass=2.0))
+    for row, label in enumerate(labels):
+        own = sum(votes[row, c] for c in range(3) if c == label)
+        expected = (2.0 * np.mean(labels == label) + own) / (2.0 + sum(votes[row]))
+        assert found[row] == pytest.approx(expected, rel=1e-6)
+
+
+def test_bayesian_lies_between_prior_and_votes_and_has_their_limits() -> None:
+    rng = np.random.default_rng(1)
+    votes = rng.integers(1, 6, size=(50, 2))
+    labels = votes.argmax(axis=1)
+    prior = np.array([0.3, 0.7])
+    shares = mle_confidence(votes, labels)
+    middle = bayesian_confidence(votes, labels, beta_parameters(prior))
+    low, high = np.minimum(shares, prior[labels]), np.maximum(shares, prior[labels])
+    assert ((middle >= low - 1e-6) & (middle <= high + 1e-6)).all()
+    np.testing.assert_allclose(bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e-7)), shares, atol=1e-5)
+    np.testing.assert_allclose(bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e7)), prior[labels], atol=1e-5)
+
+
+def test_swapping_the_classes_changes_nothing() -> None:
+    parameters = beta_parameters([0.25, 0.75], alpha=3.0, beta=2.0)
+    swapped = tuple(part[::-1] for part in parameters)
+    np.testing.assert_array_equal(
+        bayesian_confidence(VOTES, LABELS, parameters),
+        bayesian_confidence(VOTES[:, ::-1], 1 - LABELS, swapped),  # type: ignore[arg-type]
+    )
+
+
+def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
+    found = bayesian_confidence([[2, 0]], np.array([0]), beta_parameters([1.0, 0.0]))
+    assert np.isfinite(found).all() and found[0] == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"alpha": 1.0}, {"alpha": 1.0, "beta": -1.0}, {"mass": 0.0}, {"prior": [0.5, 0.7]}, {"prior": [0.2, 0.3, 0.5], "alpha": 1.0, "beta": 1.0}],
+)
+def test_wrong_priors(arguments: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        beta_parameters(**{"prior": [0.5, 0.5], **arguments})  # type: ignore[arg-type]
+
+
+def test_shapes_are_checked() -> None:
+    with pytest.raises(UsageError, match=r"\[N, C\]"):
+        mle_confidence(VOTES, LABELS[:, None])
+
+
+def test_subsample_keeps_d_labels_of_each_instance() -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.integers(0, 3, size=(30, 7))
+    dense[rng.random((30, 7)) < 0.4] = -1
+    crowd = Annotations.from_dense(dense, num_classes=3)
+    part = subsample_annotations(crowd, 3, 0)
+    assert part.shape == crowd.shape and part.num_classes == 3
+    np.testing.assert_array_equal(part.vote_counts().sum(axis=1), np.minimum((dense >= 0).sum(axis=1), 3))
+    kept = part.to_dense() >= 0
+    np.testing.assert_array_equal(part.to_dense()[kept], dense[kept])
+    assert subsample_annotations(crowd, 7, 0).vote_counts().tolist() == crowd.vote_counts().tolist()
+    assert subsample_annotations(crowd, 3, 0).to_dense().tolist() == part.to_dense().tolist()
+    assert subsample_annotations(crowd, 3, 1).to_dense().tolist() != part.to_dense().tolist()
+
+
+def test_subsampled_votes_follow_the_hypergeometric_distribution() -> None:
+    # 3 of (4, 2, 1): the expected counts are 3 * (4, 2, 1) / 7; with identities or without.
+    votes = np.tile([4, 2, 1], (4000, 1))
+    crowd = Annotations.from_votes(votes)
+    named = Annotations.from_dense(np.tile([0, 0, 0, 0, 1, 1, 2], (4000, 1)))
+    for source in (crowd, named):
+        drawn = subsample_annotations(source, 3, 5).vote_counts()
+        assert (drawn.sum(axis=1) == 3).all() and (drawn <= votes).all()
+        # Standard error of each mean: sqrt(3 * p * (1 - p) * 4 / 6 / 4000) < .012.
+        np.testing.assert_allclose(drawn.mean(axis=0), 3 * np.array([4, 2, 1]) / 7, atol=0.05)
+        # No 3 of 7 hold two of the third class, and (2, 1, 0) has probability 6 * 2 / 35.
+        assert np.mean((drawn == [2, 1, 0]).all(axis=1)) == pytest.approx(12 / 35, abs=0.03)
+
+
+def test_wrong_d() -> None:
+    with pytest.raises(UsageError, match="annotators_per_instance"):
+        subsample_annotations(Annotations.from_votes([[1, 2]]), 0, 0)

@@ -1,0 +1,97 @@
+"""RLL end to end on a small crowd, and its objective against eq. (3) written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.persistence import load
+from neucrowd_tf.rll import RLL
+from neucrowd_tf.training import Run
+
+QUICK: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 5, "batch_size": 32, "hidden_units": (16, 4), "learning_rate": 1e-2, "l2": 0.0, "Cs": (1.0,)}
+
+
+def crowd_data(classes: int, rows: int = 90, annotators: int = 5) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    rng = np.random.default_rng(0)
+    truth = np.arange(rows) % classes
+    x = (rng.normal(size=(rows, 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
+    dense = np.where(rng.random((rows, annotators)) < 0.8, truth[:, None], rng.integers(classes, size=(rows, annotators)))
+    return x, Annotations.from_dense(dense, num_classes=classes), truth
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", ["rll", "rll_mle", "rll_bayesian"])
+def test_learns(name: str, classes: int) -> None:
+    x, crowd, truth = crowd_data(classes)
+    fitted = registry.method(name).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)
+    assert fitted.score(x, truth) > 0.85
+    assert fitted.transform(x).shape == (90, 4)
+    assert fitted.confidence_.shape == (72,) and (fitted.confidence_ > 0).all() and (fitted.confidence_ <= 1).all()
+    assert (fitted.confidence_ == 1).all() == (name == "rll")
+    assert (fitted.prior_ is None) == (name != "rll_bayesian")
+
+
+def test_objective_is_equation_3() -> None:
+    x, crowd, _ = crowd_data(2)
+    method = RLL(seed=1, k=2, **{**QUICK, "dropout": 0.0})
+    data = method._check(x, crowd, None)
+    labels = method._labels(data, Run())
+    model, make = method._trainer(x, data, labels, Run())
+    tuplets, classes = model.draw(next(iter(make(0))))
+    assert tuplets.shape == (32, 4)
+    losses = model.tuplet_losses(model.embed_tuplets(model.encoder, tuplets, training=False), tuplets, classes)
+    embedded, confidence = model.embed(x), method.confidence_
+    for row, members in enumerate(tuplets.numpy()):
+        assert (labels[members] == [1, 1, 0, 0]).all() and len(set(members)) == 4
+        anchor = embedded[members[0]]
+        scores = []
+        for member in members[1:]:
+            cosine = anchor @ embedded[member] / np.linalg.norm(anchor) / np.linalg.norm(embedded[member])
+            scores.append(np.exp(10.0 * confidence[member] * cosine))
+        assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
+
+
+def test_same_seed_same_numbers_and_other_seed_others() -> None:
+    x, crowd, _ = crowd_data(2)
+    first, second, other = (RLL(seed=seed, **QUICK).fit(x, crowd).predict_proba(x) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_d_annotators_an_instance_and_votes_alone() -> None:
+    x, crowd, truth = crowd_data(2)
+    full = RLL("mle", seed=0, **QUICK).fit(x, crowd)
+    one = RLL("mle", annotators_per_instance=1, seed=0, **QUICK).fit(x, crowd)
+    assert np.mean(one.train_labels_ == truth) < np.mean(full.train_labels_ == truth)
+    assert (one.confidence_ == 1).all()  # a single vote agrees with itself
+    votes = Annotations.from_votes(crowd.vote_counts())
+    RLL(annotators_per_instance=3, seed=0, **QUICK).fit(x, votes)
+    np.testing.assert_array_equal(RLL("mle", seed=0, **QUICK).fit(x, votes).predict_proba(x), full.predict_proba(x))
+
+
+def test_saved_and_exported_numbers_agree(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    x, crowd, _ = crowd_data(2)
+    fitted = RLL(seed=0, **QUICK).fit(x, crowd)
+    fitted.save(tmp_path / "rll")
+    again = load(tmp_path / "rll")
+    np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
+    np.testing.assert_array_equal(again.prior_, fitted.prior_)
+    served = fitted.inference_model()(tf.constant(x))
+    np.testing.assert_allclose(served["embedding"], fitted.transform(x), atol=1e-6)
+
+
+def test_wrong_arguments() -> None:
+    x, crowd, _ = crowd_data(2)
+    for arguments, word in (({"confidence": "sure"}, "confidence"), ({"k": 0}, "k:"), ({"class_prior": (0.2, 0.3, 0.5)}, "class_prior")):
+        with pytest.raises(UsageError, match=word):
+            RLL(**{**QUICK, **arguments}).fit(x, crowd)
+    few = Annotations.from_dense([[0], [1], [1], [1], [1], [1]])
+    with pytest.raises(DataError, match="instances of other classes"):
+        RLL(k=3, **QUICK).fit(x[:6], few, (x[:6], np.array([0, 1, 1, 0, 1, 1])))
