@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from absl import app
+from absl import app, logging
 from absl import flags as absl_flags
 
 from neucrowd_tf.errors import DataError, UsageError
@@ -21,7 +21,8 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _one_line_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+def one_line_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+    """Returns a warning without the place in the code, for `warnings.formatwarning`."""
     return f"warning: {' '.join(str(message).split())}\n"
 
 
@@ -35,7 +36,7 @@ def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
         the exit code: 0, 1 when some runs failed, 2 for flags, data or folders that cannot be used.
     """
     process.quiet()
-    warnings.formatwarning = _one_line_warning
+    warnings.formatwarning = one_line_warning
     try:
         return _run(options, tuple(rooms))
     except (UsageError, DataError) as error:
@@ -82,10 +83,12 @@ def start(rooms: Sequence[str] = ()) -> NoReturn:
     for name in flags.NAMES:  # --help shows the flags of the main module
         values.register_key_flag_for_module(sys.argv[0], values[name])
     parsed: list[flags.Options] = []
+    chatty: list[bool] = []
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
             parsed.append(flags.parse(argv, values))
+            chatty.append(not values["verbosity"].using_default_value)
         except UsageError as error:
             _tell(f"error: {error}")
             sys.exit(PROBLEM)
@@ -93,7 +96,12 @@ def start(rooms: Sequence[str] = ()) -> NoReturn:
             sys.exit(0)
         return [argv[0]]
 
-    app.run(lambda _: run(parsed[0], rooms), flags_parser=parse)
+    def begin(_: Sequence[str]) -> int:
+        if not chatty[0]:
+            logging.set_verbosity(logging.WARNING)  # app.run turns TensorFlow's and Keras' notes on
+        return run(parsed[0], rooms)
+
+    app.run(begin, flags_parser=parse)
     raise SystemExit(0)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import fcntl
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,9 +74,12 @@ def read_results(path: Path) -> list[Row]:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Holds a lock on the folder, so that two commands with one --output_dir do not lose each other's rows."""
-    with (folder / ".lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(handle)
 
 
 def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
