@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 LARGEST_LOG = 50.0
 
 
+def _log_wrong(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), s the logistic function; several times faster than logaddexp."""
+    wrong: NDArray[np.float64] = -np.maximum(x, 0.0)
+    wrong -= np.log1p(np.exp(-np.abs(x)))
+    return wrong
+
+
 class _Model:
     """Sums over annotations for given abilities and log inverse difficulties; `theta` holds both, `[R + N]`."""
 
@@ -63,7 +70,7 @@ class _Model:
             scores[rows, self.gold[rows]] = kept
         with np.errstate(divide="ignore"):
             evidence = normalise_log(scores, np.log(np.maximum(priors, 1e-300)))
-        wrong = np.sum(-np.logaddexp(0.0, x) - self.log_others)
+        wrong = np.sum(_log_wrong(x) - self.log_others)
         return scores, float(evidence.sum() + wrong) + self.log_prior(theta)
 
     def expected(self, theta: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -73,10 +80,8 @@ class _Model:
             right: `[A]` posterior probability that each annotation is right.
         """
         ability, inverse, x = self.strengths(theta)
-        small = np.exp(-np.abs(x))
-        # log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), and log s(x) = x + log s(-x).
-        value = np.sum(right * x - np.maximum(x, 0.0) - np.log1p(small))
-        residual = right - np.where(x >= 0, 1.0, small) / (1.0 + small)  # d/dx
+        value = np.sum(right * x) + np.sum(_log_wrong(x))  # log s(x) = x + log s(-x)
+        residual = right - 0.5 * (1.0 + np.tanh(0.5 * x))  # d/dx; the logistic function by tanh, which is the fastest
         residual *= inverse
         offset = theta - self.mean
         gradient = self.precision * offset
@@ -122,7 +127,7 @@ class Glad(Aggregator):
         easiness_prior: tuple[float, float] = (1.0, 1.0),
         max_iter: int = 100,
         tol: float = 1e-5,
-        m_step_iter: int = 25,
+        m_step_iter: int = 10,
         ties: Ties = "first",
         seed: int = 0,
     ) -> None:
