@@ -154,7 +154,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def predict(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M]` labels (class names)."""
-        return self.classes_[self.predict_proba(features).argmax(axis=1)]
+        codes = self.predict_proba(features).argmax(axis=1)
+        return self.classes_[codes]
 
     def score(self, features: ArrayLike, labels: Annotations | ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Returns the accuracy against labels, or against the majority vote of annotations (`Annotations` or dense)."""

@@ -28,9 +28,17 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
         def draw(step: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_uniform([batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64)
 
-        return steps.map(draw, num_parallel_calls=1, deterministic=True).prefetch(tf.data.AUTOTUNE)
+        return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
 
     return make
+
+
+def prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns the pipeline with its next elements made ahead, on the GPU where there is one (a strategy places them itself)."""
+    devices = tf.config.list_logical_devices("GPU")
+    if devices and not tf.distribute.has_strategy():
+        return dataset.apply(tf.data.experimental.prefetch_to_device(devices[0].name))
+    return dataset.prefetch(tf.data.AUTOTUNE)
 
 
 class TupletIndex:

@@ -55,7 +55,9 @@ def weights_after(run: Run, kill_at: int | None = None, **options: Any) -> tuple
     def evaluate() -> dict[str, float]:
         return {"error": float(np.mean((np.asarray(model(X, training=False)) - Y) ** 2))}
 
-    history = train(model, batches, epochs=6, steps_per_epoch=4, run=run, evaluate=evaluate, monitor="error", mode="min", epoch_start=start, **options)
+    history = train(
+        model, batches, epochs=6, steps_per_epoch=4, run=run, evaluate=evaluate, monitor="error", mode="min", epoch_start=start, **options
+    )
     return read_variables(model_variables(model)), history
 
 

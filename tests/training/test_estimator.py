@@ -1,0 +1,168 @@
+"""The estimator contract on a classifier that is small enough to see through; none of it needs TensorFlow."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+
+import neucrowd_tf.persistence as persistence
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
+from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out
+
+
+class Centroids(CrowdEstimator):
+    """The nearest class centre under majority vote; `sharpness` scales its certainty."""
+
+    def __init__(self, sharpness: float = 1.0, flipped: bool = False) -> None:
+        self.sharpness = sharpness
+        self.flipped = flipped
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        votes = data.annotations.vote_counts().argmax(axis=1)
+        self.centres_ = np.stack([data.features[votes == c].mean(axis=0) for c in range(len(self.classes_))])
+        self.used_, self.validated_ = data.rows, data.validation is not None
+
+    def _predict_proba(self, features: np.ndarray) -> np.ndarray:
+        distance = np.linalg.norm(features[:, None] - self.centres_[None], axis=2) * self.sharpness * (-1 if self.flipped else 1)
+        scores = np.exp(-(distance - distance.min(axis=1, keepdims=True)))
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+class NeedsNames(Centroids):
+    requires_identities = True
+    max_classes = 2
+
+
+def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, len(names), 60)
+    x = rng.normal(size=(60, 3)) + 4 * y[:, None]
+    labels = np.where(rng.uniform(size=(60, 4)) < 0.9, y[:, None], rng.integers(0, len(names), (60, 4)))
+    labels[rng.uniform(size=labels.shape) < 0.2] = -1
+    labels[:, 0] = y
+    return x, Annotations.from_dense(labels, class_names=list(names)), y
+
+
+def test_predicts_class_names_and_scores_against_three_kinds_of_labels() -> None:
+    x, annotations, y = crowd()
+    model = Centroids().fit(x, annotations)
+    names = np.array(["cat", "dog"], dtype=object)[y]
+    assert set(model.predict(x)) == {"cat", "dog"}
+    assert model.score(x, names) == pytest.approx((model.predict(x) == names).mean())
+    votes = annotations.vote_counts().argmax(axis=1)
+    against_votes = (model.predict_proba(x).argmax(axis=1) == votes).mean()
+    assert model.score(x, annotations) == pytest.approx(against_votes)
+    assert model.score(x, annotations.to_dense()) == pytest.approx(against_votes)
+
+
+def test_searches_and_cross_validation_split_annotations_by_row() -> None:
+    x, annotations, _ = crowd()
+    search = GridSearchCV(Centroids(), {"flipped": [True, False]}, cv=KFold(3, shuffle=True, random_state=0)).fit(x, annotations)
+    assert search.best_params_ == {"flipped": False}
+    assert search.best_score_ > 0.8
+    scores = cross_val_score(Centroids(), x, annotations.to_dense(), cv=KFold(3))
+    assert len(scores) == 3 and np.isfinite(scores).all()
+
+
+def test_clone_and_params() -> None:
+    model = Centroids(sharpness=3.0).fit(*crowd()[:2])
+    copy = clone(model)
+    assert copy.get_params() == {"sharpness": 3.0, "flipped": False}
+    with pytest.raises(NotFittedError, match="fit first"):
+        copy.predict(crowd()[0])
+
+
+def test_instances_without_annotations_are_left_out_with_a_warning() -> None:
+    x, annotations, _ = crowd()
+    dense = annotations.to_dense()
+    dense[[3, 7]] = -1
+    with pytest.warns(UserWarning, match="2 instances have no annotations.*3, 7"):
+        model = Centroids().fit(x, dense)
+    assert 3 not in model.used_ and len(model.used_) == 58
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, a: (x[:-1], a), "received 59 and 60"),
+        (lambda x, a: (np.where(np.arange(3) == 1, np.inf, x), a), "row 0, column 1"),
+        (lambda x, a: (x.astype(str), a), "expected numbers"),
+        (lambda x, a: (x[:, 0], a), r"shape \[instances, features\]"),
+        (lambda x, a: (x, np.full((60, 2), -1)), "no label at all"),
+        (lambda x, a: (x, np.full((60, 2), 1)), "only 1"),
+        (lambda x, a: (x, np.full((60, 2), 0.5)), "whole number"),
+        (lambda x, a: (x, np.full((60, 2), -3)), "received -3"),
+    ],
+)
+def test_bad_input_is_one_clear_error(change: Any, message: str) -> None:
+    x, annotations, _ = crowd()
+    with pytest.raises(DataError, match=message):
+        Centroids().fit(*change(x, annotations))
+
+
+def test_bad_validation_and_bad_prediction_input() -> None:
+    x, annotations, _ = crowd()
+    with pytest.raises(DataError, match=r"row 1.*'bird'"):
+        Centroids().fit(x, annotations, validation=(x[:2], ["cat", "bird"]))
+    with pytest.raises(DataError, match="validation features"):
+        Centroids().fit(x, annotations, validation=(x[:2, :2], ["cat", "dog"]))
+    with pytest.raises(DataError, match=r"shape \[\*, 3\]"):
+        Centroids().fit(x, annotations).predict(x[:, :2])
+
+
+def test_needs_are_said_clearly() -> None:
+    x, annotations, _ = crowd()
+    with pytest.raises(IdentitiesError, match="NeedsNames needs to know which annotator"):
+        NeedsNames().fit(x, Annotations.from_votes(annotations.vote_counts()))
+    three = crowd(("a", "b", "c"))
+    with pytest.raises(UnsupportedDataError, match="at most 2 classes, received 3"):
+        NeedsNames().fit(three[0], three[1])
+
+
+@pytest.mark.parametrize("names", [("cat", "dog"), (3, 5), (False, True)])
+def test_saves_and_loads_without_pickle(tmp_path: pathlib.Path, names: tuple[Any, ...]) -> None:
+    x, annotations, _ = crowd(names)
+    model = Centroids(sharpness=0.5).fit(x, annotations)
+    model.crowd_, model.nothing_, model.parts_ = annotations, float("inf"), {"a": (1, [2.5, None])}
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "model")
+    again = persistence.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict_proba(x), again.predict_proba(x))
+    np.testing.assert_array_equal(model.predict(x), again.predict(x))
+    assert again.get_params() == model.get_params()
+    assert again.crowd_ == annotations and again.nothing_ == float("inf") and again.parts_ == model.parts_
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+def test_saving_and_loading_refuse_what_is_not_theirs(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError):
+        Centroids().fit(*crowd()[:2]).save(tmp_path)
+    with pytest.raises(DataError, match=r"estimator\.json is missing"):
+        persistence.load(tmp_path / "none")
+    model = Centroids().fit(*crowd()[:2])
+    model.odd_ = object()
+    with pytest.raises(TypeError, match="odd_"):
+        model.save(tmp_path / "odd")
+    assert not (tmp_path / "odd").exists()
+
+
+def test_hold_out_is_seeded_stratified_and_keeps_what_was_given() -> None:
+    x, annotations, y = crowd()
+    data = Centroids()._check(x, annotations, None)
+    part, kept = hold_out(data, y.astype(np.int64), 0.25, seed=1)
+    again, _ = hold_out(data, y.astype(np.int64), 0.25, seed=1)
+    assert part.validation is not None and again.validation is not None
+    assert len(part.features) == 45 and len(part.validation[1]) == 15
+    np.testing.assert_array_equal(part.validation[1], again.validation[1])
+    assert abs(part.validation[1].mean() - y.mean()) < 0.05
+    np.testing.assert_array_equal(part.features, data.features[kept])
+    given = Centroids()._check(x, annotations, (x[:4], ["cat", "dog", "cat", "dog"]))
+    assert hold_out(given, y.astype(np.int64), 0.25, seed=1)[0] is given
