@@ -15,7 +15,6 @@ from data.download import locate
 from data.imbalanced import NOTES, PAIR_OPTIONS, Crowd, imbalanced_pair
 from neucrowd_tf.dataset import Card, CrowdDataset
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import read_csv
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -65,13 +64,15 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     features, labels = [], []
     for part in PARTS:
         rows_path, labels_path = (_find(Path(str(data_dir)), f"gisette_{part}.{kind}") for kind in ("data", "labels"))
-        rows = _rows(rows_path)
+        rows = read_numbers(rows_path)
+        if rows.shape[1] != FEATURES or not np.isfinite(rows).all():
+            raise DataError(f"{rows_path}: expected {FEATURES} finite numbers in each row, received shape {rows.shape} or NaN")
         codes = read_numbers(labels_path)[:, 0]
         same_length(labels_path, len(codes), len(rows), "labels, one a row")
         if not np.isin(codes, (-1, 1)).all():
             row = int(np.flatnonzero(~np.isin(codes, (-1, 1)))[0])
             raise DataError(f"{labels_path}: row {row}: expected 1 or -1, received {codes[row]}")
-        features.append(rows)
+        features.append(rows.astype(np.float32))
         labels.append(codes.astype(np.int64))
     return np.concatenate(features), np.concatenate(labels)
 
@@ -82,12 +83,3 @@ def _find(data_dir: Path, name: str) -> Path:
     if found is None:
         raise DataError(f"{data_dir}: expected the file gisette/{name} (UCI 170, unpacked), received a folder without it")
     return found
-
-
-def _rows(path: Path) -> NDArray[np.float32]:
-    """Reads rows of numbers, each line ending in a space."""
-    frame = read_csv(path, sep=" ", header=None)
-    frame = frame.dropna(axis=1, how="all")
-    if frame.shape[1] != FEATURES or not all(dtype.kind in "iuf" for dtype in frame.dtypes) or frame.isna().any(axis=None):
-        raise DataError(f"{path}: expected {FEATURES} numbers in each row, received {frame.shape[1]} columns or cells that are no numbers")
-    return frame.to_numpy(dtype=np.float32)
