@@ -115,7 +115,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             raise UnsupportedDataError(f"{name} handles at most {self.max_classes} classes, received {crowd.num_classes}")
         used = np.flatnonzero(crowd.vote_counts().sum(axis=0))
         if len(used) < 2:
-            seen = "no label at all" if not len(used) else f"only {crowd.class_names[used[0]]!r}"
+            seen = "no label at all" if not len(used) else f"only {crowd.class_names.tolist()[used[0]]!r}"
             raise DataError(f"annotations: expected labels of at least two classes, received {seen}")
         rows = np.flatnonzero(crowd.annotated)
         if len(rows) < len(x):

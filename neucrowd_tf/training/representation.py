@@ -87,7 +87,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         data, kept = hold_out(data, all_labels, self.validation_fraction, self.seed)
         labels = all_labels[kept]
         if len(np.unique(labels)) < 2:
-            raise DataError(f"annotations: expected consensus labels of at least two classes, received only {self.classes_[labels[0]]!r}")
+            raise DataError(f"annotations: expected consensus labels of at least two classes, received only {self.classes_.tolist()[labels[0]]!r}")
         self._fit_scaler(data.features)
         features = self._scale(data.features)
         held = self._scale(data.validation[0]) if data.validation is not None else features
