@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.crowds import stratified_sample
-from data.table_files import read_annotations, read_features, read_truth, typed_names
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array, spelt
 from neucrowd_tf.dataset import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_dataset
+from neucrowd_tf.table_files import read_annotations, read_features, read_truth, typed_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ def load(
         data_dir: not used.
         seed: of the test split, where it is drawn.
         features: CSV with `task` and numeric columns.
-        annotations: labels in any layout that `data.table_files.read_annotations` knows.
+        annotations: labels in any layout that `neucrowd_tf.table_files.read_annotations` knows.
         truth: CSV `task,label` for some or all tasks of `features`; evaluation only.
         test_features, test_truth: a test split of its own, both or none.
         classes: all classes in their order, separated by commas; by default those that annotators used, sorted.

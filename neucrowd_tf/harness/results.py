@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.csv_cells import number_cell, to_csv
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.files import write_text
 from neucrowd_tf.harness.paper_figures import paper_figures
-from neucrowd_tf.harness.run_files import number_cell, to_csv
 from neucrowd_tf.harness.run_folder import RunKey
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")

@@ -1,52 +1,18 @@
-"""What a run leaves: predictions.csv, annotators.csv, and the cells in them."""
+"""What a run leaves: predictions.csv and annotators.csv."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.files import write_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def text_cell(value: Any) -> str:
-    """Returns an id or a label as a cell; text that a spreadsheet would take for a formula gets a leading apostrophe."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    text = str(value)
-    if not isinstance(value, str) or not text.startswith(_FORMULA):
-        return text
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
-    return text
-
-
-def number_cell(value: Any) -> str:
-    """Returns a number to 9 significant digits, which float32 survives; nothing for None and NaN."""
-    if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
-        return ""
-    return str(value) if isinstance(value, (int, np.integer)) else f"{value:.9g}"
-
-
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a CSV as text."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return stream.getvalue()
 
 
 def write_predictions(
