@@ -1,0 +1,80 @@
+"""Miners: which pairs and triplets of a batch a metric-learning loss is computed on.
+
+A miner looks at labels (and distances) and returns indices or masks; the losses in `neucrowd_tf.nn.losses` consume them.
+No gradient flows through a choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+
+def flat_labels(labels: Any) -> Any:
+    """Returns labels as `[B]`, taking `[B]` and `[B, 1]`; compared as they are, a `[B, 1]` would broadcast to `[B, B]`.
+
+    Raises:
+        ValueError: another shape (one-hot labels, say).
+    """
+    labels = ops.convert_to_tensor(labels)
+    if len(labels.shape) == 2 and labels.shape[1] == 1:
+        return ops.reshape(labels, (-1,))
+    if len(labels.shape) != 1:
+        raise ValueError(f"labels: expected class codes of shape [B] or [B, 1], received shape {tuple(labels.shape)}")
+    return labels
+
+
+def pair_masks(labels: Any) -> tuple[Any, Any]:
+    """Returns which pairs `[B, B]` have the same label (without an example and itself), and which have different ones.
+
+    Args:
+        labels: `[B]` class codes.
+    """
+    labels = flat_labels(labels)
+    same = ops.equal(labels[:, None], labels[None, :])
+    position = ops.arange(ops.shape(labels)[0])
+    return ops.logical_and(same, ops.not_equal(position[:, None], position[None, :])), ops.logical_not(same)
+
+
+def pair_indices(labels: Any) -> tuple[Any, Any, Any]:
+    """Returns every pair of a batch once: `[P]` first, `[P]` second, `[P]` bool whether they have the same label."""
+    labels = flat_labels(labels)
+    size = ops.shape(labels)[0]
+    later = ops.arange(size)[:, None] < ops.arange(size)[None, :]
+    first, second = ops.nonzero(later)
+    return first, second, ops.equal(ops.take(labels, first), ops.take(labels, second))
+
+
+def triplet_indices(labels: Any) -> tuple[Any, Any, Any]:
+    """Returns every triplet of a batch: `[T]` anchor, `[T]` positive, `[T]` negative. T grows as the cube of the batch."""
+    positives, negatives = pair_masks(labels)
+    anchor, positive, negative = ops.nonzero(ops.logical_and(positives[:, :, None], negatives[:, None, :]))
+    return anchor, positive, negative
+
+
+def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
+    """Returns the semi-hard negative of each anchor and positive.
+
+    It is the nearest of the negatives that are farther from the anchor than the positive is; where there is none, the
+    farthest negative.
+
+    Args:
+        distances: `[B, B]` between the examples of a batch, as the loss measures them.
+        labels: `[B]` class codes.
+
+    Returns:
+        `[B, B]` int32 the negative for each (anchor, positive), and `[B, B]` bool where there is one: the two have the same
+        label and the batch holds another.
+
+    References:
+        Schroff, Kalenichenko, Philbin (2015): FaceNet, section 3.2.
+    """
+    positives, negatives = pair_masks(labels)
+    distances = ops.stop_gradient(ops.convert_to_tensor(distances))
+    infinity = ops.convert_to_tensor(float("inf"), dtype=distances.dtype)
+    farther = ops.logical_and(negatives[:, None, :], distances[:, None, :] > distances[:, :, None])
+    nearest = ops.argmin(ops.where(farther, distances[:, None, :], infinity), axis=2)
+    farthest = ops.argmax(ops.where(negatives, distances, -infinity), axis=1)
+    chosen = ops.where(ops.any(farther, axis=2), nearest, farthest[:, None])
+    return ops.cast(chosen, "int32"), ops.logical_and(positives, ops.any(negatives, axis=1)[:, None])
