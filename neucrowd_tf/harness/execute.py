@@ -186,7 +186,16 @@ def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFold
         from neucrowd_tf.harness.tuning import tune
 
         began = time.perf_counter()
-        hparams |= tune(method, task.key, hparams, dataset, annotations, options.tune, folder)
+        hparams |= tune(
+            method,
+            hparams,
+            dataset,
+            annotations,
+            trials=options.tune,
+            seed=task.key.seed,
+            path=folder / "tuning.csv",
+            strategy=run.strategy,
+        )
         estimator = make(method, task.key, hparams)
         write_json(folder / CONFIG, config(task, options, dataset, estimator))
         timings["tune_seconds"] = time.perf_counter() - began

@@ -19,7 +19,8 @@ from neucrowd_tf.errors import UsageError
 
 MAX_SEED = 2**31 - 1
 TABLE_FLAGS = ("features", "annotations", "truth", "test_features", "test_truth")
-DEFAULT_THREADS = 2
+# One thread: the models are small, and two threads that wait for each other cost three times the time on a busy machine.
+DEFAULT_THREADS = 1
 
 _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_list("dataset", [], "Datasets by name, separated by commas; see --list."),

@@ -1,0 +1,145 @@
+"""--tune: random search over a method's declared space, scored without test rows."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf import metrics
+from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import CrowdDataset, encode_labels
+from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError
+from neucrowd_tf.files import write_text
+from neucrowd_tf.harness.run_files import number_cell, to_csv
+from neucrowd_tf.registry import Method
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+HEADER = ("trial", "metric", "score", "status", "parameters")
+FOLDS = 3
+_MAX_GRID = 100_000
+_STREAM = 0x7E57
+
+Fit = Callable[[dict[str, Any], Any, Any, Any], Any]
+
+
+def candidates(space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], trials: int, seed: int) -> list[dict[str, Any]]:
+    """Returns up to `trials` different settings: the defaults first (an empty one), then random draws from the space.
+
+    Args:
+        space: values by hyper-parameter.
+        fixed: hyper-parameters that the user set; they are not searched.
+        seed: of the draws.
+    """
+    names = sorted(name for name in space if name not in fixed)
+    total = math.prod(len(space[name]) for name in names)
+    found: list[dict[str, Any]] = [{}]
+    generator = np.random.default_rng([seed, _STREAM])
+    if not names:
+        return found
+    if total <= _MAX_GRID:
+        grid = list(itertools.product(*(space[name] for name in names)))
+        chosen = [grid[i] for i in generator.permutation(len(grid))[: trials - 1]]
+        return found + [dict(zip(names, values, strict=True)) for values in chosen]
+    while len(found) < trials:
+        drawn = {name: space[name][int(generator.integers(len(space[name])))] for name in names}
+        if drawn not in found:
+            found.append(drawn)
+    return found
+
+
+def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, float]:
+    """Returns the metric's name and a score that is better the higher it is: AUC for two classes, minus the log loss for more."""
+    if probabilities.shape[1] == 2 and len(np.unique(codes)) == 2:
+        return "auc", metrics.roc_auc(codes, probabilities)
+    return "minus_log_loss", -metrics.log_loss(codes, probabilities)
+
+
+def trial_score(fit: Fit, setting: dict[str, Any], dataset: CrowdDataset, annotations: Annotations, seed: int) -> tuple[str, float]:
+    """Returns the score of one setting: on the validation split, or by cross-validation against the crowd's majority vote."""
+    pair = dataset.validation_pair()
+    if pair is not None:
+        estimator = fit(setting, dataset.features, annotations, pair)
+        return score(encode_labels(pair[1], dataset.class_names), np.asarray(estimator.predict_proba(pair[0])))
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    rows = np.flatnonzero(annotations.annotated)
+    consensus = majority_labels(annotations.vote_counts(), "random", seed)[rows]
+    counts = np.bincount(consensus)
+    split: Any = StratifiedKFold if counts[counts > 0].min() >= FOLDS else KFold
+    found = []
+    for train, held in split(FOLDS, shuffle=True, random_state=seed).split(rows, consensus):
+        estimator = fit(setting, dataset.features[rows[train]], annotations[rows[train]], None)
+        found.append(score(consensus[held], np.asarray(estimator.predict_proba(dataset.features[rows[held]]))))
+    names = sorted({name for name, _ in found})
+    return "/".join(names), float(np.mean([value for _, value in found]))
+
+
+def _known(path: Path) -> dict[str, dict[str, str]]:
+    """Returns the trials that an earlier process finished, by their parameters."""
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as stream:
+        return {row["parameters"]: row for row in csv.DictReader(stream)}
+
+
+def tune(
+    method: Method,
+    hparams: dict[str, Any],
+    dataset: CrowdDataset,
+    annotations: Annotations,
+    *,
+    trials: int,
+    seed: int,
+    path: Path,
+    strategy: Any = None,
+) -> dict[str, Any]:
+    """Returns the best setting found; the trials are in tuning.csv, which a resumed run goes on from.
+
+    The test split is not looked at.
+
+    Args:
+        hparams: what the user set; it holds in every trial.
+        annotations: what the method trains on.
+        trials: how many settings to try; the defaults are the first.
+        seed: of the draws and of every trial's fit.
+        path: tuning.csv.
+
+    Raises:
+        Exception: what the last trial raised, when none could be fitted.
+    """
+
+    def fit(setting: dict[str, Any], features: Any, crowd: Annotations, validation: Any) -> Any:
+        estimator = method.make(dataset=dataset.name, **{"seed": seed, **hparams, **setting})
+        return estimator.fit(features, crowd, validation, run=Run(progress=False, strategy=strategy))
+
+    done, rows, problem = _known(path), [], None
+    best: tuple[float, dict[str, Any]] | None = None
+    for number, setting in enumerate(candidates(method.space, hparams, trials, seed)):
+        text = json.dumps(setting, sort_keys=True, default=repr)
+        row = done.get(text)
+        if row is None:
+            try:
+                metric, value = trial_score(fit, setting, dataset, annotations, seed)
+                row = {"metric": metric, "score": number_cell(value), "status": "ok"}
+            except (IdentitiesError, UnsupportedDataError):
+                raise
+            except Exception as error:
+                row, problem = {"metric": "", "score": "", "status": f"failed: {' '.join(str(error).split())}"}, error
+        rows.append({**row, "trial": str(number), "parameters": text})
+        write_text(path, to_csv(HEADER, ([item[name] for name in HEADER] for item in rows)))
+        if row["score"] and (best is None or float(row["score"]) > best[0]):
+            best = float(row["score"]), setting
+    if best is None:
+        raise problem if problem is not None else UnsupportedDataError(f"--tune: none of {len(rows)} settings of {method.name} could be scored")
+    return best[1]
