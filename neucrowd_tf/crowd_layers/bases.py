@@ -1,0 +1,207 @@
+"""Base classifiers: the papers' networks by name, and how any Keras classifier is made into a base."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from neucrowd_tf.crowd_layers.layers import Standardise
+from neucrowd_tf.errors import DataError, UsageError
+
+Base = str | keras.Model | Callable[[tuple[int, ...], int], keras.Model]
+
+
+def dense_base(
+    input_shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    units: Sequence[int] = (128,),
+    activation: str = "relu",
+    dropout: float = 0.5,
+    batch_norm: bool = False,
+    l2: float = 5e-4,
+    seed: int = 0,
+) -> keras.Model:
+    """Returns fully connected layers with a softmax, `[None, ...] -> [None, C]`: dense, batch norm, activation, dropout each.
+
+    References:
+        DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
+    """
+    penalty = keras.regularizers.L2(l2) if l2 else None
+    inputs = keras.Input(input_shape, name="features")
+    x = keras.layers.Flatten()(inputs) if len(input_shape) > 1 else inputs
+    for index, width in enumerate(units):
+        x = keras.layers.Dense(
+            width, kernel_initializer=keras.initializers.GlorotUniform(seed * 1009 + index), kernel_regularizer=penalty, name=f"dense_{index}"
+        )(x)
+        if batch_norm:
+            x = keras.layers.BatchNormalization(name=f"batch_norm_{index}")(x)
+        x = keras.layers.Activation(activation, name=f"activation_{index}")(x)
+        if dropout:
+            x = keras.layers.Dropout(dropout, seed=seed * 1013 + index, name=f"dropout_{index}")(x)
+    return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
+
+
+def _output(x: Any, num_classes: int, penalty: Any, seed: int) -> Any:
+    return keras.layers.Dense(
+        num_classes,
+        activation="softmax",
+        kernel_initializer=keras.initializers.GlorotUniform(seed * 1021 + 7),
+        kernel_regularizer=penalty,
+        dtype="float32",
+        name="class_probabilities",
+    )(x)
+
+
+def _convolution(x: Any, filters: int, penalty: Any, seed: int, *, size: int = 3, strides: int = 1, relu: bool = True) -> Any:
+    """Convolution without bias, batch norm, ReLU."""
+    maker = keras.initializers.HeNormal(seed)
+    x = keras.layers.Conv2D(
+        filters, size, strides=strides, padding="same", use_bias=False, kernel_initializer=maker, kernel_regularizer=penalty
+    )(x)
+    x = keras.layers.BatchNormalization()(x)
+    return keras.layers.ReLU()(x) if relu else x
+
+
+def small_cnn_base(input_shape: tuple[int, ...], num_classes: int, *, dropout: float = 0.3, l2: float = 5e-4, seed: int = 0) -> keras.Model:
+    """Returns a CNN of five convolutions (16 to 64 filters) for images such as 32 x 32 x 3, small enough for a CPU."""
+    _check_image(input_shape, "small_cnn")
+    penalty = keras.regularizers.L2(l2) if l2 else None
+    inputs = keras.Input(input_shape, name="features")
+    x = _convolution(inputs, 16, penalty, seed * 1031)
+    for index, filters in enumerate((32, 64)):
+        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
+        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
+    x = keras.layers.GlobalAveragePooling2D()(x)
+    if dropout:
+        x = keras.layers.Dropout(dropout, seed=seed * 1013)(x)
+    return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
+
+
+def resnet18_base(input_shape: tuple[int, ...], num_classes: int, *, l2: float = 5e-4, seed: int = 0) -> keras.Model:
+    """Returns ResNet-18 in its form for 32 x 32 images: a 3 x 3 stem without pooling, four stages of two blocks.
+
+    References:
+        He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC, section 4.1.
+    """
+    _check_image(input_shape, "resnet18")
+    penalty = keras.regularizers.L2(l2) if l2 else None
+    inputs = keras.Input(input_shape, name="features")
+    x = _convolution(inputs, 64, penalty, seed * 1033)
+    draw = seed * 1033
+    for stage, filters in enumerate((64, 128, 256, 512)):
+        for block in range(2):
+            strides = 2 if stage and not block else 1
+            draw += 3
+            y = _convolution(x, filters, penalty, draw, strides=strides)
+            y = _convolution(y, filters, penalty, draw + 1, relu=False)
+            short = x if strides == 1 and x.shape[-1] == filters else _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
+            x = keras.layers.ReLU()(keras.layers.Add()([y, short]))
+    x = keras.layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
+
+
+def _check_image(input_shape: tuple[int, ...], name: str) -> None:
+    if len(input_shape) != 3:
+        raise DataError(f"base {name!r}: expected images [height, width, channels], received features of shape {input_shape}")
+
+
+BASES = ("dense", "small_cnn", "resnet18")
+
+
+def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
+    """Returns a copy of a user's classifier, weights and all, with softmax outputs.
+
+    Raises:
+        DataError: it takes other features, or its output is not `[None, C]`.
+    """
+    if not base.built:
+        base.build((None, *input_shape))
+    copy = keras.models.clone_model(base)
+    if not copy.built:
+        copy.build((None, *input_shape))
+    copy.set_weights(base.get_weights())
+    inputs = keras.Input(input_shape, name="features")
+    try:
+        outputs = copy(inputs)
+    except (ValueError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        wanted = f"[None, {', '.join(map(str, input_shape))}]"
+        raise DataError(f"base: expected a classifier of features of shape {wanted}, received one that fails: {reason}") from None
+    shape = tuple(getattr(outputs, "shape", ()))
+    if len(shape) != 2 or shape[-1] != num_classes:
+        raise DataError(f"base: expected output of shape [None, {num_classes}] (one column for each class), received {shape}")
+    if not ends_in_softmax(copy):
+        outputs = keras.layers.Softmax(dtype="float32", name="class_probabilities")(outputs)
+    return keras.Model(inputs, outputs, name="base")
+
+
+def ends_in_softmax(model: Any) -> bool:
+    """Returns whether a model's last layer gives probabilities; a model whose last layer is linear gives logits.
+
+    Raises:
+        DataError: the model has no layers to look at, or ends in another activation.
+    """
+    last = output_layer(model)
+    if isinstance(last, keras.Model) and last.layers:
+        return ends_in_softmax(last)
+    if isinstance(last, keras.layers.Softmax):
+        return True
+    activation = getattr(last, "activation", None)
+    if activation is keras.activations.softmax:
+        return True
+    if activation in (None, keras.activations.linear):
+        return False
+    name = getattr(activation, "__name__", str(activation))
+    raise DataError(f"base: expected a last layer with softmax (probabilities) or linear activation (logits), received {name!r}")
+
+
+def output_layer(model: Any) -> Any:
+    """Returns the layer that makes a model's output."""
+    layers = getattr(model, "layers", [])
+    if not layers:
+        raise DataError(f"base: expected a Keras classifier with layers, received {type(model).__name__} with none")
+    outputs = None if isinstance(model, keras.Sequential) else getattr(model, "outputs", None)
+    return outputs[0]._keras_history.operation if outputs else layers[-1]
+
+
+def feature_extractor(base: keras.Model) -> keras.Model:
+    """Returns the part of a classifier before its last dense layer, `[None, ...] -> [None, h]`.
+
+    Raises:
+        DataError: the model is not functional, or does not end in a dense layer.
+    """
+    inner = base
+    while isinstance(output_layer(inner), keras.Model):
+        inner = output_layer(inner)
+    last = output_layer(inner)
+    while isinstance(last, (keras.layers.Softmax, keras.layers.Activation)):
+        last = last.input._keras_history.operation
+    while isinstance(last, keras.Model):
+        inner, last = last, output_layer(last)
+    if not isinstance(last, keras.layers.Dense):
+        raise DataError(f"base: expected a dense last layer, before which the shared features are taken, received {type(last).__name__}")
+    return keras.Model(inner.input, last.input, name="features_extractor")
+
+
+def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
+    """Loads weights from a `.weights.h5` file (or a `.keras` model), leaving out layers whose shapes differ (another class count).
+
+    Raises:
+        UsageError: no such file, or another kind of file.
+    """
+    source = Path(path)
+    if not source.is_file() or not source.name.endswith((".weights.h5", ".keras")):
+        raise UsageError(f"weights: expected a .weights.h5 or .keras file, received {source}{'' if source.exists() else ', which does not exist'}")
+    model.load_weights(source, skip_mismatch=True)
+
+
+def standardised(base: keras.Model, input_shape: tuple[int, ...], square_root: bool) -> tuple[keras.Model, Standardise]:
+    """Returns raw features -> standardise -> base as one model, and the layer whose constants are still to be set."""
+    layer = Standardise(square_root, name="standardise")
+    inputs = keras.Input(input_shape, name="features")
+    return keras.Model(inputs, base(layer(inputs)), name="classifier"), layer

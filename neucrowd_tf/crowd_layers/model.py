@@ -1,0 +1,175 @@
+"""The Keras model that trains a classifier through annotator heads; batches are instances with their whole row of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from neucrowd_tf.crowd_layers.losses import annotation_losses
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def position_batches(num_instances: int, batch_size: int) -> tuple[Callable[[int], tf.data.Dataset], int]:
+    """Returns the pipeline's maker and the steps of an epoch.
+
+    An element is `[B]` positions, counted through all epochs: which instance a position stands for is a permutation that
+    the model draws for each epoch, so one pipeline serves every round of a method (making one costs about 80 ms).
+    """
+    steps = -(-num_instances // batch_size)
+    made: dict[int, tf.data.Dataset] = {}
+
+    def make(first_step: int) -> tf.data.Dataset:
+        if first_step not in made:
+
+            def positions(step: tf.Tensor) -> tf.Tensor:
+                start = (step // steps) * num_instances
+                begin = (step % steps) * batch_size
+                return start + tf.range(begin, tf.minimum(begin + batch_size, num_instances), dtype=tf.int64)
+
+            made[first_step] = tf.data.Dataset.counter(start=first_step).map(positions, num_parallel_calls=1, deterministic=True).prefetch(8)
+        return made[first_step]
+
+    return make, steps
+
+
+class InstanceModel(keras.Model):
+    """A network trained on batches of instances that are drawn by index inside the step.
+
+    A subclass sets `parts` (what is trained and whose Keras losses count) and implements `batch_loss`.
+
+    Args:
+        features: `[N, ...]`.
+        parts: the layers and models that are trained.
+        augment: `augment(batch, seed)` or None; `seed` is a `[2]` tensor of its own for each step.
+    """
+
+    def __init__(self, features: NDArray[np.float32], parts: Sequence[Any], augment: Callable[[Any, Any], Any] | None = None) -> None:
+        super().__init__()
+        self.parts = list(parts)
+        self.num_instances = len(features)
+        self.augment = augment
+        # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit brings its own.
+        self._features = tf.Variable(features, trainable=False, name="features")
+        self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
+        self.loss_tracker = keras.metrics.Mean(name="loss")
+        self.built = True
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        return [self.loss_tracker]
+
+    def set_features(self, features: NDArray[np.float32]) -> None:
+        """Replaces the instances' features by others of the same shape."""
+        self._features.assign(features)
+
+    def set_draw_seed(self, seed: int) -> None:
+        """Chooses the permutations of all epochs."""
+        self._draw_seed.assign(seed % 2**31)
+
+    def draw(self, positions: Any) -> Any:
+        """Returns the instances `[B]` at these positions: a permutation of 0..N-1 for each epoch, a function of (seed, epoch)."""
+        # A batch lies within one epoch; the maximum is defined for a replica's empty share too.
+        epoch = tf.reduce_max(positions) // self.num_instances
+        seed = tf.stack([tf.cast(self._draw_seed, tf.uint32), tf.cast(epoch, tf.uint32)])
+        within = tf.cast(positions % self.num_instances, tf.int32)
+        return tf.random.experimental.index_shuffle(within, seed, self.num_instances - 1)
+
+    def batch(self, positions: Any) -> tuple[Any, Any]:
+        """Returns the instances `[B]` and their features, augmented."""
+        rows = self.draw(positions)
+        features = tf.gather(self._features, rows)
+        if self.augment is not None:
+            features = self.augment(features, tf.stack([tf.cast(self._draw_seed, tf.int32), tf.cast(tf.reduce_max(positions) % 2**31, tf.int32)]))
+        return rows, features
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        """Returns the sum of a batch's losses and what it is divided by (both summed over replicas before dividing)."""
+        raise NotImplementedError
+
+    def penalty(self) -> Any:
+        """Returns the parts' weight penalties."""
+        terms = [tf.cast(loss, tf.float32) for part in self.parts for loss in part.losses]
+        return tf.add_n(terms) if terms else 0.0
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        rows, features = self.batch(data)
+        replicas = tf.distribute.get_replica_context()
+        count = 1 if replicas is None else replicas.num_replicas_in_sync
+        with tf.GradientTape() as tape:
+            total, size = self.batch_loss(rows, features)
+            if count > 1:
+                size = replicas.all_reduce(tf.distribute.ReduceOp.SUM, size)
+            # Replicas' gradients are summed, so each replica adds its share.
+            mean = tf.math.divide_no_nan(total, size)
+            loss = mean + self.penalty() / count
+        variables = self.trained_variables
+        gradients = tape.gradient(loss, variables)
+        self.optimizer.apply(gradients, variables)
+        self.loss_tracker.update_state(mean * count)
+        return {"loss": self.loss_tracker.result()}
+
+    @property
+    def trained_variables(self) -> list[Any]:
+        """What the optimizer changes."""
+        return [variable for part in self.parts for variable in part.trainable_variables]
+
+
+class CrowdModel(InstanceModel):
+    """A network from features to annotators' logits, trained on the annotations that there are.
+
+    Args:
+        network: features to logits `[B, R, C]`.
+        head: the network's annotator head, whose `penalty()` is added to the loss.
+        num_annotators, num_classes: R and C.
+        gamma: of the focal loss; 0 is cross-entropy.
+        weighted: whether cells have multiplicities (oversampling), which `set_labels` is then given.
+    """
+
+    def __init__(
+        self,
+        network: keras.Model,
+        head: Any,
+        features: NDArray[np.float32],
+        num_annotators: int,
+        num_classes: int,
+        *,
+        gamma: float = 0.0,
+        weighted: bool = False,
+        augment: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(features, [network], augment)
+        self.network, self.head, self.gamma, self.weighted = network, head, gamma, weighted
+        shape = (len(features), num_annotators)
+        self._labels = tf.Variable(tf.fill(shape, tf.constant(-1, tf.int8 if num_classes <= 127 else tf.int32)), trainable=False, name="labels")
+        self._weights = tf.Variable(tf.ones([num_classes]), trainable=False, name="class_weights")
+        self._copies = tf.Variable(tf.ones(shape, tf.uint8), trainable=False, name="copies") if weighted else None
+
+    def set_labels(self, labels: NDArray[np.integer[Any]], weights: NDArray[np.float32], copies: NDArray[np.uint8] | None = None) -> None:
+        """Sets what is trained on, without tracing anything anew.
+
+        Args:
+            labels: `[N, R]` class codes, -1 for none.
+            weights: `[C]` weight of an annotation of each class.
+            copies: `[N, R]` how often an annotation counts, where the model is `weighted`.
+        """
+        self._labels.assign(labels)
+        self._weights.assign(weights)
+        if self._copies is not None and copies is not None:
+            self._copies.assign(copies)
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        labels = tf.cast(tf.gather(self._labels, rows), tf.int32)
+        losses = annotation_losses(labels, self.network(features, training=True), self.gamma)
+        weights = tf.where(labels >= 0, tf.gather(self._weights, tf.maximum(labels, 0)), 0.0)
+        if self._copies is not None:
+            weights = weights * tf.cast(tf.gather(self._copies, rows), tf.float32)
+        return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
+
+    def penalty(self) -> Any:
+        return super().penalty() + self.head.penalty()

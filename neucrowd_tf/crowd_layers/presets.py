@@ -1,0 +1,70 @@
+"""Hyper-parameters by dataset, and the names under which a crowd-layer model is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from neucrowd_tf.registry import register_method
+
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+
+PAPER = "Guo, Wang, Li and Gao: DASC: distribution aware self-training for crowdsourcing, Machine Learning 112 (2023)"
+IMBALANCED = {
+    "resampling": "oversampled annotations of minority classes",
+    "reweighting": "annotations weighted by max N / N_c",
+    "focal": "focal loss",
+    "cb_focal": "class-balanced focal loss",
+}
+
+_LABELME = {"hidden_units": (128,), "dropout": 0.5, "batch_norm": False, "batch_size": 512, "epochs": 25, "square_root": True}
+_MUSIC = {"hidden_units": (128,), "dropout": 0.0, "batch_norm": True, "batch_size": 128, "epochs": 100}
+_IMAGES = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20, "augment": True}
+_HEAVY = {"hidden_units": (1000,), "dropout": 0.0, "batch_size": 128, "l2": 0.0}
+
+
+Preset = Mapping[str, Any]
+
+
+def _by_dataset(labelme: Preset, music: Preset, images: Preset, heavy: Preset) -> dict[str, dict[str, Any]]:
+    """Returns presets for every dataset, from what a method changes of each kind's settings."""
+    found = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
+    found |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
+    for family, count in (("labelme", 8), ("digits", 10)):
+        found |= {f"{family}_ovr_{code}": {**_HEAVY, **heavy} for code in range(count)}
+    found |= {f"cifar10n_ovr_{code}": {**_IMAGES, **images} for code in range(10)}
+    return found
+
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "crowd_layer": _by_dataset({}, {}, {}, {"epochs": 100}),
+    "anno_reg": _by_dataset({}, {}, {}, {"epochs": 200}),
+    "wdn": _by_dataset(
+        {"epochs": 50, "weight_epochs": 50},
+        {"epochs": 100, "weight_epochs": 50, "weight_schedule": "cyclic"},
+        {"weight_epochs": 10},
+        {"epochs": 75, "weight_epochs": 75},
+    ),
+}
+SPACE: dict[str, tuple[Any, ...]] = {
+    "learning_rate": (3e-4, 1e-3, 3e-3),
+    "epochs": (25, 50, 100),
+    "dropout": (0.0, 0.3, 0.5),
+    "l2": (0.0, 5e-4, 5e-3),
+    "hidden_units": ((64,), (128,), (256,)),
+}
+
+
+def registered(
+    name: str, summary: str, presets: Mapping[str, Preset], space: Mapping[str, tuple[Any, ...]]
+) -> Callable[[Factory], Factory]:
+    """Returns a decorator that registers an estimator under its name and, for each imbalance loss, under `<loss>_<name>`."""
+    common: dict[str, Any] = {"requires_identities": True, "presets": presets, "space": space, "paper": PAPER}
+
+    def decorate(factory: Factory) -> Factory:
+        register_method(name, summary=summary, **common)(factory)
+        for kind, what in IMBALANCED.items():
+            register_method(f"{kind}_{name}", summary=f"{summary}; {what}", defaults={"imbalance": kind}, **common)(factory)
+        return factory
+
+    return decorate

@@ -1,0 +1,198 @@
+"""CrowdLayer as an estimator: it learns, repeats, reuses, saves and says what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import neucrowd_tf.crowd_layers
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.errors import DataError, IdentitiesError
+from neucrowd_tf.persistence import load
+from neucrowd_tf.training.run import Run
+
+SMALL = {"hidden_units": (16,), "dropout": 0.2, "epochs": 25, "batch_size": 40, "learning_rate": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    features, _, annotations = crowd
+    return CrowdLayer(**SMALL, seed=1).fit(features, annotations)
+
+
+def test_learns_classes_and_annotators(fitted, crowd):
+    features, truth, _ = crowd
+    assert (fitted.predict(features) == truth).mean() > 0.95
+    matrices = fitted.confusion_matrices_
+    assert matrices.shape == (6, 3, 3)
+    np.testing.assert_allclose(matrices.sum(axis=2), 1.0, atol=1e-5)
+    assert matrices[0, 0].argmax() == 1 and matrices[0, 1].argmax() == 0, "annotator 0 swaps the first two classes"
+    assert (matrices[1:].argmax(axis=2) == np.arange(3)).all()
+
+
+def test_annotators_probabilities(fitted, crowd):
+    features, truth, _ = crowd
+    answers = fitted.predict_annotators(features)
+    assert answers.shape == (120, 6, 3) and answers.dtype == np.float32
+    np.testing.assert_allclose(answers.sum(axis=2), 1.0, atol=1e-5)
+    assert (answers[truth == 0, 0].argmax(axis=1) == 1).mean() > 0.9
+
+
+def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
+    features, _, annotations = crowd
+    other = CrowdLayer(**SMALL, seed=5)
+    with other.reused():
+        dense = annotations.to_dense()
+        other.fit(features, Annotations.from_dense(np.where(dense == 2, 0, dense), num_classes=3))
+        network = other._network
+        other.set_params(seed=1).fit(features, annotations)
+        assert other._network is network, "compiled once"
+    np.testing.assert_array_equal(other.predict_proba(features), fitted.predict_proba(features))
+    assert not np.array_equal(CrowdLayer(**SMALL, seed=2).fit(features, annotations).predict_proba(features), fitted.predict_proba(features))
+
+
+def test_save_and_load(fitted, crowd, tmp_path):
+    features, _, _ = crowd
+    fitted.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_proba(features), fitted.predict_proba(features), atol=1e-6)
+    np.testing.assert_allclose(again.predict_annotators(features), fitted.predict_annotators(features), atol=1e-6)
+    np.testing.assert_array_equal(again.confusion_matrices_, fitted.confusion_matrices_)
+
+
+def test_inference_model_has_no_annotators(fitted, crowd):
+    features, _, _ = crowd
+    outputs = fitted.inference_model()(features[:7])
+    assert set(outputs) == {"probabilities"}
+    np.testing.assert_allclose(outputs["probabilities"], fitted.predict_proba(features[:7]), atol=1e-6)
+
+
+def test_resumes_bit_for_bit(crowd, tmp_path):
+    features, _, annotations = crowd
+    arguments = {**SMALL, "epochs": 4}
+    whole = CrowdLayer(**arguments).fit(features, annotations)
+    CrowdLayer(**{**arguments, "epochs": 2}).fit(features, annotations, run=Run(checkpoints=tmp_path, checkpoint_seconds=0.0))
+    # A finished fit of two epochs is what a fit of four leaves behind when it is killed after the second, but for its mark.
+    from neucrowd_tf.files import load_arrays, save_arrays
+    from neucrowd_tf.training.state import from_text, to_text
+
+    arrays = load_arrays(tmp_path / "train.npz")
+    save_arrays(tmp_path / "train.npz", {**arrays, "record": to_text({**from_text(arrays["record"]), "finished": False})})
+    resumed = CrowdLayer(**arguments).fit(features, annotations, run=Run(checkpoints=tmp_path))
+    assert resumed.n_iter_ == 4
+    np.testing.assert_array_equal(resumed.predict_proba(features), whole.predict_proba(features))
+
+
+def test_monitor_keeps_the_best_epoch(crowd):
+    features, truth, annotations = crowd
+    model = CrowdLayer(**{**SMALL, "epochs": 5}, monitor="accuracy").fit(features[:80], annotations[:80], (features[80:], truth[80:]))
+    best = max(model.history_["val_accuracy"])
+    assert model.history_["val_accuracy"][model.best_epoch_] == best
+    assert model.score(features[80:], truth[80:]) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("connection", ["VW", "VB", "VW+B"])
+def test_other_connections_learn(crowd, connection):
+    features, truth, annotations = crowd
+    model = CrowdLayer("dense", connection, **{**SMALL, "epochs": 15}).fit(features, annotations.select(annotations.annotators > 0))
+    assert (model.predict(features) == truth).mean() > 0.9
+    assert np.isfinite(model.confusion_matrices_).all()
+
+
+@pytest.mark.parametrize("imbalance", ["resampling", "reweighting", "focal", "cb_focal"])
+def test_imbalance_losses_learn(crowd, imbalance):
+    features, truth, annotations = crowd
+    keep = np.flatnonzero(truth != 2).tolist() + np.flatnonzero(truth == 2)[:8].tolist()
+    model = CrowdLayer(**{**SMALL, "epochs": 15}, imbalance=imbalance).fit(features[keep], annotations[np.array(keep)])
+    assert (model.predict(features) == truth).mean() > 0.85
+    assert {f"{imbalance}_crowd_layer", "crowd_layer"} <= {m.name for m in registry.methods()}
+
+
+def test_user_bases(crowd):
+    import keras
+
+    features, truth, annotations = crowd
+    logits = keras.Sequential([keras.Input((5,)), keras.layers.Dense(12, activation="tanh"), keras.layers.Dense(3)])
+    before = [w.copy() for w in logits.get_weights()]
+    model = CrowdLayer(logits, **{**SMALL, "epochs": 15}).fit(features, annotations)
+    assert (model.predict(features) == truth).mean() > 0.9
+    np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1.0, atol=1e-5)
+    for old, new in zip(before, logits.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new, err_msg="the user's model is copied, not trained itself")
+    maker = CrowdLayer(lambda shape, classes: keras.Sequential([keras.Input(shape), keras.layers.Dense(classes, activation="softmax")]), epochs=1)
+    assert maker.fit(features, annotations).predict_proba(features).shape == (120, 3)
+
+
+def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
+    import keras
+
+    features, truth, annotations = crowd
+    frozen = {"epochs": 1, "learning_rate": 1e-9, "standardise": False, "dropout": 0.0}
+    base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="softmax")])
+    kernel = np.zeros((5, 3), np.float32)
+    kernel[[0, 1, 2], [0, 1, 2]] = 3.0
+    base.set_weights([kernel, np.zeros(3)])
+    model = CrowdLayer(base, pretrained=True, **frozen).fit(features, annotations)
+    assert (model.predict(features) == truth).mean() > 0.9
+    base.save(tmp_path / "base.keras")
+    from neucrowd_tf.crowd_layers.bases import dense_base
+
+    source = dense_base((5,), 3, units=(4,))
+    source.save_weights(tmp_path / "base.weights.h5")
+    loaded = CrowdLayer(hidden_units=(4,), weights=str(tmp_path / "base.weights.h5"), **frozen).fit(features, annotations)
+    np.testing.assert_allclose(loaded.predict_proba(features), source(features), atol=1e-5)
+
+
+@pytest.mark.parametrize("width", [2, 4])
+def test_wrong_width_is_one_error(crowd, width):
+    import keras
+
+    features, _, annotations = crowd
+    base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(width, activation="softmax")])
+    with pytest.raises(DataError, match=rf"base: expected output of shape \[None, 3\].*received \(None, {width}\)"):
+        CrowdLayer(base).fit(features, annotations)
+    other = keras.Sequential([keras.Input((9,)), keras.layers.Dense(3, activation="softmax")])
+    with pytest.raises(DataError, match=r"base: expected a classifier of features of shape \[None, 5\]"):
+        CrowdLayer(other).fit(features, annotations)
+    with pytest.raises(DataError, match="expected a last layer with softmax"):
+        CrowdLayer(keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="sigmoid")])).fit(features, annotations)
+
+
+def test_idle_annotator_and_unused_class_are_finite(crowd):
+    features, _, annotations = crowd
+    dense = annotations.to_dense()
+    dense[:, 3] = -1
+    wider = Annotations.from_dense(dense, num_classes=4)
+    rows = wider.annotated
+    model = CrowdLayer(**{**SMALL, "epochs": 3}).fit(features[rows], wider[np.flatnonzero(rows)])
+    assert np.isfinite(model.predict_proba(features)).all() and model.predict_proba(features).shape == (120, 4)
+    assert np.isfinite(model.confusion_matrices_).all()
+    # Nothing was learnt of annotator 3, so he answers as the classifier's probabilities suggest.
+    corner = np.exp(np.eye(4)) / np.exp(np.eye(4)).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.confusion_matrices_[3], corner, atol=1e-5)
+
+
+def test_bad_arguments(crowd):
+    features, _, annotations = crowd
+    for arguments, message in (
+        ({"base": "vgg"}, "base: expected one of dense, small_cnn, resnet18"),
+        ({"imbalance": "smote"}, "imbalance: expected one of"),
+        ({"epochs": 0}, "epochs: expected a whole number from 1"),
+        ({"dropout": 1.0}, "dropout: expected a number from 0 and below 1"),
+        ({"monitor": "auc"}, "monitor: expected None, 'accuracy' or 'log_loss'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CrowdLayer(**arguments).fit(features, annotations)
+    with pytest.raises(DataError, match=r"small_cnn.*expected images"):
+        CrowdLayer("small_cnn").fit(features, annotations)
+    with pytest.raises(IdentitiesError):
+        CrowdLayer().fit(features, Annotations.from_votes(annotations.vote_counts()))
+
+
+def test_clone_keeps_arguments():
+    model = CrowdLayer("dense", "VW", epochs=7, imbalance="focal")
+    assert clone(model).get_params() == model.get_params()
+    assert neucrowd_tf.crowd_layers.CrowdLayer is CrowdLayer

@@ -1,0 +1,114 @@
+"""Annotator heads: values worked out by hand, naive loops, and what a saved layer keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def layers():
+    from neucrowd_tf.crowd_layers import layers
+
+    return layers
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def test_matrix_by_hand(layers):
+    head = layers.CrowdConnection(1)
+    head.build((None, 2))
+    head.matrix.assign([[[1.0, 2.0], [3.0, 4.0]]])
+    # p W = (.25 * 1 + .75 * 3, .25 * 2 + .75 * 4) = (2.5, 3.5)
+    np.testing.assert_allclose(head(np.array([[0.25, 0.75]], np.float32)), [[[2.5, 3.5]]], atol=1e-6)
+
+
+def test_identity_at_first(layers):
+    p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+    for connection in ("MW", "VW", "VB", "VW+B"):
+        np.testing.assert_allclose(layers.CrowdConnection(4, connection)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("connection", ["MW", "VW", "VB", "VW+B"])
+def test_connections_against_loop(layers, connection):
+    rng = np.random.default_rng(1)
+    p = softmax(rng.normal(size=(3, 4))).astype(np.float32)
+    head = layers.CrowdConnection(2, connection)
+    head(p)
+    for weight in head.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    expected = np.zeros((3, 2, 4))
+    for b in range(3):
+        for r in range(2):
+            for c in range(4):
+                if connection == "MW":
+                    expected[b, r, c] = sum(p[b, k] * float(head.matrix[r, k, c]) for k in range(4))
+                else:
+                    scale = float(head.vector[r, c]) if "VW" in connection else 1.0
+                    shift = float(head.bias[r, c]) if "B" in connection else 0.0
+                    expected[b, r, c] = scale * p[b, c] + shift
+    np.testing.assert_allclose(head(p), expected, atol=1e-5)
+
+
+def test_anno_reg_rows_are_distributions(layers):
+    rng = np.random.default_rng(2)
+    p = softmax(rng.normal(size=(6, 3))).astype(np.float32)
+    head = layers.ConfusionHead(2, trace_weight=0.5)
+    head(p)
+    head.matrix.assign(rng.normal(size=(2, 3, 3)))
+    matrices = softmax(np.asarray(head.matrix))
+    expected = np.stack([p @ matrices[r] for r in range(2)], axis=1)
+    np.testing.assert_allclose(softmax(np.asarray(head(p))), expected, atol=1e-5)
+    np.testing.assert_allclose(expected.sum(-1), 1.0, atol=1e-6)
+    assert float(head.penalty()) == pytest.approx(0.5 * np.mean([np.trace(m) for m in matrices]), abs=1e-5)
+
+
+def test_anno_reg_column_is_eq_10(layers):
+    head = layers.ConfusionHead(1, "column", trace_weight=0.0, initial=0.0)
+    # W = 0: each column is uniform over the 2 true classes, so p W = (.5, .5) whatever p is.
+    np.testing.assert_allclose(head(np.array([[0.9, 0.1]], np.float32)), [[[0.5, 0.5]]], atol=1e-6)
+
+
+def test_doctor_heads_against_loop(layers):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(4, 5)).astype(np.float32)
+    heads = layers.DoctorHeads(3, 2, l2=0.1, seed=7)
+    out = np.asarray(heads(x))
+    kernel, bias = np.asarray(heads.kernel), np.asarray(heads.bias)
+    for r in range(3):
+        np.testing.assert_allclose(out[:, r], x @ kernel[r] + bias[r], atol=1e-5)
+    assert not np.allclose(kernel[0], kernel[1])
+    assert float(heads.penalty()) == pytest.approx(0.1 * np.square(kernel).sum() / 3, rel=1e-5)
+
+
+def test_standardise(layers):
+    layer = layers.Standardise(square_root=True)
+    layer.build((None, 2))
+    layer.mean.assign([1.0, 0.0])
+    layer.scale.assign([2.0, 1.0])
+    # (sqrt(9) - 1) / 2 = 1; -sqrt(4) = -2
+    np.testing.assert_allclose(layer(np.array([[9.0, -4.0]], np.float32)), [[1.0, -2.0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("make", ["CrowdConnection", "ConfusionHead", "DoctorHeads"])
+def test_config_round_trip(layers, make):
+    layer = {
+        "CrowdConnection": lambda: layers.CrowdConnection(3, "VW+B"),
+        "ConfusionHead": lambda: layers.ConfusionHead(3, "column", 0.2, 1.5),
+        "DoctorHeads": lambda: layers.DoctorHeads(3, 2, 0.1, 5),
+    }[make]()
+    again = type(layer).from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+    x = np.random.default_rng(0).random((2, 4)).astype(np.float32)
+    if make != "CrowdConnection":
+        np.testing.assert_array_equal(np.asarray(layer(x)), np.asarray(again(x)))
+
+
+def test_unknown_names(layers):
+    with pytest.raises(ValueError, match=r"connection: expected one of MW, VW, VB, VW\+B, received 'M'"):
+        layers.CrowdConnection(2, "M")
+    with pytest.raises(ValueError, match="normalisation: expected 'row' or 'column'"):
+        layers.ConfusionHead(2, "diagonal")
