@@ -21,31 +21,51 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-AGGREGATORS = {"mv": "MajorityVote", "ds": "DawidSkene", "glad": "Glad"}
+_PAPER = "Hao, Ding, Xu, Gao, Liu: NeuCrowd, section 4.2 (group 1)"
+AGGREGATORS = ("mv", "ds", "ds_one_coin", "glad")
 
 
 def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
     """Returns an unfitted aggregator.
 
     Args:
-        name: "mv", "ds" or "glad".
+        name: "mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an annotator) or "glad".
         seed, ties: for majority vote's ties.
 
     Raises:
         UsageError: another name.
     """
-    if name not in AGGREGATORS:
-        raise UsageError(f"aggregator: expected one of {', '.join(AGGREGATORS)}, received {name!r}")
-    made: Aggregator = getattr(aggregation, AGGREGATORS[name])(**({"ties": ties, "seed": seed} if name == "mv" else {}))
-    return made
+    if name == "mv":
+        return aggregation.MajorityVote(ties=ties, seed=seed)  # type: ignore[arg-type]
+    if name in ("ds", "ds_one_coin"):
+        return aggregation.DawidSkene(one_coin=name == "ds_one_coin", seed=seed)
+    if name == "glad":
+        return aggregation.Glad(seed=seed)
+    raise UsageError(f"aggregator: expected one of {', '.join(AGGREGATORS)}, received {name!r}")
 
 
+@register_method(
+    "glad_lr",
+    summary="GLAD, then logistic regression",
+    defaults={"aggregator": "glad"},
+    requires_identities=True,
+    space={"labels": ("hard", "soft")},
+    paper=_PAPER,
+)
+@register_method(
+    "ds_lr",
+    summary="Dawid and Skene's EM, then logistic regression",
+    defaults={"aggregator": "ds"},
+    requires_identities=True,
+    space={"labels": ("hard", "soft"), "aggregator": ("ds", "ds_one_coin")},
+    paper=_PAPER,
+)
 @register_method(
     "mv_lr",
     summary="majority vote, then logistic regression",
     defaults={"aggregator": "mv"},
     space={"ties": ("random", "first", "prior"), "labels": ("hard", "soft")},
-    paper="Tian et al. (2021), NeuCrowd, section 4.2 (group 1)",
+    paper=_PAPER,
 )
 class TwoStageClassifier(CrowdEstimator):
     """An aggregator's labels and a standardised logistic regression trained on them.
@@ -53,7 +73,7 @@ class TwoStageClassifier(CrowdEstimator):
     Works without TensorFlow, except for `inference_model`.
 
     Args:
-        aggregator: "mv" (majority vote), "ds" (Dawid and Skene) or "glad"; or an unfitted aggregator.
+        aggregator: "mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" or "glad"; or an unfitted aggregator.
         labels: "hard" trains on the most probable class; "soft" on each class weighted with its probability.
         ties: what decides between classes with equally many votes: "random", "first" or "prior" (majority vote alone).
         Cs: inverse regularisation strengths, the strongest regularisation first. The one with the best AUC (two classes)
@@ -96,8 +116,6 @@ class TwoStageClassifier(CrowdEstimator):
             from sklearn.base import clone
 
             stage = clone(self.aggregator)
-        if not isinstance(stage, aggregation.MajorityVote):
-            data.annotations.require_identities(f"{type(stage).__name__} with logistic regression")
         stage.fit(data.annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
         self.confusion_matrices_ = stage.errors_

@@ -1,1 +1,50 @@
+"""Learning from few, noisy, sparse and imbalanced crowd labels: NeuCrowd, RLL, CrowdInG, DASC and ICED.
+
+The public names are imported when they are first used, so that `import neucrowd_tf` is quick and TensorFlow is only
+imported by what trains with it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
+    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.persistence import load
+
 __version__ = "0.1.0"
+
+_WHERE = {
+    "Annotations": "annotations",
+    "CrowdDataset": "dataset",
+    "load": "persistence",
+    "MajorityVote": "aggregation",
+    "DawidSkene": "aggregation",
+    "Glad": "aggregation",
+    "CrowdLayer": "crowd_layers",
+    "AnnoReg": "crowd_layers",
+    "WeightedDoctorNet": "crowd_layers",
+    "NeuCrowd": "neucrowd",
+    "RLL": "rll",
+    "DASC": "dasc",
+    "CrowdInG": "crowding",
+    "ICED": "iced",
+}
+
+__all__ = ["Annotations", "CrowdDataset", "DawidSkene", "Glad", "MajorityVote", "__version__", "load"]
+__all__ += [name for name in _WHERE if name not in __all__]  # type: ignore[misc]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

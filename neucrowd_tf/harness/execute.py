@@ -74,7 +74,7 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
     if options.evaluation == "cv":
         found |= {"folds": options.folds, "repeats": options.repeats}
     if task.key.dataset == "table":
-        found |= {name: str(path.resolve()) for name, path in options.table.items()}
+        found |= {"classes": options.classes} | {name: str(path.resolve()) for name, path in options.table.items()}
     if options.distribute == "mirrored":
         found["logical_cpus"] = options.logical_cpus
     return found

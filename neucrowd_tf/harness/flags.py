@@ -46,6 +46,7 @@ _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_string("truth", None, "--dataset=table: CSV with columns task, label; for evaluation only."),
     flags.DEFINE_string("test_features", None, "--dataset=table: features of the test rows."),
     flags.DEFINE_string("test_truth", None, "--dataset=table: labels of the test rows."),
+    flags.DEFINE_string("classes", None, "--dataset=table: all classes in their order, separated by commas; by default those in use, sorted."),
     flags.DEFINE_integer("jobs", 1, "How many runs to train at once, each in a process of its own.", lower_bound=1, upper_bound=1024),
     flags.DEFINE_enum("evaluation", "split", ["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."),
     flags.DEFINE_integer("folds", 5, "Folds of --evaluation=cv.", lower_bound=2),
@@ -82,6 +83,7 @@ class Options:
     truth: Path | None = None
     test_features: Path | None = None
     test_truth: Path | None = None
+    classes: str | None = None
     jobs: int = 1
     evaluation: str = "split"
     folds: int = 5
@@ -164,6 +166,8 @@ def check(options: Options) -> Options:
         for name in ("features", "annotations"):
             if getattr(options, name) is None:
                 raise UsageError(f"--{name}: --dataset=table needs it, received none")
+    elif options.classes is not None:
+        raise UsageError(f"--classes: expected together with --dataset=table only, received --dataset={','.join(options.dataset)}")
     elif options.table:
         names = ",".join(options.dataset)
         raise UsageError(f"--{next(iter(options.table))}: expected together with --dataset=table only, received --dataset={names}")

@@ -76,6 +76,7 @@ def start(options: Options) -> Any:
         import tensorflow as tf
 
         tf.config.list_physical_devices()
+    tf.get_logger().setLevel("ERROR")  # notes on retracing, which fits of several models in one process cannot avoid
     # Held for the process's life: limits end when the object is collected.
     limits = threadpoolctl.threadpool_limits(limits=options.threads)
     try:

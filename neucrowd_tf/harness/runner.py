@@ -44,6 +44,8 @@ def tasks(options: Options, progress: bool | None = None) -> list[Task]:
 def dataset_flags(options: Options, name: str) -> dict[str, Any]:
     """Returns the options that the flags give to a dataset's loader."""
     given: dict[str, Any] = dict(options.table) if name == "table" else {}
+    if name == "table" and options.classes is not None:
+        given["classes"] = options.classes
     if options.keep_annotations is not None:
         given["keep_annotations"] = options.keep_annotations
     return given
@@ -162,7 +164,7 @@ def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_impor
 def _run_here(options: Options, todo: list[tuple[Task, bool]]) -> Iterator[tuple[Task, Outcome]]:
     data = Data(options)
     first = registry.dataset(todo[0][0].key.dataset)
-    if not first.simulated:
+    if not first.simulated or first.name == "table":
         data.load(todo[0][0].key)  # files that are missing or wrong are told before TensorFlow's slow import
     strategy = process.start(options)
     for task, only_export in todo:

@@ -13,8 +13,9 @@ from sklearn.preprocessing import StandardScaler
 import baselines  # noqa: F401
 from baselines.two_stage import TwoStageClassifier
 from neucrowd_tf import registry
+from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import IdentitiesError, UsageError
 from neucrowd_tf.persistence import load
 
 
@@ -36,6 +37,18 @@ def test_equals_the_two_steps_by_hand(classes: int) -> None:
     scaler = StandardScaler().fit(x)
     plain = LogisticRegression(C=0.1).fit(scaler.transform(x), labels)
     np.testing.assert_allclose(fitted.predict_proba(x), plain.predict_proba(scaler.transform(x)), atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "aggregator"), [("ds_lr", DawidSkene()), ("glad_lr", Glad())])
+def test_other_aggregators(name: str, aggregator: Aggregator) -> None:
+    x, crowd, truth = crowd_data(3)
+    fitted = registry.method(name).make(seed=0).fit(x, crowd)
+    np.testing.assert_array_equal(fitted.labels_, aggregator.fit(crowd).labels_)
+    given = TwoStageClassifier(aggregator).fit(x, crowd)
+    np.testing.assert_array_equal(given.predict_proba(x), fitted.predict_proba(x))
+    assert fitted.confusion_matrices_.shape == (5, 3, 3) and np.mean(fitted.predict(x) == truth) > 0.8
+    with pytest.raises(IdentitiesError, match="no identities"):
+        registry.method(name).make(seed=0).fit(x, Annotations.from_votes(crowd.vote_counts()))
 
 
 def test_votes_alone_suffice_and_equal_identities() -> None:
