@@ -85,7 +85,7 @@ class NeuCrowdModel(TupletModel):
         tuplets, classes = self.draw(data)
         tuplets, classes = self.select(tuplets, classes, tf.cast(tf.convert_to_tensor(self.optimizer.iterations), tf.int64))
         with tf.GradientTape() as tape:
-            losses = self.tuplet_losses(self.embed_tuplets(self.encoder, tuplets, training=True), tuplets, classes)
+            losses = self.tuplet_losses(self.embed_rows(self.encoder, tuplets, training=True), tuplets, classes)
             loss = self.global_mean(losses) + self.penalty(self.encoder)
         variables = list(self.encoder.trainable_variables)
         gradients = tape.gradient(loss, variables)

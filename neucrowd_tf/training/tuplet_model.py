@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.nn.similarity import similarity, tuplet_log_likelihood
+from neucrowd_tf.training.encoder_model import EncoderModel
 from neucrowd_tf.training.tuplets import TupletIndex
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
-class TupletModel(keras.Model):
+class TupletModel(EncoderModel):
     """An encoder trained to tell each anchor's positive example from the negatives of its tuplet.
 
     One batch of the pipeline is `[batch, n]` uniform numbers; the tuplets they stand for are drawn inside the step, so
@@ -43,38 +44,19 @@ class TupletModel(keras.Model):
             weights: `[N]` confidence or assurance of each instance's label.
             eta, similarity_name, offset, weight_inside: see `neucrowd_tf.nn.similarity`.
         """
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder, features)
         self.index = index
         self.eta, self.similarity_name, self.offset, self.weight_inside = eta, similarity_name, offset, weight_inside
-        self._instances = tf.constant(features)
-        self._weights = tf.constant(weights.astype(np.float32))
+        self._weights = tf.constant(weights, dtype=tf.float32)
         self.cumulative = self.add_weight(
             shape=(len(features) + 1,), dtype="float64", trainable=False, name="cumulative", initializer="zeros", autocast=False
         )
         self.cumulative.assign(index.cumulative())
-        self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
-
-    @property
-    def metrics(self) -> list[keras.metrics.Metric]:
-        return [self.loss_tracker]
-
-    def call(self, features: Any, training: bool = False) -> Any:
-        """Returns embeddings."""
-        return self.encoder(features, training=training)
 
     def draw(self, uniforms: Any) -> tuple[Any, Any]:
         """Returns tuplets `[batch, n]` and the index of each tuplet's class among `index.classes`."""
         return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative))
-
-    def embed_tuplets(self, encoder: Any, tuplets: Any, training: bool) -> Any:
-        """Returns `[batch, n, h]`, embedding each distinct instance once where that is less work than row by row."""
-        batch, n = tuplets.shape
-        if batch is not None and len(self._instances) <= batch * n:
-            return tf.gather(encoder(self._instances, training=training), tuplets)
-        flat, where = tf.unique(tf.reshape(tuplets, [-1]))
-        return tf.gather(encoder(tf.gather(self._instances, flat), training=training), tf.reshape(where, tf.shape(tuplets)))
 
     def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
         """Returns the anchors' embeddings `[batch, h]`; a subclass may replace them."""
@@ -89,36 +71,6 @@ class TupletModel(keras.Model):
         weights = tf.gather(self._weights, tuplets[:, 1:])
         return -tuplet_log_likelihood(scores, weights, eta=self.eta, weight_inside=self.weight_inside)
 
-    def global_mean(self, values: Any) -> Any:
-        """Returns the mean over the batch of all replicas, as this replica's share of it (replicas' gradients are summed)."""
-        replicas = tf.distribute.get_replica_context()
-        count = 1 if replicas is None else replicas.num_replicas_in_sync
-        return tf.reduce_mean(values) / count
-
-    def penalty(self, network: keras.Model) -> Any:
-        """Returns the network's weight penalties, this replica's share of them."""
-        replicas = tf.distribute.get_replica_context()
-        count = 1 if replicas is None else replicas.num_replicas_in_sync
-        return tf.add_n(network.losses) / count if network.losses else 0.0
-
-    def train_step(self, data: Any) -> dict[str, Any]:
+    def batch_losses(self, data: Any) -> Any:
         tuplets, classes = self.draw(data)
-        with tf.GradientTape() as tape:
-            embeddings = self.embed_tuplets(self.encoder, tuplets, training=True)
-            losses = self.tuplet_losses(embeddings, tuplets, classes)
-            loss = self.global_mean(losses) + self.penalty(self.encoder)
-        variables = self.encoder.trainable_variables
-        self.optimizer.apply(tape.gradient(loss, variables), variables)
-        self.loss_tracker.update_state(losses)
-        return {"loss": self.loss_tracker.result()}
-
-    def embed(self, features: Any, rows_at_once: int = 8192) -> NDArray[np.float32]:
-        """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
-        if len(features) == 0:
-            return np.zeros((0, self.encoder.output_shape[-1]), dtype=np.float32)
-        parts = [self._embed(tf.convert_to_tensor(features[start : start + rows_at_once])) for start in range(0, len(features), rows_at_once)]
-        return np.concatenate([np.asarray(part, dtype=np.float32) for part in parts])
-
-    @tf.function(reduce_retracing=True)
-    def _embed(self, features: Any) -> Any:
-        return tf.cast(self.encoder(features, training=False), tf.float32)
+        return self.tuplet_losses(self.embed_rows(self.encoder, tuplets, training=True), tuplets, classes)

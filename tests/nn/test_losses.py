@@ -104,7 +104,7 @@ def naive_contrastive(labels: np.ndarray, x: np.ndarray, margin: float, squared:
     for i, j in itertools.combinations(range(len(x)), 2):
         d = np.linalg.norm(x[i] - x[j])
         values.append(0.5 * d**2 if labels[i] == labels[j] else 0.5 * max(0.0, float(margin - d)) ** 2)
-    return float(np.mean(values))
+    return float(np.mean(np.array(values)))
 
 
 def naive_triplet(labels: np.ndarray, x: np.ndarray, margin: float, squared: bool) -> float:

@@ -46,7 +46,7 @@ def test_objective_is_equation_3() -> None:
     model, make = method._trainer(x, data, labels, Run())
     tuplets, classes = model.draw(next(iter(make(0))))
     assert tuplets.shape == (32, 4)
-    losses = model.tuplet_losses(model.embed_tuplets(model.encoder, tuplets, training=False), tuplets, classes)
+    losses = model.tuplet_losses(model.embed_rows(model.encoder, tuplets, training=False), tuplets, classes)
     embedded, confidence = model.embed(x), method.confidence_
     for row, members in enumerate(tuplets.numpy()):
         assert (labels[members] == [1, 1, 0, 0]).all() and len(set(members)) == 4

@@ -1,0 +1,84 @@
+"""What every Keras model shares that trains an embedding network on rows drawn by index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class EncoderModel(keras.Model):
+    """An encoder, the training instances it is trained on, and a step that a subclass fills with `batch_losses`.
+
+    A batch of the pipeline says which instances to take (or holds the random numbers that say so); features stay where they
+    are. The trained variables are those of the encoder and whatever else the subclass holds.
+    """
+
+    def __init__(self, encoder: keras.Model, features: NDArray[np.float32]) -> None:
+        """Sets up training.
+
+        Args:
+            encoder: `[None, d] -> [None, h]`.
+            features: `[N, d]` as the encoder takes them.
+        """
+        super().__init__()
+        self.encoder = encoder
+        self._instances = tf.constant(features)
+        self.loss_tracker = keras.metrics.Mean(name="loss")
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        return [self.loss_tracker]
+
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns embeddings."""
+        return self.encoder(features, training=training)
+
+    def embed_rows(self, encoder: Any, rows: Any, training: bool) -> Any:
+        """Returns embeddings `[..., h]` of instances `[...]`, each distinct one embedded once where that is less work."""
+        count = rows.shape.num_elements()
+        if count is not None and len(self._instances) <= count:
+            return tf.gather(encoder(self._instances, training=training), rows)
+        flat, where = tf.unique(tf.reshape(rows, [-1]))
+        return tf.gather(encoder(tf.gather(self._instances, flat), training=training), tf.reshape(where, tf.shape(rows)))
+
+    def batch_losses(self, data: Any) -> Any:
+        """Returns the losses `[B]` of one batch of the pipeline, in float32; their mean is minimised."""
+        raise NotImplementedError
+
+    def global_mean(self, values: Any) -> Any:
+        """Returns the mean over the batch of all replicas, as this replica's share of it (replicas' gradients are summed)."""
+        replicas = tf.distribute.get_replica_context()
+        count = 1 if replicas is None else replicas.num_replicas_in_sync
+        return tf.reduce_mean(values) / count
+
+    def penalty(self, network: keras.Model) -> Any:
+        """Returns the network's weight penalties, this replica's share of them."""
+        replicas = tf.distribute.get_replica_context()
+        count = 1 if replicas is None else replicas.num_replicas_in_sync
+        return tf.add_n(network.losses) / count if network.losses else 0.0
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        with tf.GradientTape() as tape:
+            losses = self.batch_losses(data)
+            loss = self.global_mean(losses) + self.penalty(self.encoder)
+        variables = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, variables), variables)
+        self.loss_tracker.update_state(losses)
+        return {"loss": self.loss_tracker.result()}
+
+    def embed(self, features: Any, rows_at_once: int = 8192) -> NDArray[np.float32]:
+        """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
+        if len(features) == 0:
+            return np.zeros((0, self.encoder.output_shape[-1]), dtype=np.float32)
+        parts = [self._embed(tf.convert_to_tensor(features[start : start + rows_at_once])) for start in range(0, len(features), rows_at_once)]
+        return np.concatenate([np.asarray(part, dtype=np.float32) for part in parts])
+
+    @tf.function(reduce_retracing=True)
+    def _embed(self, features: Any) -> Any:
+        return tf.cast(self.encoder(features, training=False), tf.float32)
