@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from absl import app, logging
 from absl import flags as absl_flags
@@ -21,9 +21,19 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def one_line_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """Returns a warning without the place in the code, for `warnings.formatwarning`."""
-    return f"warning: {' '.join(str(message).split())}\n"
+def plain_warnings() -> None:
+    """Shows each warning once in this process, on one line, without the place in the code."""
+    told: set[str] = set()
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+    ) -> None:
+        text = f"warning: {' '.join(str(message).split())}"
+        if text not in told:
+            told.add(text)
+            print(text, file=file or sys.stderr, flush=True)
+
+    warnings.showwarning = show
 
 
 def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
@@ -36,7 +46,7 @@ def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
         the exit code: 0, 1 when some runs failed, 2 for flags, data or folders that cannot be used.
     """
     process.quiet()
-    warnings.formatwarning = one_line_warning
+    plain_warnings()
     try:
         return _run(options, tuple(rooms))
     except (UsageError, DataError) as error:

@@ -133,15 +133,21 @@ def _ended(folder: RunFolder, outcome: Outcome) -> Outcome:
     return outcome
 
 
+def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
+    """Raises IdentitiesError or UnsupportedDataError when a method cannot run on a dataset."""
+    if method.max_classes is not None and dataset.num_classes > method.max_classes:
+        raise UnsupportedDataError(f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has {dataset.num_classes}")
+    if method.uses_truth and dataset.truth is None:
+        raise UnsupportedDataError(f"{method.name} trains on the true labels, which {dataset.name} does not have")
+    if method.requires_identities and not method.uses_truth:
+        dataset.annotations.require_identities(method.name)
+
+
 def _training_annotations(method: registry.Method, dataset: CrowdDataset) -> Annotations:
     """Returns the crowd's annotations, or for the method that trains on the truth those of one annotator who is always right."""
     crowd = dataset.annotations
-    if not method.uses_truth:
-        if method.requires_identities:
-            crowd.require_identities(method.name)
+    if not method.uses_truth or dataset.truth is None:
         return crowd
-    if dataset.truth is None:
-        raise UnsupportedDataError(f"{method.name} trains on the true labels, which {dataset.name} does not have")
     known = np.flatnonzero(dataset.truth >= 0)
     return Annotations(
         known,
@@ -176,8 +182,7 @@ def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFol
 def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run) -> tuple[Any, dict[str, float]]:
     """Returns the fitted estimator, tuned first where that is asked for, and how long both took."""
     method = registry.method(task.key.method)
-    if method.max_classes is not None and dataset.num_classes > method.max_classes:
-        raise UnsupportedDataError(f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has {dataset.num_classes}")
+    check_supported(method, dataset)
     annotations = _training_annotations(method, dataset)
     hparams, timings = dict(task.hparams), {}
     estimator = make(method, task.key, hparams)

@@ -185,16 +185,14 @@ def _lines(into: queue.Queue[str]) -> None:
 
 def work(rooms: Sequence[str]) -> None:
     """Reads runs and answers them until standard input ends."""
-    import warnings
-
     from neucrowd_tf.harness import process, runner
     from neucrowd_tf.harness import rooms as registers
-    from neucrowd_tf.harness.cli import one_line_warning
+    from neucrowd_tf.harness.cli import plain_warnings
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever prints, it is not an answer
     process.quiet()
-    warnings.formatwarning = one_line_warning
+    plain_warnings()
     lines: queue.Queue[str] = queue.Queue()
     options = Options.from_json(sys.stdin.readline())
     threading.Thread(target=_lines, args=(lines,), daemon=True).start()

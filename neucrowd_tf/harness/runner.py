@@ -10,9 +10,9 @@ from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.dataset import CrowdDataset
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.harness import process, rooms
-from neucrowd_tf.harness.execute import Outcome, Task, execute, export_missing, settings
+from neucrowd_tf.harness.execute import Outcome, Task, check_supported, execute, export_missing, settings
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
 from neucrowd_tf.harness.run_folder import SAVED_MODEL, RunFolder, RunKey
@@ -150,7 +150,7 @@ def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_impor
 
         ended: Iterator[tuple[Task, Outcome]] = run_jobs(options, todo, rooms_to_import)
     else:
-        ended = _run_here(options, todo)
+        ended = _run_here(options, todo, alone)
     for count, (task, outcome) in enumerate(ended, 1):
         outcomes[task.key] = outcome
         if outcome.status != OK and outcome.mendable and alone:
@@ -161,14 +161,24 @@ def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_impor
     return rows, outcomes
 
 
-def _run_here(options: Options, todo: list[tuple[Task, bool]]) -> Iterator[tuple[Task, Outcome]]:
+def _run_here(options: Options, todo: list[tuple[Task, bool]], alone: bool) -> Iterator[tuple[Task, Outcome]]:
     data = Data(options)
-    first = registry.dataset(todo[0][0].key.dataset)
-    if not first.simulated or first.name == "table":
-        data.load(todo[0][0].key)  # files that are missing or wrong are told before TensorFlow's slow import
+    key = todo[0][0].key
+    if not registry.dataset(key.dataset).simulated or key.dataset == "table":
+        dataset = data.load(key)  # files that are missing or wrong are told before TensorFlow's slow import
+        if alone:
+            _refuse_unsupported(key, dataset)
     strategy = process.start(options)
     for task, only_export in todo:
         yield task, make_run(task, options, data, strategy, only_export)
+
+
+def _refuse_unsupported(key: RunKey, dataset: CrowdDataset) -> None:
+    """Raises UsageError when the only method asked for cannot run on the only dataset."""
+    try:
+        check_supported(registry.method(key.method), dataset)
+    except (IdentitiesError, UnsupportedDataError) as error:
+        raise UsageError(str(error)) from None
 
 
 def make_run(task: Task, options: Options, data: Data, strategy: Any, only_export: bool) -> Outcome:
