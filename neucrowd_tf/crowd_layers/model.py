@@ -44,18 +44,18 @@ class InstanceModel(keras.Model):
     A subclass sets `parts` (what is trained and whose Keras losses count) and implements `batch_loss`.
 
     Args:
-        features: `[N, ...]`.
+        features: `[N, ...]`, or another model's variable of them, which is then shared.
         parts: the layers and models that are trained.
         augment: `augment(batch, seed)` or None; `seed` is a `[2]` tensor of its own for each step.
     """
 
-    def __init__(self, features: NDArray[np.float32], parts: Sequence[Any], augment: Callable[[Any, Any], Any] | None = None) -> None:
+    def __init__(self, features: Any, parts: Sequence[Any], augment: Callable[[Any, Any], Any] | None = None) -> None:
         super().__init__()
         self.parts = list(parts)
-        self.num_instances = len(features)
+        self.num_instances = int(features.shape[0])
         self.augment = augment
         # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit brings its own.
-        self._features = tf.Variable(features, trainable=False, name="features")
+        self._features = features if isinstance(features, tf.Variable) else tf.Variable(features, trainable=False, name="features")
         self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
