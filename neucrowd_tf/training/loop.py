@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Evaluate = Callable[[], Mapping[str, float]]
+StopWhen = Callable[[Mapping[str, list[float]]], bool]
 
 
 class Stateful(Protocol):
@@ -57,11 +58,12 @@ class _Epochs(keras.callbacks.Callback):
         min_epochs: int,
         epoch_start: Callable[[int], Mapping[str, float] | None] | None,
         state: Sequence[Stateful],
+        stop_when: StopWhen | None,
     ) -> None:
         super().__init__()
         self.run, self.evaluate, self.monitor, self.patience, self.min_epochs = run, evaluate, monitor, patience, min_epochs
         self.sign = 1.0 if mode == "max" else -1.0
-        self.tie_break, self.epoch_start, self.state = tie_break, epoch_start, state
+        self.tie_break, self.epoch_start, self.state, self.stop_when = tie_break, epoch_start, state, stop_when
         self.history_ = History()
         self.best: list[NDArray[Any]] = []
         self.next_epoch, self.finished = 0, False
@@ -110,6 +112,8 @@ class _Epochs(keras.callbacks.Callback):
         self.next_epoch = epoch + 1
         if self.monitor is not None:
             self._keep_best(epoch, values[f"val_{self.monitor}"], values[f"val_{self.tie_break}"] if self.tie_break else 0.0)
+        if self.stop_when is not None and self.stop_when(self.history_.logs):
+            self.model.stop_training = True
         if self.run.checkpoints is not None and time.monotonic() - self._saved >= self.run.checkpoint_seconds:
             self.save()
 
@@ -139,6 +143,7 @@ def train(
     min_epochs: int = 1,
     epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
     state: Sequence[Stateful] = (),
+    stop_when: StopWhen | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> History:
     """Trains a compiled model, or goes on where a killed run stopped; the result is the same bit for bit.
@@ -158,6 +163,8 @@ def train(
         min_epochs: earlier epochs are never the best.
         epoch_start: called with the epoch before it begins; may set variables of the model; what it returns is logged.
         state: further objects whose arrays belong to a checkpoint.
+        stop_when: called with the logs so far after each epoch; True ends training. It depends on nothing else, so that a
+            resumed run agrees with an unbroken one.
         callbacks: more Keras callbacks.
 
     Returns:
@@ -170,11 +177,12 @@ def train(
         with run.scope():
             model.optimizer.build(model.trainable_variables)
     variables = model_variables(model)
-    loop = _Epochs(run, evaluate, monitor, mode, tie_break, patience, min_epochs, epoch_start, state)
+    loop = _Epochs(run, evaluate, monitor, mode, tie_break, patience, min_epochs, epoch_start, state, stop_when)
     loop.load(variables)
     if not loop.finished and loop.next_epoch < epochs:
         model.stop_training = False
         stopped = patience is not None and loop.history_.best_epoch is not None and loop.next_epoch - 1 - loop.history_.best_epoch >= patience
+        stopped = stopped or (stop_when is not None and loop.next_epoch > 0 and stop_when(loop.history_.logs))
         if not stopped:
             model.fit(
                 batches(loop.next_epoch * steps_per_epoch),
