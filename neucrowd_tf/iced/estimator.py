@@ -1,0 +1,339 @@
+"""ICED: the estimator that puts section 2 together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.iced.certainty import label_certainty
+from neucrowd_tf.iced.history import shortages
+from neucrowd_tf.iced.warm_up import WarmUp, certainty_groups, warm_up_schedule
+from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    import keras
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.iced.network import ICEDModel
+    from neucrowd_tf.iced.rounds import Rounds
+
+_PAPER = "Wang, Thekinen, Liu, Liu and Tang: Learning from Imbalanced Crowdsourced Labeled Data (ICED)"
+_SPACE: dict[str, tuple[Any, ...]] = {
+    "rounds": (10, 20, 40),
+    "annotation_neighbours": (10, 20, 40),
+    "warm_up": ("all", "groups"),
+    "hidden_units": ((128, 64), (256, 64), (64, 32)),
+    "learning_rate": (3e-4, 1e-3, 3e-3),
+}
+_CHOICES = {
+    "interpolation": ("certainty", "literal", "uniform"),
+    "candidates": ("classifier", "inferred"),
+    "targets": ("hard", "soft"),
+    "prior": ("uniform", "update"),
+    "warm_up": ("groups", "all", "top", "none"),
+}
+
+
+@register_method(
+    "iced_literal",
+    summary="ICED as printed: candidates by inferred label, equation 2.5 and the warm-up by certainty groups to the letter",
+    defaults={"candidates": "inferred", "interpolation": "literal", "warm_up": "groups"},
+    requires_identities=True,
+    space=_SPACE,
+    paper=_PAPER,
+)
+@register_method(
+    "iced",
+    summary="ICED: label inference and synthetic instances of rare classes that improve each other",
+    requires_identities=True,
+    space=_SPACE,
+    paper=_PAPER,
+)
+class ICED(CrowdEstimator):
+    """True-label inference and synthetic minority data that improve each other, for two classes and more.
+
+    An auto-encoder is trained first; its encoder starts the feature extractor. After a warm-up on majority votes, each round
+    interpolates new instances of the rarer classes in the embedding space, lets the annotators label them as they labelled
+    their neighbours, infers the labels of all instances (Dawid-Skene with a uniform prior) and trains the classifier on them.
+
+    Args:
+        rounds: how often.
+        epochs_per_round: passes over the augmented data in each.
+        k: neighbours for the interpolation, among the class's own candidates.
+        annotation_neighbours: real neighbours that annotators are copied from.
+        epsilon: of equation 2.4; a tiny one makes unanimous points duplicates.
+        eta: noise on the interpolation is uniform in (-eta, eta).
+        interpolation: "certainty" (equation 2.5 mended), "literal" (as printed) or "uniform" (plain SMOTE).
+        candidates: what says which class a real instance may stand for: "classifier" (its own prediction) or "inferred" (the
+            label inferred in the round before, as printed).
+        targets: what the classifier is trained on: the "hard" inferred labels, or the "soft" posteriors.
+        prior: "uniform" holds the class prior of the inference, "update" estimates it.
+        smoothing: pseudo-count of every cell of the confusion matrices.
+        em_iterations: most iterations of EM in a round.
+        warm_up: "groups" (ICED-w), "all" (Trad-I), "top" (Trad-II) or "none".
+        warm_up_epochs: of the whole warm-up.
+        autoencoder_epochs: before everything else.
+        decoder_epochs: passes in each round that let the decoder follow the encoder.
+        tol: stop when a round changes at most this share of the inferred labels; None does all rounds.
+        encoder: a Keras model `[None, ...] -> [None, h]` to use as feature extractor; it is copied, not trained itself.
+        classifier: likewise `[None, h] -> [None, C]` logits; one dense layer by default.
+        decoder: likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for `[h]` fits.
+        hidden_units, activation, dropout, l2: the default encoder, fully connected; for images `[height, width, channels]` it
+            is convolutional, with an embedding of `hidden_units[-1]`.
+        optimizer, learning_rate, batch_size: of all three trainings.
+        standardise: whether features (the channels of images) are standardised on the training instances.
+        seed: draws everything that is random.
+
+    Attributes:
+        model_: Keras model from raw features to {"probabilities", "embedding"}.
+        decoder_: Keras model from an embedding to standardised features.
+        labels_: `[N]` class codes inferred in the last round; `probas_` `[N, C]` their posteriors.
+        priors_: `[C]` the prior that the inference held or found.
+        confusion_matrices_: `[R, C true, C observed]` from the last round.
+        certainty_: `[N]` label certainty.
+        labels_history_: `[rounds + 1, N]` inferred labels: before any synthesis (D&S-orig), after the first (D&S-first), ...
+        candidates_history_: `[rounds, N]` the class that each instance was a candidate of.
+        synthetic_history_: `[rounds, C]` how many instances were made of each class.
+        permutations_history_: `[rounds + 1, C]` how EM's classes were put back in place (the identity as a rule).
+        rows_: `[N]` positions of the instances trained on in what `fit` was given.
+        history_: a dict with a list for each logged value, one entry a round.
+        n_iter_: rounds done. converged_: whether `tol` stopped them.
+
+    References:
+        Wang et al.: Learning from Imbalanced Crowdsourced Labeled Data, section 2, algorithms 1 and 2.
+    """
+
+    requires_identities = True
+
+    def __init__(
+        self,
+        rounds: int = 20,
+        epochs_per_round: int = 1,
+        k: int = 5,
+        annotation_neighbours: int = 30,
+        epsilon: float = 0.01,
+        eta: float = 0.1,
+        interpolation: Literal["certainty", "literal", "uniform"] = "certainty",
+        candidates: Literal["classifier", "inferred"] = "classifier",
+        targets: Literal["hard", "soft"] = "hard",
+        prior: Literal["uniform", "update"] = "uniform",
+        smoothing: float = 0.01,
+        em_iterations: int = 100,
+        warm_up: WarmUp = "all",
+        warm_up_epochs: int = 6,
+        autoencoder_epochs: int = 20,
+        decoder_epochs: int = 1,
+        tol: float | None = None,
+        encoder: Any = None,
+        classifier: Any = None,
+        decoder: Any = None,
+        hidden_units: Sequence[int] = (128, 64),
+        activation: str = "relu",
+        dropout: float = 0.0,
+        l2: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        standardise: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.rounds = rounds
+        self.epochs_per_round = epochs_per_round
+        self.k = k
+        self.annotation_neighbours = annotation_neighbours
+        self.epsilon = epsilon
+        self.eta = eta
+        self.interpolation = interpolation
+        self.candidates = candidates
+        self.targets = targets
+        self.prior = prior
+        self.smoothing = smoothing
+        self.em_iterations = em_iterations
+        self.warm_up = warm_up
+        self.warm_up_epochs = warm_up_epochs
+        self.autoencoder_epochs = autoencoder_epochs
+        self.decoder_epochs = decoder_epochs
+        self.tol = tol
+        self.encoder = encoder
+        self.classifier = classifier
+        self.decoder = decoder
+        self.hidden_units = hidden_units
+        self.activation = activation
+        self.dropout = dropout
+        self.l2 = l2
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.standardise = standardise
+        self.seed = seed
+
+    # ----------------------------------------------------------------- fit
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        from neucrowd_tf.iced.build import fit_scaler, prediction_model
+        from neucrowd_tf.iced.rounds import Rounds
+
+        self._check_arguments()
+        self.rows_ = data.rows
+        self.certainty_ = label_certainty(data.annotations.vote_counts(), self.epsilon)
+        self.mean_, self.scale_ = fit_scaler(data.features, self.standardise)
+        scaled = np.asarray((data.features - self.mean_) / self.scale_, dtype=np.float32)
+        with run.scope():
+            model = self._networks(scaled)
+        self.model_ = prediction_model(model, self.feature_shape_, self.mean_, self.scale_)
+        self.decoder_ = model.decoder
+        self._train_autoencoder(model, run)
+        self._train_warm_up(model, data, run)
+        rounds = Rounds(model, data.annotations, self.certainty_, self._round_options())
+        self._train_rounds(model, rounds, data, run)
+        self._keep(rounds)
+        for problem in shortages(self.candidates_history_, self.permutations_history_, rounds.used, self.classes_, self.k):
+            warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
+        run.flush()
+
+    def _check_arguments(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UsageError(f"{name}: expected one of {', '.join(map(repr, choices))}, received {getattr(self, name)!r}")
+        for name, least in (
+            ("rounds", 1),
+            ("epochs_per_round", 1),
+            ("k", 1),
+            ("annotation_neighbours", 1),
+            ("em_iterations", 1),
+            ("batch_size", 1),
+            ("warm_up_epochs", 0),
+            ("autoencoder_epochs", 0),
+            ("decoder_epochs", 0),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < least:
+                raise UsageError(f"{name}: expected a whole number from {least}, received {value!r}")
+        for name, low, high in (("eta", 0.0, 1.0), ("smoothing", 0.0, np.inf), ("epsilon", np.nextafter(0.0, 1.0), np.inf)):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise UsageError(f"{name}: expected a number {'above' if low > 0 else 'from'} 0, received {value!r}")
+
+    def _round_options(self) -> Any:
+        from neucrowd_tf.iced.rounds import Options
+
+        return Options(
+            k=self.k,
+            annotation_neighbours=self.annotation_neighbours,
+            eta=self.eta,
+            interpolation=self.interpolation,
+            candidates=self.candidates,
+            targets=self.targets,
+            prior=self.prior,
+            smoothing=self.smoothing,
+            em_iterations=self.em_iterations,
+            epochs_per_round=self.epochs_per_round,
+            decoder_epochs=self.decoder_epochs,
+            tol=self.tol,
+            seed=self.seed,
+        )
+
+    def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
+        from neucrowd_tf.iced.build import build_networks
+        from neucrowd_tf.nn.encoders import make_optimizer
+
+        return build_networks(
+            features,
+            len(self.classes_),
+            encoder=self.encoder,
+            classifier=self.classifier,
+            decoder=self.decoder,
+            hidden_units=self.hidden_units,
+            activation=self.activation,
+            dropout=self.dropout,
+            l2=self.l2,
+            batch_size=self.batch_size,
+            make_optimizer=lambda: make_optimizer(self.optimizer, self.learning_rate),
+            seed=self.seed,
+        )
+
+    def _train_autoencoder(self, model: ICEDModel, run: Run) -> None:
+        from neucrowd_tf.iced.rounds import epoch_order
+
+        rows = np.arange(model.num_instances)
+
+        def start(epoch: int) -> None:
+            model.set_epoch(autoencoder=epoch_order(rows, self.batch_size, np.random.default_rng([self.seed, 0xAE, epoch])))
+
+        self._train(model, self.autoencoder_epochs, run.stage("autoencoder"), start)
+
+    def _train_warm_up(self, model: ICEDModel, data: TrainingData, run: Run) -> None:
+        """Trains on majority votes (algorithm 2)."""
+        from neucrowd_tf.aggregation import majority_labels
+        from neucrowd_tf.iced.rounds import epoch_order
+
+        schedule = warm_up_schedule(self.warm_up, certainty_groups(self.certainty_), self.warm_up_epochs)
+        model.set_rows(np.eye(len(self.classes_))[majority_labels(data.annotations.vote_counts(), "random", self.seed)])
+
+        def start(epoch: int) -> None:
+            model.set_epoch(classifier=epoch_order(schedule[epoch], self.batch_size, np.random.default_rng([self.seed, 0x3A, epoch])))
+
+        self._train(model, len(schedule), run.stage("warm-up"), start)
+
+    def _train_rounds(self, model: ICEDModel, rounds: Rounds, data: TrainingData, run: Run) -> None:
+        stage = run.stage("rounds")
+        evaluate = None
+        if data.validation is not None:
+            features, codes = data.validation
+
+            def evaluate() -> dict[str, float]:
+                return {"accuracy": float(accuracy_score(codes, self._predict_proba(features).argmax(axis=1)))}
+
+        self.history_ = self._train(model, self.rounds, stage, rounds.start, evaluate=evaluate, state=(rounds,)).logs
+
+    @staticmethod
+    def _train(model: ICEDModel, epochs: int, run: Run, start: Any, **options: Any) -> Any:
+        import tensorflow as tf
+
+        from neucrowd_tf.training.loop import train
+
+        return train(
+            model,
+            lambda first: tf.data.Dataset.counter(start=first),
+            epochs=epochs,
+            steps_per_epoch=1,
+            run=run,
+            epoch_start=start,
+            **options,
+        )
+
+    def _keep(self, rounds: Rounds) -> None:
+        size = len(self.rows_)
+        self.labels_history_ = np.stack(rounds.labels)
+        self.permutations_history_ = np.stack(rounds.permutations)
+        self.candidates_history_ = np.stack(rounds.candidates)
+        self.synthetic_history_ = np.stack(rounds.synthetic)
+        self.labels_ = self.labels_history_[-1].astype(np.int64)
+        self.probas_ = rounds.inference.probas[:size]
+        self.priors_, self.confusion_matrices_ = rounds.inference.priors, rounds.inference.errors
+        self.n_iter_, self.converged_ = len(rounds.candidates), rounds.converged
+
+    # ----------------------------------------------------------------- use
+
+    def inference_model(self) -> keras.Model:
+        return self.model_
+
+    def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
+        import tensorflow as tf
+
+        starts = range(0, max(len(features), 1), 4096)
+        return np.concatenate([np.asarray(self.model_(tf.convert_to_tensor(features[i : i + 4096]), training=False)[name]) for i in starts])
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return self._outputs(features, "probabilities")
+
+    def transform(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns the embedding `[M, h]` of raw features."""
+        return self._outputs(self._check_fitted(features), "embedding")

@@ -1,0 +1,163 @@
+"""The networks of ICED - feature extractor, classifier, decoder - in one Keras model whose step is compiled once.
+
+One call of the compiled step trains for a whole epoch: three loops inside the graph, over the batches of the auto-encoder, of
+the classifier and of the decoder alone. How many batches each has, and which rows are in them, are variables that are set
+before the epoch, so warm-up, auto-encoder and every round run the same compiled function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROWS_AT_ONCE = 4096
+
+
+class ICEDModel(keras.Model):
+    """Trains on rows of the real instances and of a synthetic set that changes from round to round."""
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        classifier: keras.Model,
+        decoder: keras.Model,
+        features: NDArray[np.float32],
+        num_classes: int,
+        *,
+        batch_size: int,
+        make_optimizer: Callable[[], keras.optimizers.Optimizer],
+    ) -> None:
+        """Sets up training.
+
+        Args:
+            encoder: `[None, ...] -> [None, h]` (the paper's feature extractor).
+            classifier: `[None, h] -> [None, C]` logits (its fully connected layer).
+            decoder: `[None, h] -> [None, ...]`.
+            features: `[N, ...]` as the encoder takes them.
+            num_classes: C.
+            batch_size: rows a step.
+            make_optimizer: returns a new optimizer; each of the three trainings has its own.
+        """
+        super().__init__()
+        self.encoder, self.classifier, self.decoder = encoder, classifier, decoder
+        self.num_instances, self.num_classes, self.batch_size = len(features), num_classes, batch_size
+        self._instances = tf.constant(features)
+        # Shapes are open, so that new values do not mean a new trace. They are set anew before each epoch and therefore
+        # are no part of a checkpoint.
+        self._synthetic = tf.Variable(np.zeros((1, *features.shape[1:]), np.float32), shape=(None, *features.shape[1:]), trainable=False)
+        self._targets = tf.Variable(np.zeros((len(features), num_classes), np.float32), shape=(None, num_classes), trainable=False)
+        self._orders = [tf.Variable(np.zeros(1, np.int32), shape=(None,), trainable=False) for _ in range(3)]
+        self._steps = tf.Variable(np.zeros(3, np.int32), trainable=False)
+        self.autoencoder_optimizer, self.decoder_optimizer, self.classifier_optimizer = make_optimizer(), make_optimizer(), make_optimizer()
+        self.autoencoder_optimizer.build([*encoder.trainable_variables, *decoder.trainable_variables])
+        self.decoder_optimizer.build(decoder.trainable_variables)
+        self.classifier_optimizer.build([*encoder.trainable_variables, *classifier.trainable_variables])
+        self._decode = tf.function(self._decode_batch, input_signature=[tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)])
+        self.built = True
+        self.compile(optimizer=self.classifier_optimizer, jit_compile=False)
+
+    # ----------------------------------------------------------------- what an epoch consists of
+
+    def set_epoch(
+        self,
+        *,
+        autoencoder: NDArray[np.integer[Any]] | None = None,
+        classifier: NDArray[np.integer[Any]] | None = None,
+        decoder: NDArray[np.integer[Any]] | None = None,
+    ) -> None:
+        """Says which rows the next epoch's batches take, in their order; each order is a multiple of the batch size, or None."""
+        steps = []
+        for variable, order in zip(self._orders, (autoencoder, classifier, decoder), strict=True):
+            if order is not None and len(order):
+                variable.assign(np.asarray(order, dtype=np.int32))
+            steps.append(0 if order is None else len(order) // self.batch_size)
+        self._steps.assign(np.array(steps, dtype=np.int32))
+
+    def set_rows(self, targets: NDArray[Any], synthetic: NDArray[np.float32] | None = None) -> None:
+        """Sets class probabilities `[N + S, C]` of the real and then the synthetic rows, and the synthetic features `[S, ...]`."""
+        self._targets.assign(np.asarray(targets, dtype=np.float32))
+        if synthetic is not None and len(synthetic):
+            self._synthetic.assign(synthetic)
+
+    # ----------------------------------------------------------------- one compiled step
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Trains for one epoch; `data` is the epoch's number, on which nothing depends but what was set before."""
+        del data
+        reconstruction = self._loop(0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder])
+        loss = self._loop(1, self._classifier_loss, self.classifier_optimizer, [self.encoder, self.classifier])
+        decoding = self._loop(2, self._decoder_loss, self.decoder_optimizer, [self.decoder])
+        return {"loss": loss, "reconstruction": reconstruction + decoding}
+
+    def _loop(self, which: int, loss_of: Callable[[Any], Any], optimizer: keras.optimizers.Optimizer, networks: list[keras.Model]) -> Any:
+        """Takes all steps of one of the three trainings and returns the mean loss (0 without any step)."""
+        variables = [variable for network in networks for variable in network.trainable_variables]
+        order, steps, size = self._orders[which], self._steps[which], self.batch_size
+
+        def body(step: Any, total: Any) -> tuple[Any, Any]:
+            rows = order[step * size : (step + 1) * size]
+            with tf.GradientTape() as tape:
+                loss = loss_of(rows)
+                penalties = [penalty for network in networks for penalty in network.losses]
+                penalised = tf.add_n([loss, *penalties]) if penalties else loss
+            optimizer.apply(tape.gradient(penalised, variables), variables)
+            return step + 1, total + loss
+
+        zero = tf.zeros((), tf.float32)
+        _, total = tf.while_loop(lambda step, _: step < steps, body, (tf.zeros((), tf.int32), zero), parallel_iterations=1)
+        return tf.math.divide_no_nan(total, tf.cast(steps, tf.float32))
+
+    def _gather(self, rows: Any) -> Any:
+        """Returns real rows below N, synthetic ones from N on."""
+        real = tf.gather(self._instances, tf.minimum(rows, self.num_instances - 1))
+        synthetic = tf.gather(self._synthetic, tf.maximum(rows - self.num_instances, 0))
+        which = tf.reshape(rows < self.num_instances, [-1] + [1] * (len(real.shape) - 1))
+        return tf.where(which, real, synthetic)
+
+    def _autoencoder_loss(self, rows: Any) -> Any:
+        x = tf.gather(self._instances, rows)
+        return self._error(x, self.decoder(self.encoder(x, training=True), training=True))
+
+    def _decoder_loss(self, rows: Any) -> Any:
+        x = tf.gather(self._instances, rows)
+        return self._error(x, self.decoder(tf.stop_gradient(self.encoder(x, training=False)), training=True))
+
+    def _classifier_loss(self, rows: Any) -> Any:
+        logits = tf.cast(self.classifier(self.encoder(self._gather(rows), training=True), training=True), tf.float32)
+        targets = tf.gather(self._targets, rows)
+        return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, logits))
+
+    @staticmethod
+    def _error(x: Any, made: Any) -> Any:
+        return tf.reduce_mean(tf.square(tf.cast(x, tf.float32) - tf.cast(made, tf.float32)))
+
+    # ----------------------------------------------------------------- use
+
+    @tf.function
+    def _outputs(self, start: Any, stop: Any) -> tuple[Any, Any]:
+        z = self.encoder(self._instances[start:stop], training=False)
+        logits = self.classifier(z, training=False)
+        return tf.cast(z, tf.float32), tf.nn.softmax(tf.cast(logits, tf.float32))
+
+    def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Returns embeddings `[N, h]` and class probabilities `[N, C]` of the real instances, with dropout off."""
+        starts = range(0, self.num_instances, ROWS_AT_ONCE)
+        stops = [min(start + ROWS_AT_ONCE, self.num_instances) for start in starts]
+        parts = [self._outputs(tf.constant(start), tf.constant(stop)) for start, stop in zip(starts, stops, strict=True)]
+        return np.concatenate([np.asarray(z) for z, _ in parts]), np.concatenate([np.asarray(p) for _, p in parts])
+
+    def _decode_batch(self, embeddings: Any) -> Any:
+        return tf.cast(self.decoder(embeddings, training=False), tf.float32)
+
+    def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
+        shape = (0, *self._instances.shape[1:])
+        parts = [self._decode(tf.constant(embeddings[start : start + ROWS_AT_ONCE])) for start in range(0, len(embeddings), ROWS_AT_ONCE)]
+        return np.concatenate([np.asarray(part) for part in parts]) if parts else np.zeros(shape, np.float32)

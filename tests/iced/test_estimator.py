@@ -1,0 +1,215 @@
+"""ICED as an estimator: results, histories, saving, resuming, user's networks, images, sparse crowds and awkward data."""
+
+from __future__ import annotations
+
+import pathlib
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neucrowd_tf
+from neucrowd_tf import registry, simulation
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
+from neucrowd_tf.iced import ICED, score_rounds
+from neucrowd_tf.training import Run
+
+SMALL: dict[str, Any] = {"hidden_units": (16, 8), "autoencoder_epochs": 3, "warm_up_epochs": 3, "rounds": 4, "batch_size": 16, "learning_rate": 3e-3}
+
+
+def task(sizes: tuple[int, ...] = (120, 15), seed: int = 0, rate: float = 1.0, low: float = 0.55) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    centres = 1.6 * np.eye(6)[: len(sizes)]
+    x = (centres[truth] + 0.5 * rng.normal(size=(len(truth), 6))).astype(np.float32)
+    crowd = simulation.simulate(truth, simulation.class_skill_annotators(7, len(sizes), seed, low=low), seed, rates=rate)
+    return x, crowd, truth
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[ICED, np.ndarray, Annotations, np.ndarray]:
+    x, crowd, truth = task()
+    return ICED(**SMALL).fit(x, crowd), x, crowd, truth
+
+
+def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
+    model, x, _, truth = fitted
+    right = model.predict(x) == truth
+    assert right[truth == 1].mean() > 0.8 and right[truth == 0].mean() > 0.8
+    scores = score_rounds(model, truth)
+    assert scores["label_accuracy"].iloc[-1] > scores["label_accuracy"].iloc[0] + 0.05
+    assert np.isfinite(scores["label_accuracy"]).all()
+
+
+def test_histories_agree_with_each_other(fitted: Any) -> None:
+    model, x, _, truth = fitted
+    assert model.labels_history_.shape == (5, len(x)) and model.candidates_history_.shape == (4, len(x))
+    assert (model.labels_ == model.labels_history_[-1]).all()
+    assert (model.labels_ == model.probas_.argmax(axis=1)).all()
+    for candidates, made in zip(model.candidates_history_, model.synthetic_history_, strict=True):
+        counts = np.bincount(candidates, minlength=2)
+        assert made.sum() == 0 or (counts + made).tolist() == [counts.max()] * 2
+    assert model.confusion_matrices_.sum(axis=2) == pytest.approx(np.ones((7, 2)))
+    assert model.n_iter_ == 4 and not model.converged_
+    assert len(model.history_["loss"]) == 4
+    scores = score_rounds(model, truth)
+    assert scores["label_accuracy"].iloc[2] == pytest.approx((model.labels_history_[2] == truth).mean())
+    made = model.candidates_history_[1] == 1
+    assert scores["candidate_purity"].iloc[2] == pytest.approx((truth[made] == 1).mean())
+    assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
+
+
+def test_truth_for_scores_is_checked(fitted: Any) -> None:
+    with pytest.raises(DataError, match="truth"):
+        score_rounds(fitted[0], fitted[3][:10])
+
+
+def test_probabilities_embedding_and_inference_model_agree(fitted: Any) -> None:
+    model, x, _, _ = fitted
+    probabilities = model.predict_proba(x)
+    assert probabilities.sum(axis=1) == pytest.approx(np.ones(len(x)), abs=1e-5)
+    outputs = model.inference_model()(x[:7])
+    assert np.asarray(outputs["probabilities"]) == pytest.approx(probabilities[:7], abs=1e-5)
+    assert model.transform(x).shape == (len(x), 8)
+    assert model.predict_proba(x[:0]).shape == (0, 2)
+
+
+def test_saved_and_loaded(fitted: Any, tmp_path: pathlib.Path) -> None:
+    from neucrowd_tf.persistence import load
+
+    model, x, _, _ = fitted
+    model.save(tmp_path / "iced")
+    again = load(tmp_path / "iced")
+    assert np.array_equal(again.predict_proba(x), model.predict_proba(x))
+    assert np.array_equal(again.labels_history_, model.labels_history_)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize(("stage", "epoch"), [("autoencoder", 1), ("rounds", 2)])
+def test_a_killed_fit_resumes_bit_for_bit(fitted: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, epoch: int) -> None:
+    model, x, crowd, _ = fitted
+    from neucrowd_tf.training.run import Run as Surroundings
+
+    real = Surroundings.scalars
+
+    def scalars(self: Run, step: int, values: Any) -> None:
+        real(self, step, values)
+        if self.prefix == f"{stage}/" and step == epoch:
+            raise Killed
+
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Surroundings, "scalars", scalars)
+        with pytest.raises(Killed):
+            ICED(**SMALL).fit(x, crowd, run=run)
+    again = ICED(**SMALL).fit(x, crowd, run=run)
+    assert np.array_equal(again.predict_proba(x), model.predict_proba(x))
+    assert np.array_equal(again.labels_history_, model.labels_history_)
+    assert np.array_equal(again.synthetic_history_, model.synthetic_history_)
+    assert again.history_ == model.history_
+
+
+def test_names_and_partial_annotation_three_classes_and_validation() -> None:
+    x, crowd, truth = task((90, 30, 12), rate=0.5)
+    names = np.array(["a", "b", "c"], dtype=object)
+    crowd = Annotations(
+        crowd.instances, crowd.annotators, crowd.labels, num_instances=len(x), num_annotators=7, class_names=names
+    )
+    model = ICED(**SMALL, encoder=None, warm_up="groups", tol=1.0).fit(x, crowd, (x[:20], names[truth[:20]]))
+    assert set(model.predict(x)) <= set("abc")
+    assert model.converged_ and model.n_iter_ == 2  # any change is at most all labels
+    assert np.isfinite(model.predict_proba(x)).all()
+    assert model.confusion_matrices_.shape == (7, 3, 3)
+    assert len(model.history_["val_accuracy"]) == 4
+
+
+def test_images_and_a_user_network() -> None:
+    import keras
+
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], [40, 8])
+    x = rng.normal(size=(48, 16, 16, 1)).astype(np.float32)
+    x[truth == 1, 4:9] += 2
+    crowd = simulation.simulate(truth, simulation.class_skill_annotators(5, 2, 0), 0)
+    model = ICED(**{**SMALL, "rounds": 1}).fit(x, crowd)
+    assert model.decoder_.output_shape == (None, 16, 16, 1)
+    assert model.predict_proba(x).shape == (48, 2)
+
+    inputs = keras.Input((16, 16, 1))
+    own = keras.Model(inputs, keras.layers.Dense(5, activation="tanh")(keras.layers.Flatten()(inputs)))
+    before = [w.copy() for w in own.get_weights()]
+    model = ICED(**{**SMALL, "rounds": 1}, encoder=own).fit(x, crowd)
+    assert model.transform(x).shape == (48, 5)
+    assert all(np.array_equal(a, b) for a, b in zip(before, own.get_weights(), strict=True))
+    with pytest.raises(DataError, match="classifier: expected a network from"):
+        ICED(**SMALL, encoder=own, classifier=own).fit(x, crowd)
+
+
+@pytest.mark.parametrize("side", [16, 32])
+def test_decoder_presets_undo_the_encoders(side: int) -> None:
+    from neucrowd_tf.iced.decoder import convolutional_decoder, convolutional_encoder
+
+    encoder = convolutional_encoder((side, side, 3), 10)
+    decoder = convolutional_decoder(10, (side, side, 3))
+    assert encoder.output_shape == (None, 10) and decoder.output_shape == (None, side, side, 3)
+    with pytest.raises(DataError, match="divide by 4"):
+        convolutional_encoder((15, 16, 1), 10)
+
+
+def test_bad_arguments_and_votes_only() -> None:
+    x, crowd, _ = task((20, 6))
+    for change, message in (({"rounds": 0}, "rounds"), ({"candidates": "all"}, "candidates"), ({"epsilon": 0.0}, "epsilon"), ({"eta": 2}, "eta")):
+        with pytest.raises(UsageError, match=message):
+            ICED(**{**SMALL, **change}).fit(x, crowd)
+    with pytest.raises(IdentitiesError):
+        ICED().fit(x, Annotations.from_votes(crowd.vote_counts()))
+    with pytest.raises(DataError, match="images"):
+        ICED().fit(np.zeros((26, 3, 4), np.float32), crowd)
+
+
+# ----------------------------------------------------------------- awkward data
+
+
+def fit_quietly(x: np.ndarray, dense: np.ndarray, num_classes: int, **options: Any) -> tuple[ICED, list[str]]:
+    crowd = Annotations.from_dense(dense, num_classes=num_classes)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = ICED(**{**SMALL, "rounds": 2, "hidden_units": (6, 4), **options}).fit(x, crowd)
+    for values in (model.predict_proba(x), model.probas_, model.confusion_matrices_, model.transform(x)):
+        assert np.isfinite(values).all()
+    return model, [str(w.message) for w in caught]
+
+
+def test_a_minority_of_one() -> None:
+    x, _, _ = task((24, 6))
+    dense = np.zeros((30, 4), int)
+    dense[3] = 1
+    model, said = fit_quietly(x, dense, 2, candidates="inferred")
+    assert model.synthetic_history_.sum() == 0
+    assert any("fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said)
+
+
+def test_identical_points_all_annotators_agreeing_fewer_neighbours_than_k_and_an_unused_class() -> None:
+    dense = np.repeat(np.repeat([0, 1], [20, 3])[:, None], 3, axis=1)
+    model, said = fit_quietly(np.ones((23, 4), np.float32), dense, 3, candidates="inferred")
+    assert (model.labels_ == dense[:, 0]).all()
+    assert any("no annotator used the class 2" in text for text in said)
+    assert any("k was shrunk: class 1 in 2 of 2 rounds" in text for text in said)
+    assert model.synthetic_history_[:, 2].sum() == 0
+
+
+def test_one_class_alone_is_one_clear_error() -> None:
+    with pytest.raises(DataError, match="at least two classes"):
+        ICED(**SMALL).fit(np.ones((5, 2), np.float32), np.zeros((5, 3), int))
+
+
+def test_registered_methods() -> None:
+    assert registry.method("iced").make(seed=3).get_params()["candidates"] == "classifier"
+    literal = registry.method("iced_literal").make(rounds=2)
+    assert (literal.candidates, literal.interpolation, literal.warm_up, literal.rounds) == ("inferred", "literal", "groups", 2)
+    assert neucrowd_tf.iced.ICED is ICED

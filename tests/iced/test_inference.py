@@ -1,0 +1,102 @@
+"""Inference with a held prior, classes that nobody uses, and permuted classes. None of it needs TensorFlow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf import simulation
+from neucrowd_tf.aggregation import DawidSkene, majority_labels
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.iced.inference import find_permutation, infer_labels, synthetic_one_hot
+
+
+def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
+    truth = np.repeat(np.arange(len(sizes)), sizes)
+    return truth, simulation.simulate(truth, simulation.class_skill_annotators(9, len(sizes), seed), seed)
+
+
+@pytest.mark.parametrize("prior", ["uniform", "update"])
+def test_it_is_dawid_and_skene(prior: str) -> None:
+    annotations = crowd()[1]
+    got = infer_labels(annotations.one_hot(), 2, prior=prior, tol=1e-6)  # type: ignore[arg-type]
+    want = DawidSkene(prior=prior, smoothing=0.01, tol=1e-6).fit(annotations)  # type: ignore[arg-type]
+    assert got.probas == pytest.approx(want.probas_)
+    assert got.errors == pytest.approx(want.errors_)
+    assert not got.mended
+
+
+def test_a_uniform_prior_loses_to_majority_vote_on_imbalanced_classes_and_wins_on_balanced_ones() -> None:
+    imbalanced, balanced = [], []
+    for seed in range(5):
+        for sizes, gains in (((300, 30), imbalanced), ((165, 165), balanced)):
+            truth, annotations = crowd(seed, sizes)
+            labels = infer_labels(annotations.one_hot(), 2).labels
+            gains.append((labels == truth).mean() - (majority_labels(annotations.vote_counts(), "random", 0) == truth).mean())
+    assert np.mean(imbalanced) < -0.05 < 0.0 < np.mean(balanced)
+
+
+def test_a_class_that_nobody_uses_gets_nothing() -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.integers(0, 2, (60, 5))
+    annotations = Annotations.from_dense(dense, num_classes=4)
+    found = infer_labels(annotations.one_hot(), 4)
+    assert np.isfinite(found.probas).all()
+    assert found.probas[:, 2:].max() < 1e-12
+    assert found.priors == pytest.approx([0.5, 0.5, 0, 0])
+    assert not found.mended
+
+
+def test_permutations_by_hand() -> None:
+    # EM calls 0 what people call 2, 1 what they call 0, 2 what they call 1.
+    probas = np.eye(3)[[0, 0, 1, 1, 2]]
+    votes = np.array([[0, 1, 4], [0, 0, 5], [5, 0, 0], [4, 1, 0], [0, 3, 2]], dtype=float)
+    assert find_permutation(probas, votes).tolist() == [2, 0, 1]
+    # Half of a common class lost to a rare one is no permutation: rows (1, 0) and (.8, .2) match best as they are.
+    probas = np.eye(2)[[0] * 50 + [1] * 50]
+    votes = np.array([[9, 0]] * 50 + [[9, 0]] * 40 + [[0, 9]] * 10, dtype=float)
+    assert find_permutation(probas, votes).tolist() == [0, 1]
+    # Equal evidence: nothing moves.
+    assert find_permutation(np.full((4, 3), 1 / 3), np.ones((4, 3))).tolist() == [0, 1, 2]
+
+
+def test_every_permutation_is_found() -> None:
+    truth, annotations = crowd(1, (80, 40, 20, 10))
+    votes = annotations.vote_counts().astype(float)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        order = rng.permutation(4)
+        permuted = np.eye(4)[order[truth]]  # instances of class c stand in column order[c]
+        assert find_permutation(permuted, votes)[order].tolist() == [0, 1, 2, 3]
+
+
+def test_permuted_classes_are_mended() -> None:
+    """Two rare classes whose annotators agree on swapping most of their labels: EM cannot tell, the votes can."""
+    truth = np.repeat([0, 1, 2], [200, 40, 40])
+    annotations = simulation.simulate(truth, simulation.class_skill_annotators(9, 3, 0, low=0.6), 0)
+    straight = infer_labels(annotations.one_hot(), 3)
+    assert not straight.mended
+    from neucrowd_tf.iced import inference
+
+    swapped = np.eye(3)[:, [0, 2, 1]]
+    original = inference.vote_shares
+    try:
+        inference.vote_shares = lambda one_hot, size: original(one_hot, size) @ swapped  # EM started from a wrong place
+        mended = infer_labels(annotations.one_hot(), 3)
+    finally:
+        inference.vote_shares = original
+    assert mended.mended and mended.permutation.tolist() == [0, 2, 1]
+    assert mended.probas == pytest.approx(straight.probas, abs=1e-3)
+    assert mended.errors == pytest.approx(straight.errors, abs=1e-3)
+    assert mended.priors == pytest.approx(straight.priors)
+
+
+def test_bad_prior() -> None:
+    with pytest.raises(UsageError, match="prior"):
+        infer_labels(crowd()[1].one_hot(), 2, prior="flat")  # type: ignore[arg-type]
+
+
+def test_synthetic_one_hot() -> None:
+    made = synthetic_one_hot(2, 2, 3, (np.array([0, 1, 1]), np.array([1, 0, 1]), np.array([2, 0, 1])))
+    assert made.toarray().tolist() == [[0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 1, 0]]

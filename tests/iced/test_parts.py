@@ -1,0 +1,210 @@
+"""ICED's formulas: by hand, against naive loops, and invariants. None of it needs TensorFlow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.iced.certainty import label_certainty
+from neucrowd_tf.iced.smote import balancing_counts, interpolation_weights, synthesise
+from neucrowd_tf.iced.synthetic_annotations import copy_annotations, nearest_real
+from neucrowd_tf.iced.warm_up import certainty_groups, warm_up_schedule
+
+# ----------------------------------------------------------------- certainty (2.4)
+
+
+def test_certainty_by_hand() -> None:
+    # Votes 3:1 -> p = (.75, .25), 1 - (.5625 + .0625) = .375; 2:2 -> .5; 4:0 -> 0; no vote -> as evenly spread, .5.
+    votes = np.array([[3, 1], [2, 2], [4, 0], [0, 0]])
+    assert label_certainty(votes, 0.125) == pytest.approx([1 / 0.5, 1 / 0.625, 1 / 0.125, 1 / 0.625])
+    # Three classes, one vote each: 1 - 3 / 9 = 2/3.
+    assert label_certainty(np.array([[1, 1, 1]]), 1.0) == pytest.approx([1 / (2 / 3 + 1)])
+
+
+def naive_certainty(votes: np.ndarray, epsilon: float) -> list[float]:
+    out = []
+    for row in votes:
+        labels = [np.eye(len(row))[c] for c, n in enumerate(row) for _ in range(n)]
+        mean = sum(labels) / len(labels)
+        out.append(1 / (float(np.mean([np.sum((y - mean) ** 2) for y in labels])) + epsilon))
+    return out
+
+
+@given(hnp.arrays(np.int64, (6, 4), elements=st.integers(0, 7)), st.floats(1e-3, 1.0))
+def test_certainty_is_the_inverse_variance_of_one_hot_labels(votes: np.ndarray, epsilon: float) -> None:
+    votes[votes.sum(axis=1) == 0, 0] = 1
+    got = label_certainty(votes, epsilon)
+    assert got == pytest.approx(naive_certainty(votes, epsilon))
+    # It does not depend on the classes' names or on how often the same vote is repeated.
+    assert got == pytest.approx(label_certainty(votes[:, ::-1] * 3, epsilon))
+    assert (got <= 1 / epsilon * (1 + 1e-9)).all()
+
+
+def test_certainty_refuses_a_useless_epsilon() -> None:
+    with pytest.raises(UsageError, match="epsilon"):
+        label_certainty(np.array([[1, 1]]), 0.0)
+
+
+# ----------------------------------------------------------------- interpolation (2.5)
+
+
+def test_interpolation_by_hand() -> None:
+    # S = 30, S' = 10: the point stays near the certain candidate, a quarter of the way; as printed it goes three quarters.
+    assert interpolation_weights(np.array([30.0]), np.array([10.0]), np.array([0.05])) == pytest.approx([0.3])
+    assert interpolation_weights(np.array([30.0]), np.array([10.0]), np.array([0.05]), literal=True) == pytest.approx([0.8])
+    # Clipped: 100 / 101 + .1 > 1.
+    assert interpolation_weights(np.array([1.0]), np.array([100.0]), np.array([0.1])) == pytest.approx([1.0])
+    assert interpolation_weights(np.array([100.0]), np.array([1.0]), np.array([0.1]), literal=True)[0] > 1
+
+
+@given(st.floats(0.1, 100), st.floats(0.1, 100))
+def test_a_synthetic_point_is_as_near_to_the_more_certain_end_from_both_sides(own: float, other: float) -> None:
+    forth = interpolation_weights(np.array([own]), np.array([other]), np.zeros(1))
+    back = interpolation_weights(np.array([other]), np.array([own]), np.zeros(1))
+    assert forth + back == pytest.approx(1.0)
+    assert (forth[0] <= 0.5) == (own >= other)
+
+
+def test_balancing_counts() -> None:
+    labels = np.array([0] * 5 + [1] * 2 + [2])
+    assert balancing_counts(labels, 4).tolist() == [0, 3, 0, 0]  # one candidate, or none, gets nothing
+    assert balancing_counts(np.array([0, 0, 1, 1]), 2).tolist() == [0, 0]
+
+
+# ----------------------------------------------------------------- SMOTE (2.3)
+
+
+def draw(count: int = 23, interpolation: str = "certainty", seed: int = 0, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray, object]:
+    rng = np.random.default_rng(5)
+    z, certainty = rng.normal(size=(30, 3)).astype(np.float32), rng.uniform(1, 50, 30)
+    rows = np.array([2, 5, 7, 11, 20])
+    made = synthesise(z, rows, count, certainty, np.random.default_rng([seed, 1]), k=k, eta=0.1, interpolation=interpolation)  # type: ignore[arg-type]
+    return z, certainty, rows, made
+
+
+def test_synthetic_points_lie_where_equation_2_3_puts_them() -> None:
+    z, certainty, rows, made = draw()
+    assert made.embeddings.shape == (23, 3)
+    for i in range(23):
+        own, other, delta = made.candidates[i], made.neighbours[i], made.weights[i]
+        assert made.embeddings[i] == pytest.approx(z[own] + delta * (z[other] - z[own]), abs=1e-5)
+        distances = {int(j): float(np.linalg.norm(z[j] - z[own])) for j in rows if j != own}
+        assert int(other) in sorted(distances, key=distances.__getitem__)[:2]
+        share = certainty[other] / (certainty[own] + certainty[other])
+        assert max(0.0, share - 0.1) <= delta <= min(1.0, share + 0.1)
+    # 23 of 5 candidates: each four or five times.
+    assert sorted(np.bincount(made.candidates, minlength=21)[rows]) == [4, 4, 5, 5, 5]
+
+
+def test_smote_is_a_function_of_its_generator_and_classes_differ() -> None:
+    assert np.array_equal(draw()[3].embeddings, draw()[3].embeddings)
+    assert not np.array_equal(draw()[3].weights, draw(seed=1)[3].weights)
+
+
+def test_smote_shrinks_k_and_needs_two_points() -> None:
+    z = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 9.0]], dtype=np.float32)
+    made = synthesise(z, np.array([0, 1]), 6, np.ones(3), np.random.default_rng(0), k=5)
+    assert (made.embeddings <= 1).all() and (made.embeddings >= 0).all()
+    with pytest.raises(DataError, match="at least two candidates, received 1"):
+        synthesise(z, np.array([2]), 6, np.ones(3), np.random.default_rng(0))
+    with pytest.raises(UsageError, match="interpolation"):
+        synthesise(z, np.array([0, 1]), 6, np.ones(3), np.random.default_rng(0), interpolation="cubic")  # type: ignore[arg-type]
+
+
+def test_identical_points_give_that_point() -> None:
+    z = np.full((6, 2), 3.0, dtype=np.float32)
+    for interpolation in ("certainty", "literal", "uniform"):
+        made = synthesise(z, np.arange(6), 9, np.ones(6), np.random.default_rng(0), interpolation=interpolation)  # type: ignore[arg-type]
+        assert (made.embeddings == 3.0).all()
+        assert (made.candidates != made.neighbours).all()
+
+
+def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
+    imblearn = pytest.importorskip("imblearn.over_sampling")
+    rng = np.random.default_rng(0)
+    z = np.concatenate([rng.normal(size=(400, 2)), rng.normal(3, 1, size=(40, 2))]).astype(np.float32)
+    y = np.repeat([0, 1], [400, 40])
+    oracle = imblearn.SMOTE(k_neighbors=5, random_state=0).fit_resample(z, y)[0][440:]
+    made = synthesise(z, np.flatnonzero(y), 360, np.ones(440), np.random.default_rng(1), k=5, interpolation="uniform").embeddings
+    assert len(made) == len(oracle) == 360
+    # Both lie on segments between minority points and their neighbours: means and covariances agree within sampling error.
+    assert made.mean(axis=0) == pytest.approx(oracle.mean(axis=0), abs=0.15)
+    assert np.cov(made.T) == pytest.approx(np.cov(oracle.T), abs=0.25)
+
+
+# ----------------------------------------------------------------- synthetic annotations
+
+
+def test_annotators_copy_one_of_the_neighbours() -> None:
+    dense = np.array([[0, 1, -1], [1, 1, -1], [2, -1, -1], [0, 0, 2]])
+    neighbours = np.array([[0, 1], [2, 2], [3, 1]])
+    instances, annotators, labels = copy_annotations(dense, neighbours, np.random.default_rng(0))
+    for i, r, label in zip(instances, annotators, labels, strict=True):
+        assert label in {dense[j, r] for j in neighbours[i]} - {-1}
+    # The second synthetic instance has one neighbour alone: it is copied as it is.
+    assert [(int(r), int(label)) for i, r, label in zip(instances, annotators, labels, strict=True) if i == 1] == [(0, 2)]
+
+
+def test_annotators_keep_their_rates_and_stay_independent() -> None:
+    rng = np.random.default_rng(0)
+    dense = (rng.random((40, 3)) < [0.1, 0.5, 0.9]).astype(int)
+    dense[rng.random((40, 3)) < 0.25] = -1
+    dense[:, 0] = np.where((dense == -1).all(axis=1), 0, dense[:, 0])
+    instances, annotators, labels = copy_annotations(dense, np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1))
+    made = np.full((4000, 3), -1)
+    made[instances, annotators] = labels
+    for r in range(3):
+        real, copied = dense[:, r], made[:, r]
+        assert (copied >= 0).mean() == pytest.approx((real >= 0).mean(), abs=0.04)
+        assert copied[copied >= 0].mean() == pytest.approx(real[real >= 0].mean(), abs=0.04)
+    both = (made[:, 0] >= 0) & (made[:, 1] >= 0)
+    assert abs(np.corrcoef(made[both, 0], made[both, 1])[0, 1]) < 0.06
+    assert (made >= 0).any(axis=1).all()
+
+
+def test_sparse_and_dense_labels_give_the_same() -> None:
+    from scipy import sparse
+
+    rng = np.random.default_rng(2)
+    dense = rng.integers(-1, 3, (20, 5))
+    dense[:, 0] = 1
+    near = rng.integers(20, size=(33, 4))
+    one = copy_annotations(dense, near, np.random.default_rng(7))
+    two = copy_annotations(sparse.csr_matrix(dense + 1), near, np.random.default_rng(7))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_nothing_to_copy() -> None:
+    assert [len(part) for part in copy_annotations(np.zeros((3, 2), int), np.zeros((0, 2), int), np.random.default_rng(0))] == [0, 0, 0]
+
+
+def test_nearest_real_shrinks_k() -> None:
+    z = np.arange(4, dtype=np.float32)[:, None]
+    assert nearest_real(z, np.array([[2.9]], np.float32), 9).tolist() == [[3, 2, 1, 0]]
+
+
+# ----------------------------------------------------------------- warm-up
+
+
+def test_groups_are_distinct_certainties() -> None:
+    certainty = np.array([5.0, 9.0, 1.0, 9.0, 7.0, 0.5, 9.0 * (1 + 1e-14)])
+    assert certainty_groups(certainty).tolist() == [3, 1, 4, 1, 2, 4, 1]
+    assert certainty_groups(np.ones(3)).tolist() == [1, 1, 1]
+    assert certainty_groups(np.zeros(0)).tolist() == []
+
+
+def test_schedules() -> None:
+    groups = np.array([1, 4, 3, 2, 1])
+    assert [rows.tolist() for rows in warm_up_schedule("groups", groups, 6)] == [[2], [2], [3], [3], [0, 4], [0, 4]]
+    assert [rows.tolist() for rows in warm_up_schedule("groups", groups, 4)] == [[2], [2], [3], [0, 4]]
+    assert [rows.tolist() for rows in warm_up_schedule("top", groups, 1)] == [[0, 2, 3, 4]]
+    assert [rows.tolist() for rows in warm_up_schedule("all", groups, 2)] == [[0, 1, 2, 3, 4]] * 2
+    assert warm_up_schedule("none", groups, 2) == []
+    # Unanimous annotators: one group takes all epochs.
+    assert [rows.tolist() for rows in warm_up_schedule("groups", np.ones(2, int), 2)] == [[0, 1], [0, 1]]
+    with pytest.raises(UsageError, match="warm_up"):
+        warm_up_schedule("cold", groups, 2)  # type: ignore[arg-type]
