@@ -21,7 +21,7 @@ SCALARS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier", "e
 
 
 def check_predictions(codes: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns codes `[M]` and probabilities `[M, C]` whose rows sum to one exactly.
+    """Returns codes `[M]` int64 and probabilities `[M, C]` float64, unchanged in value: scaling rows would untie scores.
 
     Raises:
         DataError: no rows, shapes that do not belong together, codes out of range, or rows that are no distribution.
@@ -39,7 +39,7 @@ def check_predictions(codes: ArrayLike, probabilities: ArrayLike) -> tuple[NDArr
     bad = np.flatnonzero(~np.isfinite(scores).all(axis=1) | (scores < 0).any(axis=1) | ~(np.abs(total - 1.0) < 1e-3))
     if len(bad):
         raise DataError(f"metrics: row {bad[0]}: expected probabilities that sum to 1, received {scores[bad[0]].tolist()}")
-    return truth.astype(np.int64), scores / total[:, None]
+    return truth.astype(np.int64), scores
 
 
 def roc_auc(codes: ArrayLike, probabilities: ArrayLike) -> float:
@@ -62,7 +62,8 @@ def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
     truth, scores = check_predictions(codes, probabilities)
     if scores.shape[1] == 1:
         return 0.0
-    return float(sk.log_loss(truth, scores, labels=np.arange(scores.shape[1])))
+    # Rows of float32 sum to one only roughly, which scikit-learn warns of.
+    return float(sk.log_loss(truth, scores / scores.sum(axis=1, keepdims=True), labels=np.arange(scores.shape[1])))
 
 
 def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:

@@ -119,5 +119,5 @@ def test_bad_input_is_one_clear_error(codes: list, scores: list, message: str) -
 
 
 def test_tensorflow_is_not_imported() -> None:
-    code = "import sys, neucrowd_tf.metrics, neucrowd_tf.aggregation; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, neucrowd_tf.metrics, neucrowd_tf.aggregation, neucrowd_tf.evaluation; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
