@@ -1,0 +1,1 @@
+"""Each table and figure of the papers as one command."""
