@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 InitialErrors: TypeAlias = "Mapping[Hashable, ArrayLike] | ArrayLike | None"
 
+# Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet priors rather than the likelihood; an
+# annotator's few labels then never make an answer impossible. smoothing=0 is the paper's.
 # Logarithms are of at least this: a probability of exactly zero would make an instance impossible under every class.
 TINY = 1e-300
 

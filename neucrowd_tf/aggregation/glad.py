@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation.base import Prior
     from neucrowd_tf.annotations import Annotations
 
+# Deviation: C classes, with wrong labels equally likely; the M-step is L-BFGS, a few steps of it, where the paper climbs by conjugate
+# gradients (EM climbs as long as the M-step does); skills are averaged over difficulties.
 # exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0
 
