@@ -72,7 +72,7 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
         "evaluation": options.evaluation,
     }
     if options.evaluation == "cv":
-        found |= {"folds": options.folds, "repeats": options.repeats}
+        found["folds"] = options.folds
     if task.key.dataset == "table":
         found |= {"classes": options.classes} | {name: str(path.resolve()) for name, path in options.table.items()}
     if options.distribute == "mirrored":

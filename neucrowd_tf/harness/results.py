@@ -15,6 +15,8 @@ import numpy as np
 
 from neucrowd_tf.csv_cells import number_cell, to_csv
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.comparison import paired_comparison
+from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.files import write_text
 from neucrowd_tf.harness.paper_figures import paper_figures
 from neucrowd_tf.harness.run_folder import RunKey
@@ -25,7 +27,6 @@ FOLD_COLUMNS = ("fold", "repeat")
 OK, SKIPPED, FAILED = "ok", "skipped", "failed"
 RIVALS = ("mv_lr", "ds_lr")
 COMPARED = ("accuracy", "auc")
-CONFIDENCE = 0.95
 
 Row = dict[str, str]
 
@@ -99,29 +100,6 @@ def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
 # --------------------------------------------------------------------- summary
 
 
-def interval(values: Sequence[float], folds: int | None = None) -> tuple[float, float, float]:
-    """Returns mean, standard deviation and half the width of the 95 % interval of the mean; NaN for the last two of one value.
-
-    Args:
-        values: a value a run.
-        folds: the number of folds where the runs are a cross-validation's: their training sets overlap, which makes the plain
-            interval too narrow.
-
-    References:
-        Nadeau and Bengio (2003), Inference for the generalization error, section 4: the variance is multiplied with
-        1/n + n_test/n_train in place of 1/n.
-    """
-    from scipy.stats import t
-
-    array = np.asarray(values, dtype=np.float64)
-    size = len(array)
-    if size < 2:
-        return (float(array.mean()) if size else math.nan), math.nan, math.nan
-    deviation = float(array.std(ddof=1))
-    factor = 1 / size + (1 / (folds - 1) if folds else 0.0)
-    return float(array.mean()), deviation, float(t.ppf(0.5 + CONFIDENCE / 2, size - 1) * deviation * math.sqrt(factor))
-
-
 def _values(rows: Iterable[Row], metric: str) -> dict[tuple[str, ...], float]:
     return {(row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric]) for row in rows if row["status"] == OK and row[metric]}
 
@@ -143,27 +121,34 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
         record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
         record["runs"] = sum(row["status"] == OK for row in mine)
         record["not_run"] = len(mine) - record["runs"]
+        ratio = 1 / (folds - 1) if folds else 0.0
         for metric in METRICS:
-            mean, deviation, half = interval(list(_values(mine, metric).values()), folds)
-            record |= {f"{metric}_mean": mean, f"{metric}_std": deviation, f"{metric}_low": mean - half, f"{metric}_high": mean + half}
+            values = list(_values(mine, metric).values())
+            found = mean_interval(values, test_train_ratio=ratio) if values else Interval(math.nan, math.nan, math.nan)
+            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+            record |= {f"{metric}_mean": found.estimate, f"{metric}_std": deviation, f"{metric}_low": found.low, f"{metric}_high": found.high}
             if metric in COMPARED:
                 record[f"{metric}_paper"] = paper_figures(dataset, method).get(metric, math.nan)
-        record["fit_seconds_mean"] = interval(list(_values(mine, "fit_seconds").values()))[0]
+        seconds = list(_values(mine, "fit_seconds").values())
+        record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
         for rival in RIVALS:
             theirs = [] if rival == method else groups.get((dataset, rival, evaluation), [])
             for metric in COMPARED:
-                record |= _comparison(mine, theirs, metric, rival, folds)
+                record |= _comparison(mine, theirs, metric, rival, ratio)
         records.append(record)
     return records
 
 
-def _comparison(mine: list[Row], theirs: list[Row], metric: str, rival: str, folds: int | None) -> dict[str, Any]:
+def _comparison(mine: list[Row], theirs: list[Row], metric: str, rival: str, ratio: float) -> dict[str, Any]:
     """Returns the paired difference to a rival over the runs that both have, its interval, and whether that is above zero."""
     ours, others = _values(mine, metric), _values(theirs, metric)
-    mean, _, half = interval([ours[key] - others[key] for key in ours if key in others], folds)
-    beats = "" if math.isnan(half) else "yes" if mean - half > 0 else "no"
-    stem = f"{metric}_minus_{rival}"
-    return {stem: mean, f"{stem}_low": mean - half, f"{stem}_high": mean + half, f"{metric}_beats_{rival}": beats}
+    both = [key for key in ours if key in others]
+    stem, beats = f"{metric}_minus_{rival}", f"{metric}_beats_{rival}"
+    if not both:
+        return {stem: math.nan, f"{stem}_low": math.nan, f"{stem}_high": math.nan, beats: ""}
+    found = paired_comparison([ours[key] for key in both], [others[key] for key in both], test_train_ratio=ratio)
+    answer = "" if math.isnan(found.low) else "yes" if found.low > 0 else "no"
+    return {stem: found.difference, f"{stem}_low": found.low, f"{stem}_high": found.high, beats: answer}
 
 
 def summary_csv(rows: Sequence[Row]) -> str:

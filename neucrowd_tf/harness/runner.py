@@ -11,6 +11,7 @@ from typing import Any
 from neucrowd_tf import registry
 from neucrowd_tf.dataset import CrowdDataset
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
+from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import process, rooms
 from neucrowd_tf.harness.execute import Outcome, Task, check_supported, execute, export_missing, settings
 from neucrowd_tf.harness.flags import Options
@@ -52,27 +53,31 @@ def dataset_flags(options: Options, name: str) -> dict[str, Any]:
 
 
 class Data:
-    """Loads datasets; keeps the last one, which all methods of a seed share."""
+    """Loads datasets and their folds; keeps the last of each, which all methods of a seed share."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._key: tuple[Any, ...] | None = None
-        self._dataset: CrowdDataset | None = None
+        self._kept: dict[str, tuple[tuple[Any, ...], CrowdDataset]] = {}
 
     def load(self, key: RunKey) -> CrowdDataset:
         """Returns the dataset of a run (of its fold, with cross-validation)."""
         options = self.options
         entry = registry.dataset(key.dataset)
         seed = key.seed if options.data_seed is None else options.data_seed
-        wanted = (key.dataset, seed if entry.simulated or "keep_annotations" in entry.options else 0)
-        if self._dataset is None or self._key != wanted:
-            self._dataset, self._key = None, None  # the old one is released before the new one is read
-            self._dataset, self._key = entry.load(options.data_dir, wanted[1], **dataset_flags(options, key.dataset)), wanted
+        drawn = entry.simulated or "keep_annotations" in entry.options
+        wanted: tuple[Any, ...] = (key.dataset, seed if drawn else 0)
+        given = dataset_flags(options, key.dataset)
+        whole = self._get("dataset", wanted, lambda: entry.load(options.data_dir, wanted[1], **given))
         if key.fold is None or key.repeat is None:
-            return self._dataset
-        from neucrowd_tf.harness.folds import fold_dataset
+            return whole
+        repeat, fold = key.repeat, key.fold
+        return self._get("fold", (*wanted, seed, repeat, fold), lambda: fold_dataset(whole, repeat=repeat, fold=fold, folds=options.folds, seed=seed))
 
-        return fold_dataset(self._dataset, options, key.seed if options.data_seed is None else options.data_seed, key.repeat, key.fold)
+    def _get(self, what: str, wanted: tuple[Any, ...], load: Callable[[], CrowdDataset]) -> CrowdDataset:
+        if what not in self._kept or self._kept[what][0] != wanted:
+            self._kept.pop(what, None)  # the old one is released before the new one is read
+            self._kept[what] = wanted, load()
+        return self._kept[what][1]
 
 
 @dataclasses.dataclass
