@@ -37,8 +37,8 @@ class Case:
         return f"{self.setting}/{method}" if self.setting else method
 
 
-# An analysis makes more files from finished runs: (folder with the runs, folder for results) -> the files written.
-Analysis = Callable[[Path, Path], list[Path]]
+# An analysis makes more files from finished runs: (suite, folder with the runs, folder for results) -> the files written.
+Analysis = Callable[["Suite", Path, Path], list[Path]]
 
 
 @dataclasses.dataclass(frozen=True)

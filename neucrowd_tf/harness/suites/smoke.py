@@ -1,0 +1,40 @@
+"""The smoke suite: every registered method for one tiny seed."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from neucrowd_tf import registry
+from neucrowd_tf.harness.suites.suite import Case, Suite
+
+# What makes a fit tiny, where a method has such an argument.
+TINY: dict[str, Any] = {
+    "epochs": 1,
+    "steps_per_epoch": 2,
+    "rounds": 1,
+    "pretrain_epochs": 1,
+    "generator_epochs": 1,
+    "autoencoder_epochs": 1,
+    "warm_up_epochs": 1,
+    "max_iter": 3,
+    "cv": 2,
+    "pseudo_annotations": 20,
+}
+
+
+def tiny_arguments(method: registry.Method) -> dict[str, Any]:
+    """Returns those of TINY's settings that a method has."""
+    try:
+        known = inspect.signature(method.factory).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: value for name, value in TINY.items() if name in known}
+
+
+def suite() -> Suite:
+    """Returns the suite of all methods that are registered now."""
+    methods = registry.methods()
+    hparams = {f"{method.name}.{name}": value for method in methods for name, value in tiny_arguments(method).items()}
+    case = Case(("breast_cancer",), tuple(method.name for method in methods), seeds=1, hparams=hparams)
+    return Suite("smoke", "Every method once, tiny", (case,), ("accuracy",))
