@@ -201,7 +201,7 @@ SUITES: tuple[Suite, ...] = (
         (Case(("usps_syn", "gsad_syn", "gisette_syn"), ("mv_lr", "mv_dnn", "ds_lr", "ds_dnn", "crowd_layer", "mbem", "cpc", "iced"), seeds=10),),
         ("accuracy", "f1"),
         papers.ICED_TABLE2,
-        note="The paper's appendices are not published, so the sets are built by a recipe of the same sizes; gsad_syn came out easier than the paper's.",
+        note="The paper's appendices are not published, so the sets follow a recipe of the same sizes; gsad_syn is easier than the paper's.",
     ),
 )
 

@@ -23,7 +23,7 @@ def _wide(datasets: Sequence[str], metrics: Sequence[str], rows: Mapping[str, Se
     for method, values in rows.items():
         for i, dataset in enumerate(datasets):
             cells = values[i * len(metrics) : (i + 1) * len(metrics)]
-            figures = {metric: (value, None) for metric, value in zip(metrics, cells, strict=True) if value is not None}
+            figures: dict[str, Figure] = {metric: (value, None) for metric, value in zip(metrics, cells, strict=True) if value is not None}
             if figures:
                 found[dataset, method] = figures
     return found

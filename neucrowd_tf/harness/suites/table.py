@@ -42,7 +42,7 @@ class Cell:
             return math.nan, math.nan, math.nan
         ratio = 0.0 if self.folds is None else 1.0 / (self.folds - 1)
         found = mean_interval(self.values, test_train_ratio=ratio)
-        return found.mean, found.low, found.high
+        return found.estimate, found.low, found.high
 
     @property
     def status(self) -> str:
