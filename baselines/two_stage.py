@@ -6,16 +6,17 @@ The classifier is the same whatever the aggregator, so that `mv_lr`, `ds_lr` and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from baselines.linear_classifier import LinearClassifier
 from neucrowd_tf import aggregation
 from neucrowd_tf.aggregation import Aggregator
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.linear import STRENGTHS, fit_logistic
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -53,6 +54,14 @@ def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
     paper=_PAPER,
 )
 @register_method(
+    "ds_onecoin_lr",
+    summary="Dawid and Skene's EM with one accuracy an annotator, then logistic regression",
+    defaults={"aggregator": "ds_one_coin"},
+    requires_identities=True,
+    space={"labels": ("hard", "soft")},
+    paper=_PAPER,
+)
+@register_method(
     "ds_lr",
     summary="Dawid and Skene's EM, then logistic regression",
     defaults={"aggregator": "ds"},
@@ -67,7 +76,7 @@ def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
     space={"ties": ("random", "first", "prior"), "labels": ("hard", "soft")},
     paper=_PAPER,
 )
-class TwoStageClassifier(CrowdEstimator):
+class TwoStageClassifier(LinearClassifier):
     """An aggregator's labels and a standardised logistic regression trained on them.
 
     Works without TensorFlow, except for `inference_model`.
@@ -87,7 +96,6 @@ class TwoStageClassifier(CrowdEstimator):
         confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not known who voted.
     """
 
-    head_: LinearHead
     labels_: NDArray[np.int64]
     probas_: NDArray[np.float64]
     confusion_matrices_: NDArray[np.float64] | None
@@ -119,8 +127,7 @@ class TwoStageClassifier(CrowdEstimator):
         stage.fit(data.annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
         self.confusion_matrices_ = stage.errors_
-        x = data.features.reshape(len(data.features), -1)
-        validation = None if data.validation is None else (data.validation[0].reshape(len(data.validation[0]), -1), data.validation[1])
+        x, validation = self._flat(data)
         num_classes = len(self.classes_)
         if self.labels == "hard":
             self.head_ = fit_logistic(x, self.labels_, num_classes, self.Cs, validation, seed=self.seed)
@@ -128,16 +135,3 @@ class TwoStageClassifier(CrowdEstimator):
             rows = np.repeat(np.arange(len(x)), num_classes)
             codes = np.tile(np.arange(num_classes), len(x))
             self.head_ = fit_logistic(x[rows], codes, num_classes, self.Cs, validation, self.probas_.ravel(), self.seed, groups=rows)
-
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return self.head_.predict_proba(features.reshape(len(features), -1))
-
-    def inference_model(self) -> Any:
-        """Returns a Keras model: standardise, then a dense softmax; see `CrowdEstimator.inference_model`."""
-        import keras
-
-        inputs = keras.Input(shape=tuple(self.feature_shape_), dtype="float32", name="features")
-        hidden = inputs if len(self.feature_shape_) == 1 else keras.layers.Flatten()(inputs)
-        for layer in self.head_.layers():
-            hidden = layer(hidden)
-        return keras.Model(inputs, {"probabilities": hidden})

@@ -1,0 +1,149 @@
+"""Learning from crowds (Raykar et al. 2010): the classifier and the annotators' errors are estimated together, by EM."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from baselines.linear_classifier import LinearClassifier
+from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, warn_not_converged
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.linear import ABSENT, STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class _SoftRegression:
+    """Logistic regression on soft labels whose fits start from the one before; features standardised once."""
+
+    def __init__(self, x: NDArray[Any], classes: NDArray[np.int64], num_classes: int, start: LinearHead) -> None:
+        self.head, self.classes, self.num_classes = start, classes, num_classes
+        self.z = (np.asarray(x, dtype=np.float64) - start.mean_) / start.scale_
+        self.rows = np.repeat(np.arange(len(x)), len(classes))
+        self.codes = np.tile(classes, len(x))
+        self.stacked = self.z[self.rows]
+        self.model = LogisticRegression(C=start.C_, max_iter=200, warm_start=True)
+
+    def m_step(self, probas: NDArray[np.float64]) -> None:
+        """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
+        weight = probas[:, self.classes].ravel()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the next step goes on from here
+            self.model.fit(self.stacked, self.codes, sample_weight=weight)
+        kernel, bias = self.model.coef_, self.model.intercept_
+        if len(self.classes) == 2:
+            kernel, bias = np.concatenate([np.zeros_like(kernel), kernel]), np.concatenate([np.zeros(1), bias])
+        self.head.kernel_ = np.zeros((self.z.shape[1], self.num_classes))
+        self.head.bias_ = np.full(self.num_classes, ABSENT)
+        self.head.kernel_[:, self.classes], self.head.bias_[self.classes] = kernel.T, bias
+
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """Returns `[N, C]` log p(class | features)."""
+        logits = self.z @ self.head.kernel_ + self.head.bias_
+        return np.asarray(log_softmax(logits, axis=1))
+
+    def penalty(self) -> float:
+        """Returns minus the log of the Gaussian prior on the weights, up to a constant."""
+        return 0.5 * float(np.sum(self.model.coef_**2)) / self.head.C_
+
+
+@register_method(
+    "raykar",
+    summary="joint EM of a logistic regression and the annotators' confusion matrices (Raykar et al. 2010)",
+    requires_identities=True,
+    space={"smoothing": (0.01, 0.1, 1.0)},
+    paper="Raykar, Yu, Zhao, Valadez, Florin, Bogoni, Moy: Learning from crowds (2010)",
+)
+class Raykar(LinearClassifier):
+    """Logistic regression and confusion matrices, each improved with the help of the other.
+
+    The E-step combines what the classifier says of an instance with what its annotators say; the M-step refits both. With two
+    classes this is the paper's model (sensitivity and specificity); with more its multi-class extension (section 2.7).
+
+    Args:
+        smoothing: pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 + smoothing).
+        max_iter: EM iterations at most.
+        tol: stop when the log posterior rises by less than this much an annotation.
+        Cs: inverse strengths of the Gaussian prior on the weights, chosen once, on the vote shares that EM starts from: by
+            the validation data, or by cross-validation where there is none.
+        seed: draws folds.
+
+    Attributes:
+        head_: the fitted `LinearHead`.
+        labels_, probas_: `[N]` class codes and `[N, C]` posterior of the training instances.
+        confusion_matrices_: `[R, C true, C observed]`.
+        n_iter_, converged_, history_: iterations, whether `tol` was reached, and the log posterior after each.
+
+    References:
+        Raykar et al. (2010), sections 2.4 to 2.7.
+    """
+
+    requires_identities: ClassVar[bool] = True
+
+    labels_: NDArray[np.int64]
+    probas_: NDArray[np.float64]
+    confusion_matrices_: NDArray[np.float64]
+    n_iter_: int
+    converged_: bool
+    history_: list[float]
+
+    def __init__(self, *, smoothing: float = 0.01, max_iter: int = 100, tol: float = 1e-5, Cs: Sequence[float] = STRENGTHS, seed: int = 0) -> None:
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.Cs = Cs
+        self.seed = seed
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        if not self.smoothing > 0:
+            raise UsageError(f"smoothing: expected a positive number, received {self.smoothing!r}")
+        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
+            raise UsageError(f"max_iter: expected a whole number from 1, received {self.max_iter!r}")
+        x, validation = self._flat(data)
+        crowd, num_classes = data.annotations, len(self.classes_)
+        votes = crowd.vote_counts().astype(np.float64)
+        probas = votes / votes.sum(axis=1, keepdims=True)
+        rows, codes = np.nonzero(probas)
+        start = fit_logistic(x[rows], codes, num_classes, self.Cs, validation, probas[rows, codes], self.seed, groups=rows)
+        classifier = _SoftRegression(x, np.flatnonzero(votes.sum(axis=0)), num_classes, start)
+        one_hot = crowd.one_hot()
+        self.history_, self.converged_ = [], False
+        errors = np.zeros((0, num_classes, num_classes))
+        for _ in range(int(self.max_iter)):
+            errors = self._m_step(one_hot, probas)
+            classifier.m_step(probas)
+            probas, likelihood = self._e_step(one_hot, errors, classifier.log_probabilities())
+            self.history_.append(likelihood + self.smoothing * float(np.log(errors).sum()) - classifier.penalty())
+            if len(self.history_) > 1 and self.history_[-1] - self.history_[-2] < self.tol * crowd.num_annotations:
+                self.converged_ = True
+                break
+        if not self.converged_:
+            change = (self.history_[-1] - self.history_[-2]) / crowd.num_annotations if len(self.history_) > 1 else float("inf")
+            warn_not_converged(type(self).__name__, int(self.max_iter), change, self.tol)
+        self.n_iter_ = len(self.history_)
+        self.head_, self.confusion_matrices_ = classifier.head, errors
+        self.probas_, self.labels_ = probas, probas.argmax(axis=1)
+
+    def _m_step(self, one_hot: Any, probas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns error matrices `[R, C true, C observed]` from posteriors `[N, C]`."""
+        num_classes = probas.shape[1]
+        counts = np.asarray(one_hot.T @ probas).reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
+        return normalise_counts(counts, self.smoothing)
+
+    @staticmethod
+    def _e_step(one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Returns posteriors `[N, C]` and the log likelihood of all labels, given the classifier's log probabilities `[N, C]`."""
+        num_classes = errors.shape[1]
+        scores = one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, num_classes) + log_prior
+        evidence = normalise_log(scores, np.zeros(num_classes))
+        return scores, float(evidence.sum())

@@ -1,0 +1,93 @@
+"""Raykar's joint EM: its two steps by hand and by loop, its objective, and what it gains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import baselines  # noqa: F401
+from baselines.raykar import Raykar
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import IdentitiesError, UsageError
+
+
+def crowd_data(classes: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns features, labels with missing ones, and the truth; two good ones and four poor ones."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, classes, rows)
+    x = (rng.normal(size=(rows, 5)) + 2.0 * np.eye(classes, 5)[truth]).astype(np.float32)
+    skill = np.array([0.95, 0.9, 0.1, 0.1, 0.1, 0.1])
+    dense = np.where(rng.random((rows, 6)) < skill, truth[:, None], rng.integers(classes, size=(rows, 6)))
+    dense[rng.random((rows, 6)) < 0.3] = -1
+    dense[np.arange(rows), np.arange(rows) % 6] = truth
+    return x, dense, truth
+
+
+def test_steps_by_hand() -> None:
+    # One annotator with errors ((.9, .1), (.3, .7)) says 1; the classifier says p(1) = .4:
+    # posterior of 1: .4 * .7 / (.4 * .7 + .6 * .1) = .28 / .34; log likelihood log .34.
+    crowd = Annotations.from_dense([[1]], num_classes=2)
+    errors = np.array([[[0.9, 0.1], [0.3, 0.7]]])
+    probas, likelihood = Raykar._e_step(crowd.one_hot(), errors, np.log([[0.6, 0.4]]))
+    assert probas[0, 1] == pytest.approx(0.28 / 0.34) and likelihood == pytest.approx(np.log(0.34))
+    # Posteriors (.75, .25) and (.2, .8) with labels 0 and 1, smoothing .05:
+    # true 0: (.8, .25) / 1.05; true 1: (.3, .85) / 1.15.
+    both = Annotations.from_dense([[0], [1]])
+    found = Raykar(smoothing=0.05)._m_step(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]))
+    np.testing.assert_allclose(found, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_posterior_equals_a_naive_loop(classes: int) -> None:
+    x, dense, _ = crowd_data(classes, 40)
+    fitted = Raykar(Cs=(0.1,)).fit(x, Annotations.from_dense(dense, num_classes=classes))
+    prior = fitted.predict_proba(x)
+    for row in range(40):
+        scores = prior[row].copy()
+        for annotator, label in enumerate(dense[row]):
+            if label >= 0:
+                scores *= fitted.confusion_matrices_[annotator, :, label]
+        np.testing.assert_allclose(fitted.probas_[row], scores / scores.sum(), atol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_objective_never_falls_and_errors_are_found(classes: int) -> None:
+    x, dense, truth = crowd_data(classes)
+    fitted = Raykar(Cs=(0.1,)).fit(x, Annotations.from_dense(dense, num_classes=classes))
+    assert fitted.converged_ and fitted.n_iter_ == len(fitted.history_) > 2
+    assert (np.diff(fitted.history_) > -1e-6 * abs(fitted.history_[0])).all()
+    np.testing.assert_allclose(fitted.confusion_matrices_.sum(axis=2), 1.0)
+    found = fitted.confusion_matrices_.diagonal(axis1=1, axis2=2).mean(axis=1)
+    assert found[:2].min() > found[2:].max() + 0.1
+    votes = Annotations.from_dense(dense, num_classes=classes).vote_counts().argmax(axis=1)
+    assert np.mean(fitted.labels_ == truth) > np.mean(votes == truth) + 0.02
+
+
+def test_classes_may_be_renamed() -> None:
+    x, dense, _ = crowd_data(3, 120)
+    turn = np.array([2, 0, 1])
+    first = Raykar(Cs=(0.1,), tol=1e-9).fit(x, Annotations.from_dense(dense, num_classes=3))
+    second = Raykar(Cs=(0.1,), tol=1e-9).fit(x, Annotations.from_dense(np.where(dense >= 0, turn[dense], -1), num_classes=3))
+    np.testing.assert_allclose(second.probas_[:, turn], first.probas_, atol=0.02)
+
+
+def test_a_class_that_nobody_gave() -> None:
+    x, dense, _ = crowd_data(2, 60)
+    fitted = Raykar(Cs=(0.1,)).fit(x, Annotations.from_dense(dense, num_classes=3))
+    assert np.isfinite(fitted.probas_).all() and fitted.predict_proba(x)[:, 2].max() < 1e-9
+
+
+def test_what_it_refuses() -> None:
+    x, dense, _ = crowd_data(2, 60)
+    method = registry.method("raykar")
+    assert method.requires_identities
+    with pytest.raises(IdentitiesError):
+        method.make().fit(x, Annotations.from_votes(Annotations.from_dense(dense).vote_counts()))
+    with pytest.raises(UsageError, match="smoothing"):
+        Raykar(smoothing=0.0).fit(x, dense)
+    with pytest.raises(UsageError, match="max_iter"):
+        Raykar(max_iter=0).fit(x, dense)
+    with pytest.warns(ConvergenceWarning, match="Raykar"):
+        Raykar(max_iter=1, Cs=(0.1,)).fit(x, dense)
