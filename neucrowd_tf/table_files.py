@@ -104,13 +104,14 @@ def _numbers(column: pd.Series, path: Path) -> NDArray[np.float32]:
     return single
 
 
-def read_truth(path: Path, tasks: NDArray[Any], class_names: NDArray[Any]) -> NDArray[np.int64]:
+def read_truth(path: Path, tasks: NDArray[Any], class_names: NDArray[Any], *, others: bool = False) -> NDArray[np.int64]:
     """Reads `task,label`.
 
     Args:
         path: the CSV.
         tasks: `[N]` known task ids, as text.
         class_names: `[C]`; labels are compared with them as they are spelt.
+        others: whether the file may have further tasks, which are then left out.
 
     Returns:
         `[N]` class codes in the order of `tasks`, -1 for tasks that the file does not have.
@@ -128,6 +129,8 @@ def read_truth(path: Path, tasks: NDArray[Any], class_names: NDArray[Any]) -> ND
     truth = np.full(len(tasks), -1, dtype=np.int64)
     for row, (task, label) in enumerate(zip(ids.tolist(), frame[column].tolist(), strict=True)):
         if task not in position:
+            if others:
+                continue
             raise DataError(f"{path}: row {row}, column 'task': expected a task of the features table, received {task!r}")
         if label not in code:
             shown = ", ".join(repr(name) for name in list(code)[:8])
@@ -138,8 +141,8 @@ def read_truth(path: Path, tasks: NDArray[Any], class_names: NDArray[Any]) -> ND
     return truth
 
 
-def read_annotations(path: Path, tasks: NDArray[Any]) -> Annotations:
-    """Reads annotations of the given tasks in any layout.
+def read_annotations(path: Path, tasks: NDArray[Any] | None = None) -> Annotations:
+    """Reads annotations of the given tasks, or of all that the file has, in any layout.
 
     A `.json` file is peerannot's `answers.json`; a `.npy` file a dense matrix with -1 for missing. A CSV is long (`task, worker,
     label` or their aliases), wide (`task` and one column an annotator, empty where there is no label; if no cell is empty, -1 is
@@ -148,7 +151,8 @@ def read_annotations(path: Path, tasks: NDArray[Any]) -> Annotations:
 
     Args:
         path: the file.
-        tasks: `[N]` task ids of the features table, as text.
+        tasks: `[N]` task ids of the features table, as text; None takes the file's own (a dense matrix has none: its rows are
+            numbered from 0).
 
     Returns:
         annotations of N instances in the order of `tasks`.
@@ -184,8 +188,10 @@ def _misspelt_long(columns: list[str]) -> bool:
     return len(columns) == 3 and any(near)
 
 
-def _align(annotations: Annotations, tasks: NDArray[Any], path: Path) -> Annotations:
-    """Returns the annotations over all of `tasks`, in their order."""
+def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path) -> Annotations:
+    """Returns the annotations over all of `tasks`, in their order; as they are where that is None."""
+    if tasks is None:
+        return annotations
     position = {name: row for row, name in enumerate(tasks.tolist())}
     names = [str(name) for name in annotations.instance_names.tolist()]
     mapped = np.array([position.get(name, -1) for name in names], dtype=np.int64)
@@ -220,11 +226,11 @@ def _wide_csv(path: Path) -> Annotations:
     return Annotations.from_arrays(ids[rows], annotators[columns], labels, instance_names=ids, annotator_names=annotators)
 
 
-def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any]) -> Annotations:
+def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any] | None) -> Annotations:
     """Reads a matrix of codes. A first line of whole numbers is a row of the matrix, unless they differ and make one row too many."""
     numeric = all(WHOLE.fullmatch(column) for column in columns)
     frame = read_text_table(path, header=None) if numeric else read_text_table(path)
-    if numeric and len(frame) == len(tasks) + 1 and len(set(columns)) == len(columns):
+    if numeric and tasks is not None and len(frame) == len(tasks) + 1 and len(set(columns)) == len(columns):
         frame, numeric = frame.iloc[1:].reset_index(drop=True), False
     values = frame.to_numpy(dtype=object)
     for row, cells in enumerate(values):
@@ -235,8 +241,8 @@ def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any]) -> Annotatio
     return _dense(values.astype(np.float64).astype(np.int64), None if numeric else columns, tasks, path)
 
 
-def _dense(matrix: NDArray[Any], annotators: list[str] | None, tasks: NDArray[Any], path: Path) -> Annotations:
-    if matrix.ndim != 2 or len(matrix) != len(tasks):
+def _dense(matrix: NDArray[Any], annotators: list[str] | None, tasks: NDArray[Any] | None, path: Path) -> Annotations:
+    if tasks is not None and (matrix.ndim != 2 or len(matrix) != len(tasks)):
         raise DataError(f"{path}: expected {len(tasks)} rows, one for each row of the features table, received shape {matrix.shape}")
     try:
         return Annotations.from_dense(matrix, instance_names=tasks, annotator_names=annotators)

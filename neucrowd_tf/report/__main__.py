@@ -1,0 +1,82 @@
+"""The command: python -m neucrowd_tf.report --annotations=A.csv [--features=F.csv] [--truth=T.csv] [--run=FOLDER] [--output=report.html]"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from neucrowd_tf.errors import DataError, UsageError
+
+PROBLEM = 2
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m neucrowd_tf.report", description="Writes a report on a crowd's labels as one HTML page.", allow_abbrev=False)
+    parser.add_argument("--annotations", type=Path, help="labels: CSV with task, worker, label, or any other layout that --dataset=table reads")
+    parser.add_argument("--truth", type=Path, help="CSV with task, label: shown beside what is inferred")
+    parser.add_argument("--features", type=Path, help="the features table, whose tasks are reported on in its order")
+    parser.add_argument("--run", type=Path, help="a run's folder: adds the model's results, or remakes them alone")
+    parser.add_argument("--output", type=Path, default=None, help="the page to write (default: report.html)")
+    return parser
+
+
+def write(arguments: argparse.Namespace) -> Path:
+    """Writes the page that the arguments ask for and returns its path.
+
+    Raises:
+        UsageError, DataError: what cannot be used, in a line.
+    """
+    from neucrowd_tf.annotations import as_name_array
+    from neucrowd_tf.files import write_text
+    from neucrowd_tf.report.build import build_report
+    from neucrowd_tf.report.results import read_run
+    from neucrowd_tf.table_files import read_annotations, read_features, read_truth
+
+    if arguments.annotations is None and arguments.run is None:
+        raise UsageError("--annotations: expected a file with labels (or --run with a run's folder), received none")
+    output = Path("report.html") if arguments.output is None else arguments.output
+    if output.is_dir():
+        raise UsageError(f"--output: expected a file, received the folder {output}")
+    annotations, truth, model = None, None, None
+    if arguments.annotations is not None:
+        tasks = None if arguments.features is None else read_features(arguments.features)[0]
+        annotations = read_annotations(arguments.annotations, tasks)
+        if arguments.truth is not None:
+            names = as_name_array([str(name) for name in annotations.instance_names.tolist()])
+            truth = read_truth(arguments.truth, names, annotations.class_names, others=arguments.features is None)
+    if arguments.run is not None:
+        model = read_run(arguments.run)
+    source = arguments.annotations or arguments.run
+    write_text(output, build_report(annotations, truth=truth, model=model, title=f"Crowd report: {source.name or source}"))
+    return output
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns 0, or 2 with one line on stderr."""
+    from neucrowd_tf.report.text import printable
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorBoard's reader of learning curves imports TensorFlow where there is one
+    try:
+        output = write(_parser().parse_args(argv))
+    except (UsageError, DataError) as error:
+        text = printable(" ".join(str(error).split()))
+        sys.stderr.write(f"error: {text if len(text) <= 1000 else text[:500] + ' … ' + text[-400:]}\n")
+        return PROBLEM
+    except OSError as error:
+        sys.stderr.write(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}\n")
+        return PROBLEM
+    sys.stdout.write(f"{output}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""From a crowd's annotations and a model's results to one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf import __version__
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.files import write_text
+from neucrowd_tf.report.crowd_part import crowd_part
+from neucrowd_tf.report.model_part import model_part
+from neucrowd_tf.report.results import ModelResults, read_run
+from neucrowd_tf.report.text import number, percent, shown, tooltip
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.report.pictures import Pictures
+
+FILE = "report.html"
+LARGEST_PAGE = 5_000_000
+
+
+def build_report(
+    annotations: Annotations | None = None,
+    *,
+    truth: NDArray[np.int64] | None = None,
+    model: ModelResults | None = None,
+    title: str = "Crowd report",
+    notes: Sequence[str] = (),
+) -> str:
+    """Returns the page: statistics, annotators ranked, instances by doubt, and a model's results; parts without data are left out.
+
+    Args:
+        annotations: of N (training) instances, or None for a model alone.
+        truth: `[N]` class codes, -1 where unknown, or None; shown beside what is inferred.
+        model: a run's results.
+        title: the page's heading.
+        notes: sentences that the page begins with.
+    """
+    missing: list[str] = []
+    artist = _artist(missing)
+    context: dict[str, Any] = {"title": shown(title, 100), "version": __version__, "notes": list(notes), "missing": missing}
+    context["crowd"] = None if annotations is None else crowd_part(annotations.observed(), truth, model, artist, missing)
+    context["model"] = None if model is None else model_part(model, artist, missing)
+    page = _render(context)
+    if len(page.encode("utf-8", "replace")) > LARGEST_PAGE:  # pictures and downloads are the bulk
+        missing.append("Pictures and downloads are left out, as the page would have been larger than 5 MB.")
+        context["crowd"] = None if annotations is None else crowd_part(annotations.observed(), truth, model, None, [], downloads=False)
+        context["model"] = None if model is None else model_part(model, None, [])
+        page = _render(context)
+    return page
+
+
+def write_report(run_folder: str | Path, dataset: CrowdDataset | None = None, estimator: Any = None) -> Path:
+    """Writes a run's report.html into its folder.
+
+    Args:
+        run_folder: of a finished run (or one that has written predictions.csv).
+        dataset, estimator: what the run trained on and the fitted method. Without them the page has the model's results alone.
+
+    Returns:
+        the file's path.
+
+    Raises:
+        DataError: the folder does not hold a run's files.
+    """
+    folder = Path(run_folder)
+    model = read_run(folder, dataset, estimator)
+    name = dataset.name if dataset is not None else folder.resolve().parents[1].name
+    notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
+    annotations = None if dataset is None else dataset.annotations
+    truth = None if dataset is None else dataset.truth
+    page = build_report(annotations, truth=truth, model=model, title=f"{name}: {model.method}", notes=notes)
+    write_text(folder / FILE, page)
+    return folder / FILE
+
+
+def _artist(missing: list[str]) -> Pictures | None:
+    from neucrowd_tf.report.pictures import Pictures, available
+
+    if available():
+        with contextlib.suppress(ImportError):
+            return Pictures()
+    missing.append("Pictures need matplotlib, which is not installed: pip install 'neucrowd-tf[plots]'.")
+    return None
+
+
+def _render(context: Mapping[str, Any]) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("neucrowd_tf.report"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": number, "percent": percent, "shown": shown, "tooltip": tooltip}
+    return environment.get_template("report.html").render(context)

@@ -1,0 +1,70 @@
+"""How names and numbers are shown: whatever a file may hold becomes short, printable text."""
+
+from __future__ import annotations
+
+import base64
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+LONGEST_NAME = 48
+LONGEST_TITLE = 300
+
+
+def printable(value: Any) -> str:
+    """Returns an id or a label as printable text on one line.
+
+    Control characters, marks that turn the direction of writing, and halves of surrogate pairs become U+FFFD: they could hide
+    or rearrange what stands beside them.
+    """
+    text = str(value.item() if isinstance(value, np.generic) else value)
+    if text.isascii() and text.isprintable():
+        return text
+    kept = ("\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") else letter for letter in text)
+    return "".join(kept)
+
+
+def shown(value: Any, longest: int = LONGEST_NAME) -> str:
+    """Returns a name as it stands in a table or a picture: printable, and shortened in the middle when it is long."""
+    # A very long name is cut before each of its characters is looked at.
+    text = str(value.item() if isinstance(value, np.generic) else value)
+    size = len(text)
+    if size > 4 * longest:
+        text = text[: 2 * longest] + text[-2 * longest :]
+    text = printable(text) or "(empty)"
+    if size <= longest and len(text) <= longest:
+        return text
+    head = (longest - 1) * 2 // 3
+    return f"{text[:head]}…{text[-(longest - 1 - head):]}"
+
+
+def tooltip(value: Any) -> str:
+    """Returns the longer text of a name that `shown` cuts, or nothing."""
+    text = str(value.item() if isinstance(value, np.generic) else value)
+    if len(text) <= LONGEST_NAME:
+        return ""
+    return f"{printable(text[:LONGEST_TITLE])}{'…' if len(text) > LONGEST_TITLE else ''} ({len(text):,} characters)"
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """Returns a number as text: whole numbers with thousands separated, others to `digits` places, a dash for none."""
+    if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
+        return "–"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return f"{int(value):,}"
+    return f"{float(value):,.{1 if abs(value) >= 100 else digits}f}".replace("-", "−")
+
+
+def percent(value: Any) -> str:
+    """Returns a share as a percentage, a dash for none."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{100 * float(value):.1f} %".replace("-", "−")
+
+
+def csv_link(text: str) -> str:
+    """Returns a data address that a browser saves as a CSV."""
+    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
