@@ -151,12 +151,15 @@ class AnnotatorEstimator(ClassifierEstimator):
         import keras
         from sklearn.base import clone
 
+        made = clone(self)
+        made.model_ = keras.models.clone_model(self.model_)
+        return made._load_snapshot(snapshot)
+
+    def _load_snapshot(self, snapshot: dict[str, Any]) -> Self:
+        """Takes a snapshot's state in place; `model_` must be this estimator's own."""
         from neucrowd_tf.training.state import write_variables
 
-        made = clone(self)
         for name, value in snapshot["state"].items():
-            setattr(made, name, value)
-        made.model_ = keras.models.clone_model(self.model_)
-        write_variables(made.model_.variables, snapshot["weights"])
-        return made
-
+            setattr(self, name, value)
+        write_variables(self.model_.variables, snapshot["weights"])
+        return self

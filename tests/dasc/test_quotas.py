@@ -1,0 +1,53 @@
+"""Eqs. 3 and 4: how many of each class."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neucrowd_tf.dasc.quotas import allocate, fractions, rounded
+
+
+def test_fractions_by_hand():
+    # 1/10, 1/20, 1/20 sum to 1/5: shares 1/2, 1/4, 1/4. A class without pseudo-annotations is left out.
+    np.testing.assert_allclose(fractions([10, 20, 20]), [0.5, 0.25, 0.25])
+    np.testing.assert_allclose(fractions([10, 0, 30]), [0.75, 0.0, 0.25])
+    np.testing.assert_array_equal(fractions([0, 0]), [0.0, 0.0])
+
+
+def test_fractions_against_loop():
+    counts = np.random.default_rng(0).integers(1, 50, size=7)
+    total = sum(1 / n for n in counts)
+    np.testing.assert_allclose(fractions(counts), [1 / n / total for n in counts])
+
+
+def test_rounding_by_hand():
+    # .5, .25, .25 of 7 is 3.5, 1.75, 1.75: down to 3, 1, 1, and the two left go to the largest remainders.
+    assert rounded(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
+
+
+def test_allocate_by_hand():
+    # 8 of each half are wanted but the first class has 3: the other five go to the second.
+    assert allocate([0.5, 0.5], [3, 100], 16).tolist() == [3, 13]
+    # Nothing left of the classes that have a share: the rest comes from the others.
+    assert allocate([1.0, 0.0, 0.0], [2, 30, 10], 10).tolist() == [2, 6, 2]
+    assert allocate([0.5, 0.5], [3, 4], 100).tolist() == [3, 4], "a quota larger than what is left"
+    assert allocate([0.0, 0.0], [0, 0], 5).tolist() == [0, 0]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40)), min_size=1, max_size=8), st.integers(0, 120))
+def test_allocate_fills_the_total(classes, total):
+    shares, available = (np.array(part) for part in zip(*classes, strict=True))
+    taken = allocate(shares, available, total)
+    assert (taken >= 0).all() and (taken <= available).all()
+    assert taken.sum() == min(total, available.sum())
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=10).filter(lambda n: sum(n) > 0))
+def test_rarer_classes_have_larger_fractions(counts):
+    tau = fractions(counts)
+    assert tau.sum() == pytest.approx(1.0)
+    used = [i for i, n in enumerate(counts) if n]
+    assert all(tau[i] >= tau[j] for i in used for j in used if counts[i] <= counts[j])

@@ -1,0 +1,105 @@
+"""Entropy confidence and the four ways to select."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.dasc.confidence import entropy, pseudo_annotations
+from neucrowd_tf.dasc.selection import SELECTORS, Candidates
+from neucrowd_tf.errors import DataError
+
+
+def make(labels, entropies, classes=3):
+    labels = np.asarray(labels)
+    return Candidates(np.arange(len(labels)), labels, np.asarray(entropies, np.float32), classes)
+
+
+def test_entropy_by_hand():
+    # A certain answer has none; a fair coin ln 2; (1/2, 1/4, 1/4) has 3/2 ln 2.
+    found = entropy(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]))
+    np.testing.assert_allclose(found, [0.0, math.log(2), 1.5 * math.log(2)], atol=1e-6)
+
+
+def test_entropy_against_loop_and_bounds():
+    p = np.random.default_rng(0).dirichlet(np.ones(5), size=(4, 3)).astype(np.float32)
+    expected = [[-sum(v * math.log(v) for v in cell if v > 0) for cell in row] for row in p]
+    np.testing.assert_allclose(entropy(p), expected, atol=1e-5)
+    assert (entropy(p) >= 0).all() and (entropy(p) <= math.log(5) + 1e-6).all()
+    assert entropy(np.full((2, 4), 0.25)).dtype == np.float32
+
+
+def test_pseudo_annotations_in_blocks(monkeypatch):
+    from neucrowd_tf.dasc import confidence
+
+    table = np.random.default_rng(1).dirichlet(np.ones(3), size=(10, 4)).astype(np.float32)
+    calls = []
+
+    class Table:
+        def predict_annotators(self, features):
+            rows = features[:, 0].astype(int)
+            calls.append(len(rows))
+            return table[rows]
+
+    monkeypatch.setattr(confidence, "_CELLS_AT_ONCE", 4 * 3 * 3)
+    labels, entropies = pseudo_annotations(Table(), np.arange(10.0)[:, None], 4, 3)
+    assert calls == [3, 3, 3, 1]
+    np.testing.assert_array_equal(labels, table.argmax(axis=2))
+    np.testing.assert_allclose(entropies, entropy(table), atol=1e-6)
+    assert labels.dtype == np.int8 and entropies.dtype == np.float32
+    with pytest.raises(DataError, match=r"expected shape \(2, 5, 3\), received \(2, 4, 3\)"):
+        pseudo_annotations(Table(), np.arange(3.0)[:, None], 5, 3)
+    table[4, 1] = np.nan
+    with pytest.raises(DataError, match="instance 4, annotator 1"):
+        pseudo_annotations(Table(), np.arange(10.0)[:, None], 4, 3)
+
+
+def test_dasc_by_hand():
+    # N' = 4, 2, 0: tau = 1/3, 2/3, so of M = 3 one of class 0 and two of class 1, the least uncertain first.
+    candidates = make([0, 0, 0, 0, 1, 1], [0.4, 0.1, 0.3, 0.2, 0.9, 0.8])
+    assert SELECTORS["dasc"](candidates, 3, np.random.default_rng(0)).tolist() == [1, 4, 5]
+
+
+def test_confidence_and_equal_by_hand():
+    candidates = make([0, 0, 0, 0, 1, 1], [0.4, 0.1, 0.3, 0.2, 0.9, 0.8])
+    assert SELECTORS["confidence"](candidates, 3, np.random.default_rng(0)).tolist() == [1, 2, 3]
+    assert SELECTORS["equal"](candidates, 4, np.random.default_rng(0)).tolist() == [1, 3, 4, 5]
+
+
+def test_dasc_against_loop():
+    rng = np.random.default_rng(5)
+    candidates = make(rng.choice(3, size=200, p=[0.7, 0.2, 0.1]), rng.random(200))
+    chosen = SELECTORS["dasc"](candidates, 12, np.random.default_rng(0))
+    counts = [sum(candidates.labels == c) for c in range(3)]
+    inverse = [1 / n for n in counts]
+    for c in range(3):
+        number = sum(candidates.labels[chosen] == c)
+        assert abs(number - 12 * inverse[c] / sum(inverse)) < 1
+        ranked = sorted(np.flatnonzero(candidates.labels == c), key=lambda k: candidates.entropies[k])
+        assert set(ranked[:number]) == {k for k in chosen if candidates.labels[k] == c}
+
+
+@pytest.mark.parametrize("name", sorted(SELECTORS))
+def test_each_takes_exactly_what_is_asked_for(name):
+    rng = np.random.default_rng(2)
+    candidates = make(rng.choice(3, size=60, p=[0.8, 0.15, 0.05]), rng.random(60))
+    for total in (0, 1, 7, 59, 60):
+        chosen = SELECTORS[name](candidates, total, np.random.default_rng(3))
+        assert len(chosen) == len(set(chosen.tolist())) == total
+    again = SELECTORS[name](candidates, 20, np.random.default_rng(4))
+    np.testing.assert_array_equal(again, SELECTORS[name](candidates, 20, np.random.default_rng(4)))
+
+
+def test_ties_are_decided_by_lot():
+    candidates = make(np.zeros(1000, int), np.zeros(1000))
+    chosen = SELECTORS["confidence"](candidates, 100, np.random.default_rng(0))
+    assert 350 < chosen.mean() < 650, "equal entropies do not favour the first instances"
+
+
+def test_candidates_leave_out_taken_cells():
+    taken = np.array([[True, False], [False, True]])
+    candidates = Candidates.of(np.array([[0, 1], [2, 0]]), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32), taken, 3)
+    assert candidates.cells.tolist() == [1, 2] and candidates.labels.tolist() == [1, 2]
+    assert candidates.counts.tolist() == [0, 1, 1]
