@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.persistence import Persistent
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -22,8 +23,8 @@ GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLik
 Prior: TypeAlias = "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
 
 
-class Aggregator(BaseEstimator):
-    """Base of the truth-inference methods; results end in `_`.
+class Aggregator(Persistent, BaseEstimator):
+    """Base of the truth-inference methods; results end in `_`; `save(folder)` and `neucrowd_tf.load` keep them.
 
     Attributes:
         labels_: `[N]` int64 class codes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError
+from neucrowd_tf.persistence import load
 
 AGGREGATORS = [MajorityVote(), DawidSkene(), DawidSkene(one_coin=True), DawidSkene(smoothing=0.0), Glad(), Glad(prior="update")]
 IDS = ["mv", "ds", "one_coin", "ds_unsmoothed", "glad", "glad_update"]
@@ -90,6 +92,15 @@ class TestEdgeCases:
         clone(aggregator).fit(dense, gold)
         np.testing.assert_array_equal(dense, before)
         np.testing.assert_array_equal(gold, gold_before)
+
+    def test_saved_and_loaded(self, aggregator: Aggregator, tmp_path: pathlib.Path) -> None:
+        crowd = Annotations.from_arrays(["a", "a", "b", "c"], [1, 2, 1, 2], ["x", "y", "y", "y"])
+        made = clone(aggregator).fit(crowd)
+        made.save(tmp_path / "fitted")
+        loaded = load(tmp_path / "fitted")
+        assert loaded.get_params() == made.get_params()
+        for name in vars(made):
+            np.testing.assert_array_equal(getattr(loaded, name), getattr(made, name))
 
     def test_the_same_twice(self, aggregator: Aggregator) -> None:
         dense = np.random.default_rng(2).integers(-1, 3, (50, 6))
