@@ -1,0 +1,93 @@
+"""Flags: what they give, and one clear line for what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.harness.flags import Options, parse_value
+
+GIVEN = ["--dataset=hotel", "--method=mv_lr"]
+
+
+def test_values(parse: Any, tmp_path: Path) -> None:
+    options = parse(["--dataset=a,b,a", "--method=x, y", f"--output_dir={tmp_path}", "--hparam", "n=3", "--hparam=x.eta=0.5", "--seed=7", "--resume"])
+    assert options.dataset == ("a", "b") and options.method == ("x", "y")
+    assert options.hparam == (("n", 3), ("x.eta", 0.5)) and options.seed == 7 and options.resume and not options.export
+    assert options.threads == 1 and options.jobs == 1 and options.data_seed is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("1e-3", 1e-3),
+        (".5", 0.5),
+        ("true", True),
+        ("True", True),
+        ("null", None),
+        ("None", None),
+        ("[64, 32]", [64, 32]),
+        ("(64, 32)", (64, 32)),
+        ("mean", "mean"),
+        ('"3"', "3"),
+        ("__import__('os')", "__import__('os')"),
+    ],
+)
+def test_hyper_parameter_values(text: str, value: object) -> None:
+    assert parse_value(text) == value and type(parse_value(text)) is type(value)
+
+
+def test_flagfile(parse: Any, tmp_path: Path) -> None:
+    (tmp_path / "flags.txt").write_text("--dataset=hotel\n--method=mv_lr\n--num_runs=3\n")
+    options = parse([f"--flagfile={tmp_path / 'flags.txt'}", "--num_runs=2"])
+    assert options.dataset == ("hotel",) and options.num_runs == 2
+
+
+def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("task,a\n")
+    table = [f"--{name}={tmp_path / 'f.csv'}" for name in ("features", "annotations", "truth")]
+    options = parse(["--dataset=table", "--method=mv_lr", *table, "--hparam=Cs=[1, 2]", "--data_seed=4", "--keep_annotations=0.5"])
+    assert Options.from_json(options.to_json()) == options
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([], "--dataset: expected at least one name"),
+        (["--dataset=hotel"], "--method: expected at least one name"),
+        ([*GIVEN, "--sed=3"], "--sed: expected a flag of this command, received an unknown one; did you mean --seed?"),
+        ([*GIVEN, "--seed=-1"], "--seed=-1"),
+        ([*GIVEN, "--seed=one"], "--seed"),
+        ([*GIVEN, "--num_runs=0"], "--num_runs=0"),
+        ([*GIVEN, "--seed=2147483647", "--num_runs=2"], "--num_runs: expected seeds up to 2147483647"),
+        ([*GIVEN, "--hparam=n"], "--hparam: expected name=value, received 'n'"),
+        ([*GIVEN, "--distribute=multi_worker"], "--distribute: expected none or mirrored, received multi_worker"),
+        ([*GIVEN, "--distribute=all"], "--distribute=all"),
+        ([*GIVEN, "--device=tpu"], "--device: expected auto, cpu, gpu"),
+        ([*GIVEN, "--keep_annotations=0"], "--keep_annotations: expected a share above 0"),
+        ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations: expected a share above 0"),
+        ([*GIVEN, "--folds=1"], "--folds=1"),
+        ([*GIVEN, "--repeats=2"], "--repeats: expected together with --evaluation=cv"),
+        ([*GIVEN, "--jobs=0"], "--jobs=0"),
+        ([*GIVEN, "--threads=0"], "--threads=0"),
+        ([*GIVEN, "--tune=-1"], "--tune=-1"),
+        ([*GIVEN, "--checkpoint_seconds=-1"], "--checkpoint_seconds=-1"),
+        ([*GIVEN, "--checkpoint_seconds=inf"], "--checkpoint_seconds: expected a number of seconds"),
+        ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir: expected a folder, received /nowhere/at/all, which does not exist"),
+        ([*GIVEN, "--output_dir="], "--output_dir: expected a path"),
+        ([*GIVEN, "--truth=x.csv"], "--truth: expected together with --dataset=table only"),
+        ([*GIVEN, "--classes=a,b"], "--classes: expected together with --dataset=table only"),
+        (["--dataset=table", "--method=mv_lr"], "--features: --dataset=table needs it"),
+        (["--dataset=table", "--method=mv_lr", "--features=/no.csv", "--annotations=/no.csv"], "--features: expected a CSV file, received /no.csv"),
+        (["--flagfile=/no/such/file"], "flagfile"),
+        ([*GIVEN, "more"], "expected flags only, received 'more'"),
+    ],
+)
+def test_bad_flags_are_one_line(parse: Any, items: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(items)
+    assert message in str(caught.value) and "\n" not in str(caught.value)

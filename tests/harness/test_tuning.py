@@ -1,0 +1,85 @@
+"""--tune: the draws, the score, what is recorded, and that test rows play no part."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from neucrowd_tf import registry
+from neucrowd_tf.harness.tuning import candidates, score, tune
+
+SPACE = {"a": (1, 2, 3), "b": ("x", "y")}
+
+
+def test_candidates_are_different_seeded_and_begin_with_the_defaults() -> None:
+    found = candidates(SPACE, {}, 4, seed=1)
+    assert found[0] == {} and len(found) == 4 and len({str(item) for item in found}) == 4
+    assert found == candidates(SPACE, {}, 4, seed=1) != candidates(SPACE, {}, 4, seed=2)
+    assert len(candidates(SPACE, {}, 100, seed=1)) == 1 + 6
+    assert all(set(item) <= {"b"} for item in candidates(SPACE, {"a": 5}, 100, seed=1))
+    assert candidates({}, {}, 5, seed=0) == [{}]
+    wide = {str(i): tuple(range(10)) for i in range(9)}
+    assert len(candidates(wide, {}, 20, seed=0)) == 20
+
+
+def test_score_is_auc_or_minus_log_loss() -> None:
+    p = np.array([0.2, 0.6, 0.4, 0.9])
+    codes = np.array([0, 0, 1, 1])
+    assert score(codes, np.stack([1 - p, p], axis=1)) == ("auc", roc_auc_score(codes, p))
+    # One class only: minus the mean of -ln .8 and -ln .4.
+    name, value = score(codes[:2], np.stack([1 - p, p], axis=1)[:2])
+    assert name == "minus_log_loss" and value == pytest.approx((np.log(0.8) + np.log(0.4)) / 2)
+
+
+def tuned(tiny: Any, path: Path, **changes: Any) -> dict[str, Any]:
+    dataset = dataclasses.replace(registry.dataset("tiny").load(None, 0), **changes)
+    return tune(registry.method("mean"), {}, dataset, dataset.annotations, trials=4, seed=0, path=path / "tuning.csv")
+
+
+def test_trials_are_recorded_and_resumed(tiny: Any, tmp_path: Path) -> None:
+    best = tuned(tiny, tmp_path)
+    whole = (tmp_path / "tuning.csv").read_bytes()
+    rows = pd.read_csv(tmp_path / "tuning.csv")
+    assert list(rows) == ["trial", "metric", "score", "status", "parameters"] and len(rows) == 4 and set(rows["status"]) == {"ok"}
+    assert str(best) == rows["parameters"][rows["score"].idxmax()].replace('"', "'")
+    calls = tiny.calls
+    (tmp_path / "tuning.csv").write_text("\n".join(whole.decode().splitlines()[:3]) + "\n")
+    assert tuned(tiny, tmp_path) == best and tiny.calls == calls + 2
+    assert (tmp_path / "tuning.csv").read_bytes() == whole
+
+
+def test_test_rows_play_no_part(tiny: Any, tmp_path: Path) -> None:
+    dataset = registry.dataset("tiny").load(None, 0)
+    swapped = dataclasses.replace(dataset.test, labels=1 - dataset.test.labels, features=-dataset.test.features)
+    for name, changes in (("a", {}), ("b", {"test": swapped, "truth": None})):
+        tuned(tiny, tmp_path / name, **changes)
+    assert (tmp_path / "a" / "tuning.csv").read_bytes() == (tmp_path / "b" / "tuning.csv").read_bytes()
+
+
+def test_without_validation_data_the_folds_are_scored_against_the_crowd(tiny: Any, tmp_path: Path) -> None:
+    tuned(tiny, tmp_path, validation=None)
+    assert tiny.calls == 4 * 3
+    assert pd.read_csv(tmp_path / "tuning.csv")["score"].between(0.5, 1).all()
+
+
+def test_a_failing_trial_is_recorded(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = registry.Method("mean", tiny, "", space={"fail": ("error",), "shift": (0.2,)})
+    monkeypatch.setitem(registry._METHODS, "mean", method)
+    assert tuned(tiny, tmp_path) == {}
+    rows = pd.read_csv(tmp_path / "tuning.csv")
+    assert rows["status"].tolist() == ["ok", "failed: it broke badly"]
+    monkeypatch.setitem(registry._METHODS, "mean", dataclasses.replace(method, defaults={"fail": "error"}))
+    with pytest.raises(RuntimeError, match="it broke"):
+        tuned(tiny, tmp_path / "all")
+
+
+def test_flag(command: Callable[..., int], tmp_path: Path) -> None:
+    assert command("--dataset=tiny", "--method=mean", "--tune=3", f"--output_dir={tmp_path}") == 0
+    assert len(pd.read_csv(tmp_path / "tiny" / "mean" / "seed-0" / "tuning.csv")) == 3
