@@ -62,17 +62,10 @@ def from_frame(frame: pd.DataFrame, *, duplicates: Duplicates = "error", source:
         raise DataError(f"{source}: expected at least one row of task, worker, label, received none")
     try:
         return Annotations.from_arrays(
-            *(_values(frame[columns[role]]) for role in ("task", "worker", "label")), duplicates=duplicates, **names
+            *(frame[columns[role]] for role in ("task", "worker", "label")), duplicates=duplicates, **names
         )
     except DataError as error:
         raise DataError(f"{source}: {error}") from None
-
-
-def _values(column: pd.Series) -> Any:
-    """Returns a column's values with the types a user sees: a categorical by its categories, whole floats left alone."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.astype(object) if column.isna().any() else column.astype(column.cat.categories.dtype)
-    return column
 
 
 def from_csv(path: str | Path, *, duplicates: Duplicates = "error", **names: Any) -> Annotations:
@@ -80,81 +73,105 @@ def from_csv(path: str | Path, *, duplicates: Duplicates = "error", **names: Any
     header = read_csv(path, nrows=0)
     columns = resolve_columns(list(header.columns), path)
     wanted = list(columns.values())
-    # Whole numbers are parsed at full speed; anything else is read as text with each distinct value stored once.
-    frame = _read_whole_numbers(path, wanted)
-    if frame is None:
-        frame = read_csv(path, usecols=wanted, dtype="category", keep_default_na=False, na_values=[""])
-    if not len(frame):
-        raise DataError(f"{path}: expected at least one row of task, worker, label, received none")
+    columns_read = _read_numbers(path, wanted) or _read_text(path, wanted)
     try:
-        triple = [_typed(frame.pop(columns[role]), role, path) for role in ("task", "worker", "label")]
-        del frame
-        made = Annotations.from_arrays(*triple, duplicates=duplicates, **names)
-        return made
+        triple = [_typed(columns_read.pop(columns[role]), role, path) for role in ("task", "worker", "label")]
+        if not len(triple[0]):
+            raise DataError("expected at least one row of task, worker, label, received none")
+        return Annotations.from_arrays(*triple, duplicates=duplicates, **names)
     except DataError as error:
         message = str(error)
         raise DataError(message if message.startswith(str(path)) else f"{path}: {message}") from None
 
 
-def _read_whole_numbers(path: str | Path, wanted: list[str]) -> pd.DataFrame | None:
-    """Returns the columns as int32 or int64 where each is spelt as plain whole numbers, or None."""
-    head = read_csv(path, usecols=wanted, dtype=str, keep_default_na=False, nrows=100)
-    if not all(plain_integers(head[name].tolist()) for name in wanted):
+# A column: whole numbers, or each distinct text once with int codes (-1 for an empty cell).
+Column = Any
+
+
+def _read_text(path: str | Path, wanted: list[str]) -> dict[str, Column]:
+    """Returns the columns as text, each distinct one stored once."""
+    frame = read_csv(path, usecols=wanted, dtype=object, keep_default_na=False, na_values=[""], low_memory=False)
+    return {name: _coded(frame.pop(name)) for name in wanted}
+
+
+def _coded(column: pd.Series) -> tuple[NDArray[np.int64], list[str]]:
+    codes, texts = pd.factorize(column.to_numpy(dtype=object))
+    return codes, texts.tolist()
+
+
+def _read_numbers(path: str | Path, wanted: list[str]) -> dict[str, Column] | None:
+    """Returns the columns, those of plain whole numbers as int64 and others as text; None where a spelling would be lost.
+
+    Numbers are parsed several times as fast as text. A number may be spelt in other ways: 1e3, or one that is longer than the
+    plain one (007, +7). So the file must have no exponent but those letters that its texts have, and be exactly as long as plain
+    spelling makes it.
+    """
+    head = read_csv(path, dtype=object, keep_default_na=False, nrows=100)
+    numbers = [name for name in wanted if plain_integers(head[name].tolist())]
+    if not numbers or len(wanted) != len(head.columns):
         return None
+    dtypes: dict[str, Any] = {name: np.int64 if name in numbers else object for name in wanted}
     try:
-        frame = pd.read_csv(path, usecols=wanted, dtype=dict.fromkeys(wanted, np.int64), engine="c")
+        frame = pd.read_csv(path, dtype=dtypes, keep_default_na=False, na_values=[""], encoding="utf-8", low_memory=False)
     except (ValueError, OverflowError):
         return None
-    # A value such as 007 parses as 7: the digits that plain spelling needs must be the digits that are there.
-    if len(wanted) == len(read_csv(path, nrows=0).columns):
-        digits = sum(_digits(frame[name].to_numpy()) for name in wanted)
-        size = Path(path).stat().st_size
-        with Path(path).open("rb") as stream:
-            first = stream.readline()
-            line_end = 2 if first.endswith(b"\r\n") else 1
-        body = digits + len(frame) * (len(wanted) - 1 + line_end)
-        if size - len(first) - body in (0, -line_end):
-            return frame
-    return None
+    columns = {name: frame.pop(name).to_numpy() if name in numbers else _coded(frame.pop(name)) for name in wanted}
+    size, exponents, line_end = _measure_file(Path(path))
+    plain = [_measure(column) for column in columns.values()]
+    size -= sum(length for length, _ in plain) + len(frame) * (len(wanted) - 1 + line_end)
+    return columns if size in (0, -line_end) and exponents == sum(letters for _, letters in plain) else None
 
 
-def _digits(values: NDArray[np.int64]) -> int:
-    """Returns how many characters plain decimal spelling of all values takes."""
-    magnitude = np.abs(values)
-    total = len(values) + int((values < 0).sum())
+def _measure_file(path: Path) -> tuple[int, int, int]:
+    """Returns the bytes below a file's first line, how many of them are e or E, and how many end that line."""
+    with path.open("rb") as stream:
+        first = stream.readline()
+        size = letters = 0
+        while block := stream.read(1 << 24):
+            size += len(block)
+            letters += block.count(b"e") + block.count(b"E")
+    return size, letters, 2 if first.endswith(b"\r\n") else 1
+
+
+def _measure(column: Column) -> tuple[int, int]:
+    """Returns how many bytes a column's values take in a CSV without quotes, and how many of those are e or E."""
+    if isinstance(column, tuple):
+        codes, texts = column
+        times = np.bincount(codes[codes >= 0], minlength=len(texts))
+        encoded = map(len, texts) if "".join(texts).isascii() else (len(text.encode()) for text in texts)
+        length = np.fromiter(encoded, dtype=np.int64, count=len(texts))
+        letters = np.fromiter((text.count("e") + text.count("E") for text in texts), dtype=np.int64, count=len(texts))
+        return int(times @ length), int(times @ letters)
+    magnitude = np.abs(column)
+    total = len(column) + int((column < 0).sum())
     bound = 10
     while bound <= magnitude.max(initial=0):
         total += int((magnitude >= bound).sum())
         bound *= 10
-    return total
+    return total, 0
 
 
 def plain_integers(values: Sequence[str]) -> bool:
     """Whether every text is how Python spells a whole number, so that turning it into one loses nothing."""
-    return all(value.removeprefix("-").isdigit() and value.isascii() and str(int(value)) == value and len(value) < 19 for value in values)
+    return all(value.removeprefix("-").isdigit() and value.isascii() and len(value) < 19 and str(int(value)) == value for value in values)
 
 
-def _typed(column: pd.Series, role: str, path: str | Path) -> Any:
-    """Returns a text column's values as ints or bools where every distinct value is spelt as one."""
-    if not isinstance(column.dtype, pd.CategoricalDtype):
-        return column.to_numpy()
-    missing = column.isna()
-    if missing.any():
-        row = int(np.flatnonzero(missing.to_numpy())[0])
-        raise DataError(f"{path}: row {row}, column {role!r}: expected a value, received an empty cell")
-    categories = [str(value) for value in column.cat.categories]
-    for value in categories:
-        if "\0" in value:
-            raise DataError(f"{path}: column {role!r}: expected text, received a value with a NUL byte")
-    distinct: NDArray[Any]
-    if plain_integers(categories):
-        distinct = np.array([int(value) for value in categories])
-    elif set(categories) <= {"True", "False"}:
-        distinct = np.array([value == "True" for value in categories])
-    else:
-        distinct = np.empty(len(categories), dtype=object)
-        distinct[:] = categories
-    return distinct[column.cat.codes.to_numpy()]
+def _typed(column: Column, role: str, path: str | Path) -> Any:
+    """Returns a column's values, text as ints or bools where every distinct text is spelt as one."""
+    if not isinstance(column, tuple):
+        return column
+    codes, texts = column
+    if len(codes) and codes.min() < 0:
+        raise DataError(f"{path}: row {int(np.flatnonzero(codes < 0)[0])}, column {role!r}: expected a value, received an empty cell")
+    if "\0" in "".join(texts):
+        raise DataError(f"{path}: column {role!r}: expected text, received a value with a NUL byte")
+    distinct: list[Any] = texts
+    if texts and plain_integers(texts):
+        distinct = [int(text) for text in texts]
+    elif set(texts) <= {"True", "False"}:
+        distinct = [text == "True" for text in texts]
+    kind = None if distinct and not isinstance(distinct[0], str) else object
+    return pd.Series(pd.Categorical.from_codes(codes, categories=pd.Index(distinct, dtype=kind)))
 
 
 def to_csv(annotations: Annotations, path: str | Path) -> None:

@@ -88,7 +88,15 @@ def factorize(values: Any, known: NDArray[Any] | None, what: str, sort: bool) ->
         DataError: a missing id, or one that `known` does not hold.
     """
     array = values if isinstance(values, (np.ndarray, pd.Series, pd.Index)) else as_name_array(values)
-    codes, uniques = pd.factorize(array)
+    if isinstance(array.dtype, pd.CategoricalDtype):
+        # A categorical's small codes stand for its values, so that each distinct value is looked at once.
+        categories = pd.Series(array).cat
+        codes, found = pd.factorize(categories.codes.to_numpy())
+        absent = found < 0
+        codes = np.where(absent[codes], MISSING, codes) if absent.any() else codes
+        uniques: Any = as_name_array(categories.categories)[found]
+    else:
+        codes, uniques = pd.factorize(array)
     if len(codes) and codes.min() < 0:
         raise DataError(f"row {int(np.flatnonzero(codes < 0)[0])}, column {what!r}: expected a value, received a missing one")
     names = as_name_array(uniques)
@@ -403,19 +411,16 @@ class Annotations:
         """Returns `[N, C]` int32: how often each class was given to each instance."""
         if self._votes is not None:
             return self._votes.copy()
-        # np.bincount would hold 64-bit keys and counts of all labels at once; in blocks the working set stays small.
+        # In blocks, so that the 64-bit keys and counts of np.bincount stay a small multiple of what is held anyway.
         size = self.num_instances * self.num_classes
         counts = np.zeros(size, dtype=np.int32)
-        block = 1 << 21
+        block = max(1 << 22, size)
         for start in range(0, len(self._labels), block):
             part = slice(start, start + block)
             keys = self._instances[part].astype(np.int64)
             keys *= self.num_classes
             keys += self._labels[part]
-            if size <= block:
-                counts += np.bincount(keys, minlength=size).astype(np.int32)
-            else:
-                np.add.at(counts, keys, 1)
+            counts += np.bincount(keys, minlength=size).astype(np.int32)
         return counts.reshape(self.num_instances, self.num_classes)
 
     @cached_property
