@@ -67,6 +67,10 @@ def _run(options: flags.Options, rooms: tuple[str, ...]) -> int:
     if options.list:
         print(registers.listing())
         return 0
+    if options.suite:
+        from neucrowd_tf.harness.suites.run import run_suites
+
+        return run_suites(options.suite, options, _tell, rooms)
     from neucrowd_tf.harness import runner
     from neucrowd_tf.harness.results import summary_table
 

@@ -25,6 +25,7 @@ DEFAULT_THREADS = 1
 _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_list("dataset", [], "Datasets by name, separated by commas; see --list."),
     flags.DEFINE_list("method", [], "Methods by name, separated by commas; see --list."),
+    flags.DEFINE_list("suite", [], "Tables and figures of the papers by name, separated by commas; `all`, or `smoke`; see --list."),
     flags.DEFINE_string("data_dir", None, "Folder with a copy of the published data; without it files are downloaded once into a cache."),
     flags.DEFINE_string("output_dir", "runs", "Folder for results.csv, summary.csv and a folder a run."),
     flags.DEFINE_integer("seed", 0, "The first seed.", lower_bound=0, upper_bound=MAX_SEED),
@@ -64,6 +65,7 @@ class Options:
 
     dataset: tuple[str, ...] = ()
     method: tuple[str, ...] = ()
+    suite: tuple[str, ...] = ()
     data_dir: Path | None = None
     output_dir: Path = Path("runs")
     seed: int = 0
@@ -108,7 +110,7 @@ class Options:
         values = json.loads(text)
         for name in ("data_dir", "output_dir", *TABLE_FLAGS):
             values[name] = None if values[name] is None else Path(values[name])
-        for name in ("dataset", "method"):
+        for name in ("dataset", "method", "suite"):
             values[name] = tuple(values[name])
         values["hparam"] = tuple((name, value) for name, value in values["hparam"])
         return cls(**values)
@@ -150,7 +152,10 @@ def check(options: Options) -> Options:
     if options.list:
         return options
     for name in ("dataset", "method"):
-        if not getattr(options, name):
+        if options.suite:
+            if getattr(options, name):
+                raise UsageError(f"--{name}: expected without --suite, which names its own, received {','.join(getattr(options, name))}")
+        elif not getattr(options, name):
             raise UsageError(f"--{name}: expected at least one name, received none (--list shows them)")
     if options.seed + options.num_runs - 1 > MAX_SEED:
         raise UsageError(f"--num_runs: expected seeds up to {MAX_SEED}, received {options.seed} + {options.num_runs} - 1")
@@ -207,7 +212,7 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
     if len(rest) > 1:
         raise UsageError(f"expected flags only, received {rest[1]!r}")
     found = {name: values[name].value for name in NAMES}
-    for name in ("dataset", "method"):
+    for name in ("dataset", "method", "suite"):
         found[name] = tuple(dict.fromkeys(item.strip() for item in found[name] if item.strip()))
     found["hparam"] = _hyper_parameters(found["hparam"] or [])
     _paths(found)

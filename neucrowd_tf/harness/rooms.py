@@ -32,9 +32,11 @@ def register(rooms: Iterable[str] = ()) -> None:
 
 
 def listing() -> str:
-    """Returns a line for each method and each dataset."""
+    """Returns a line for each method, each dataset and each suite."""
+    from neucrowd_tf.harness.suites.catalogue import SUITES
+
     lines = []
-    for title, items in (("Methods", registry.methods()), ("Datasets", registry.datasets())):
+    for title, items in (("Methods", registry.methods()), ("Datasets", registry.datasets()), ("Suites", SUITES)):
         width = max((len(item.name) for item in items), default=0)
         lines += [f"{title}:", *(f"  {item.name:<{width}}  {item.summary}" for item in items), ""]
     return "\n".join(lines[:-1])

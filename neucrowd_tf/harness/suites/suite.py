@@ -64,3 +64,8 @@ class Suite:
     x: str = ""
     analysis: str = ""
     note: str = ""
+
+    @property
+    def summary(self) -> str:
+        """One line for `--list`."""
+        return self.title
