@@ -176,3 +176,15 @@ def test_gisette_layout(tmp_path: pathlib.Path) -> None:
         registry.dataset("gisette_syn").load(tmp_path, 0)
     with pytest.raises(DataError, match=r"cannot be downloaded"):
         registry.dataset("gisette_syn").load(None)
+
+
+def test_cards_are_printed(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    from data import __main__ as cards
+
+    monkeypatch.setattr("sys.argv", ["data", "digits", "cifar10h", f"--data_dir={tmp_path}"])
+    assert cards.main() == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# Handwritten digits, simulated crowd\n") and "| num_annotators | 12 |  |" in shown
+    assert "# cifar10h\n\nNot loaded: " in shown
+    monkeypatch.setattr("sys.argv", ["data", "digist"])
+    assert cards.main() == 2 and "did you mean 'digits'?" in capsys.readouterr().err
