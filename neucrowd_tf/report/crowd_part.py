@@ -93,22 +93,29 @@ def flag(row: Mapping[str, Any]) -> str:
 
 
 def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArray[np.int64] | None, downloads: bool) -> dict[str, Any]:
-    import pandas as pd
-
     from neucrowd_tf.evaluation import rank_annotators
 
-    table = rank_annotators(annotations)
-    codes = pd.Index(annotations.annotator_names).get_indexer(table.index)
+    nameless = Annotations(
+        annotations.instances,
+        annotations.annotators,
+        annotations.labels,
+        num_instances=annotations.num_instances,
+        num_annotators=annotations.num_annotators,
+        num_classes=annotations.num_classes,
+    )
+    table = rank_annotators(nameless)
+    codes = table.index.to_numpy()
+    names = annotations.annotator_names.tolist()
     counts = statistics.annotator_confusion(annotations, agreed.labels)[codes].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = counts / counts.sum(axis=2, keepdims=True)
     actual = None if truth is None else statistics.annotator_accuracy(annotations, truth)[0][codes]
-    records: list[dict[str, Any]] = [{str(name): value for name, value in row.items()} for row in table.reset_index().to_dict("records")]
+    records: list[dict[str, Any]] = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     small = len(classes) <= 30
     rows = []
     for place, record in enumerate(records):
-        record["flag"] = flag(record)
+        record |= {"annotator": names[codes[place]], "flag": flag(record)}
         recalls = ", ".join(f"{name} {percent(share)}" for name, share in zip(classes, np.diagonal(shares[place]), strict=True)) if small else ""
         picture = heatmap(shares[place]) if small else None
         rows.append({**record, "heatmap": picture, "recalls": recalls, "actual": None if actual is None else actual[place]})

@@ -1,0 +1,80 @@
+"""Small crowds and a run's folder to report on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf import simulation
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import CrowdDataset, Split
+
+HOSTILE = (
+    "<script>document.title='taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    '"><svg onload=alert(1)>',
+    "=1+1",
+    "@SUM(A1)",
+    "-2+3",
+    "+cmd|' /C calc'!A0",
+    "x" * 10_000,
+    "a\u202eb\x07c",
+    "$\\frac{1}{$",
+    "{{ 7*7 }}",
+    "-->",
+    "\ud800half",
+)
+
+
+@pytest.fixture(scope="session")
+def crowd() -> tuple[Annotations, np.ndarray]:
+    """300 instances of three classes, eight annotators who are good, two who guess, one who is mistaken on purpose; the truth."""
+    rng = np.random.default_rng([7, 1])
+    truth = rng.integers(0, 3, 300)
+    good = simulation.confusion_annotators(8, 3, 1, accuracy=0.85)
+    matrices = np.concatenate([good, simulation.spammers(2, 3, 2), simulation.adversaries(1, 3, 3)])
+    names = [*(f"good{i}" for i in range(8)), "spam0", "spam1", "adversary"]
+    classes = ["cat", "dog", "owl"]
+    return simulation.simulate(truth, matrices, 4, rates=0.6, annotator_names=names, class_names=classes), truth
+
+
+@pytest.fixture(scope="session")
+def hostile() -> Annotations:
+    """A crowd whose tasks, annotators and classes are named to do harm."""
+    rng = np.random.default_rng([7, 2])
+    size = len(HOSTILE)
+    tasks, workers = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
+    labels = np.where(rng.random(size * size) < 0.7, tasks % 4, rng.integers(0, 4, size * size))
+    return Annotations(tasks, workers, labels, instance_names=HOSTILE, annotator_names=HOSTILE, class_names=HOSTILE[:4])
+
+
+@pytest.fixture
+def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
+    """The crowd with features that tell its classes apart, and a test split."""
+    annotations, truth = crowd
+    rng = np.random.default_rng([7, 3])
+    features = (np.eye(3)[truth] * 2 + rng.normal(size=(300, 3))).astype(np.float32)
+    test = Split(features[:90], truth[:90].astype(np.int64), annotations.instance_names[:90])
+    return CrowdDataset(name="table", features=features, annotations=annotations, test=test, truth=truth.astype(np.int64))
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, dataset: CrowdDataset) -> Path:
+    """A finished run's folder with its files, beside that of another method."""
+    rng = np.random.default_rng([7, 4])
+    probabilities = rng.dirichlet([1, 1, 1], len(dataset.test)) * 0.5 + 0.5 * np.eye(3)[dataset.test.labels]
+    names = dataset.class_names.tolist()
+    for method, accuracy in (("mine", 0.9), ("other", 0.8)):
+        folder = tmp_path / "table" / method / "seed-3"
+        folder.mkdir(parents=True)
+        metrics = {"dataset": "table", "method": method, "seed": 3, "test": {"accuracy": accuracy, "auc": 0.95, "ece": 0.05}, "test_labels": "truth"}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+        (folder / "config.json").write_text(json.dumps({"method": method, "parameters": {"epochs": 5}}))
+        lines = ["task,label,predicted," + ",".join(f"p_{name}" for name in names)]
+        for task, label, row in zip(dataset.test.names, dataset.test.labels, probabilities, strict=True):
+            lines.append(f"{task},{names[label]},{names[row.argmax()]}," + ",".join(f"{p:.9g}" for p in row))
+        (folder / "predictions.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "table" / "mine" / "seed-3"

@@ -1,0 +1,161 @@
+"""The page: what stands in it, and that nothing in a file can do harm."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.report import build, build_report, write_report
+from neucrowd_tf.report import pictures as pictures_module
+
+ADDRESSES = ("href", "src", "xlink:href", "action", "data", "poster", "srcset", "formaction")
+
+
+class _Page(HTMLParser):
+    """Collects a page's elements and addresses."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attributes if name in ADDRESSES]
+        self.handlers += [name for name, _ in attributes if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def _check_harmless(page: str) -> _Page:
+    found = _Page(page)
+    assert not {"script", "iframe", "object", "embed", "base", "form"} & set(found.tags) and not found.handlers
+    assert not [address[:80] for address in found.addresses if not address.startswith(("#", "data:"))]
+    assert "default-src 'none'" in page and "@import" not in page and not re.search(r"url\((?!#)", page)
+    assert len(page.encode()) < build.LARGEST_PAGE
+    return found
+
+
+def _download(page: str, name: str) -> list[list[str]]:
+    body = re.search(rf'download="{name}" href="data:text/csv;charset=utf-8;base64,([^"]+)"', page)
+    assert body is not None
+    return list(csv.reader(io.StringIO(base64.b64decode(body[1]).decode())))
+
+
+def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
+    annotations, truth = crowd
+    page = build_report(annotations, truth=truth, title="A crowd")
+    text = " ".join(_check_harmless(page).text)
+    for piece in ("A crowd", "Fleiss&#39; kappa", "Annotators, best to worst", "Instances to label again", "GLAD difficulty"):
+        assert piece.replace("&#39;", "'") in text
+    rows = _download(page, "annotators.csv")
+    assert rows[0][:3] == ["annotator", "rank", "num_labels"] and len(rows) == 12
+    assert {row[0] for row in rows[-3:]} == {"spam0", "spam1", "adversary"}
+    assert {row[0] for row in rows if row[-1] in ("like a spammer", "worse than chance")} == {"spam0", "spam1", "adversary"}
+    doubts = _download(page, "instances_to_label_again.csv")
+    assert doubts[0] == ["task", "consensus", "doubt_score", "votes", "share", "entropy", "difficulty"]
+    scores = [float(row[2]) for row in doubts[1:]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_vote_counts_have_no_annotators_to_rank() -> None:
+    page = build_report(Annotations.from_votes([[3, 1], [0, 4], [2, 2]]))
+    text = " ".join(_check_harmless(page).text)
+    assert "Annotators, best to worst" not in text and "it is not known who voted" in text
+
+
+def test_generated_annotations_are_left_out(crowd: tuple[Annotations, np.ndarray]) -> None:
+    annotations, _ = crowd
+    dense = annotations.to_dense()
+    instances, annotators = np.nonzero(dense < 0)
+    more = annotations.with_generated(instances[:200], annotators[:200], np.zeros(200, dtype=np.int64))
+    assert build_report(more) == build_report(annotations)
+
+
+def test_hostile_names(hostile: Annotations) -> None:
+    page = build_report(hostile, title=hostile.instance_names[0])
+    found = _check_harmless(page)
+    text = "".join(found.text)
+    assert "<script>document.title" in text and "{{ 7*7 }}" in text  # as text, not as elements
+    assert "x" * 1000 not in page and "\u202e" not in page and "\x07" not in page
+    for name in ("annotators.csv", "instances_to_label_again.csv"):
+        cells = [row[0] for row in _download(page, name)[1:]]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+        assert "'=1+1" in cells
+
+
+def test_a_page_without_matplotlib_says_what_is_missing(crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures_module, "available", lambda: False)
+    page = build_report(crowd[0])
+    assert "neucrowd-tf[plots]" in page and "<svg" not in page
+
+
+def test_a_page_that_would_be_too_large_leaves_pictures_out(crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "LARGEST_PAGE", 60_000)
+    page = build_report(crowd[0])
+    assert "larger than 5 MB" in page and "<svg" not in page and "data:text/csv" not in page
+
+
+def test_many_annotators_and_classes_stay_small() -> None:
+    rng = np.random.default_rng([7, 5])
+    size, annotators, classes = 2000, 600, 40
+    instances = np.repeat(np.arange(size), 5)
+    workers = np.concatenate([rng.choice(annotators, 5, replace=False) for _ in range(size)])
+    labels = np.where(rng.random(len(instances)) < 0.7, instances % classes, rng.integers(0, classes, len(instances)))
+    names = [f"annotator with a long name, number {i}" * 3 for i in range(annotators)]
+    page = build_report(Annotations(instances, workers, labels, num_annotators=annotators, num_classes=classes, annotator_names=names))
+    _check_harmless(page)
+    assert "400 annotators between these ranks are not shown" in page
+
+
+def test_write_report_from_files_alone(run_folder: Path) -> None:
+    path = write_report(run_folder)
+    page = path.read_text(encoding="utf-8")
+    text = " ".join(_check_harmless(page).text)
+    assert path.name == "report.html"
+    for piece in ("Model: mine", "Confusion matrix", "Comparison", "other", "Parameters"):
+        assert piece in text
+    assert "Calibration: how often" in text
+
+
+MEASURED = {"balanced_accuracy": 0.9, "log_loss": 0.4, "seconds": 1.0}
+RECOMMENDATION = {
+    "method": "ds_lr",
+    "text": "ds_lr is recommended.",
+    "methods": [
+        {"method": "mv_lr", "score": 0.8, "difference": None, **MEASURED},
+        {"method": "ds_lr", "score": 0.9, "difference": 0.1, "low": 0.05, "high": 0.15, "more_than_noise": True, **MEASURED},
+        {"method": "iced", "score": None, "reason": "needs <b>more</b>"},
+    ],
+}
+
+
+class _Model:
+    """A method with a recommendation."""
+
+    def __init__(self) -> None:
+        self.recommendation_ = RECOMMENDATION
+
+    def predict_proba(self, features: np.ndarray) -> np.ndarray:
+        exponent = np.exp(features)
+        return exponent / exponent.sum(axis=1, keepdims=True)
+
+
+def test_write_report_with_everything(run_folder: Path, dataset: CrowdDataset) -> None:
+    page = write_report(run_folder, dataset, _Model()).read_text(encoding="utf-8")
+    text = " ".join(_check_harmless(page).text)
+    for piece in ("Recommendation: ds_lr", "needs <b>more</b>", "disagreement with the model", "Map of the test rows", "Annotators, best to worst"):
+        assert piece in text

@@ -1,0 +1,58 @@
+"""python -m neucrowd_tf.report: what it reads, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.report.__main__ import main
+
+
+def test_a_csv_becomes_a_page(tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:
+    annotations, truth = crowd
+    annotations.to_csv(tmp_path / "a.csv")
+    known = [f"{task},{annotations.class_names[label]}" for task, label in zip(annotations.instance_names, truth, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["task,label", *known, "unannotated,cat"]) + "\n")
+    output = tmp_path / "page.html"
+    assert main([f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}", f"--output={output}"]) == 0
+    assert "by truth" in output.read_text(encoding="utf-8")
+    assert capsys.readouterr().out.strip() == str(output)
+
+
+def test_other_layouts(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
+    (tmp_path / "a.json").write_text('{"t1": {"w1": "cat", "w2": "dog"}, "t2": {"w1": "cat"}}')
+    (tmp_path / "wide.csv").write_text("task,w1,w2\nt1,cat,dog\nt2,dog,\n")
+    for name in ("a.npy", "a.json", "wide.csv"):
+        assert main([f"--annotations={tmp_path / name}", f"--output={tmp_path / 'page.html'}"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"task,worker,label\nt1,w1,a\xff\n", "expected text in UTF-8"),
+        ("task,worker,label\nt1,w1,naïve\n".encode("latin-1"), "expected text in UTF-8"),
+        (b"task,worker,label\nt1,w\x001,a\nt1,w2,b\n", "NUL"),
+        (b"task,worker\nt1,w1\n", "expected a column 'label'"),
+        (b"", "empty file"),
+        (b"task,worker,label\n" + b"t" * 10_000 + b",w1,a\n" + b"t" * 10_000 + b",w1,b\n", "expected each pair once"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    assert main([f"--annotations={path}", f"--output={tmp_path / 'page.html'}"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and len(error) < 1100 and message in error and not (tmp_path / "page.html").exists()
+
+
+def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {"--anotations=x": "--anotations", "--annotations=/none.csv": "no such file", "--truth=t.csv": "--annotations: expected a file"}
+    for flags, message in (([flag], message) for flag, message in wrong.items()):
+        assert main(flags) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1
+    assert main([f"--annotations={tmp_path}/a.csv", f"--output={tmp_path}"]) == 2

@@ -1,0 +1,79 @@
+"""What is read from a run's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.report.results import learning_curves, read_predictions, read_run, siblings
+
+
+def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.csv"
+    path.write_text("task,label,predicted,p_=a,p_b\nt1,'=a,'=a,0.75,0.25\nt2,,b,0.5,0.5\nt3,b,b,0.25,0.75\n")
+    names, labels, probabilities = read_predictions(path)
+    assert names.tolist() == ["=a", "b"] and labels.tolist() == [0, -1, 1]
+    assert probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task,label\n", "expected the columns task, label, predicted"),
+        ("task,label,predicted,p_a,p_b\nt,c,a,1,0\n", "row 0: expected a known class"),
+        ("task,label,predicted,p_a,p_b\nt,a,a,one,0\n", "row 0: expected probabilities"),
+    ],
+)
+def test_other_files_are_one_clear_error(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "predictions.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_predictions(path)
+    with pytest.raises(DataError, match="no such file"):
+        read_predictions(tmp_path / "none.csv")
+
+
+def test_runs_of_the_same_seed_are_compared(run_folder: Path) -> None:
+    rows = siblings(run_folder)
+    assert [(row["method"], row["accuracy"]) for row in rows] == [("mine", 0.9), ("other", 0.8)]
+
+
+class _Held:
+    """A method that predicted some training rows when they were held out."""
+
+    def __init__(self) -> None:
+        self.rows_ = np.array([0, 2])
+        self.held_out_probas_ = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+    def transform(self, features: np.ndarray) -> np.ndarray:
+        return features[:, :2]
+
+
+def test_held_out_predictions_and_the_embedding_are_preferred(run_folder: Path, dataset: CrowdDataset) -> None:
+    found = read_run(run_folder, dataset, _Held())
+    assert found.method == "mine" and found.training is not None and found.points is not None
+    assert np.isnan(found.training[1]).all() and found.training[2].tolist() == [0.0, 0.0, 1.0]
+    assert found.points[0].shape == (90, 2) and found.points[3] == "embedding"
+    assert found.metrics["ece"] == 0.05
+
+
+def test_learning_curves_by_stage_the_last_value_of_a_step_counts(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    writer = tf.summary.create_file_writer(str(tmp_path))
+    with writer.as_default():
+        for step, value in ((0, 3.0), (1, 2.0), (1, 1.5), (2, 1.0)):
+            tf.summary.scalar("round-1/loss", value, step=step)
+        tf.summary.scalar("round-2/loss", 0.5, step=0)
+        tf.summary.scalar("test/accuracy", 0.5, step=0)
+        tf.summary.scalar("cv/mv_lr/loss", 0.5, step=0)
+    writer.flush()
+    curves = learning_curves(tmp_path)
+    assert set(curves) == {"loss"} and list(curves["loss"]) == ["round-1", "round-2"]
+    steps, values = curves["loss"]["round-1"]
+    assert steps.tolist() == [0, 1, 2] and values.tolist() == [3.0, 1.5, 1.0]
+    assert learning_curves(tmp_path / "none") == {}
