@@ -1,0 +1,56 @@
+"""Checks of CrowdInG's arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.errors import UsageError
+
+if TYPE_CHECKING:
+    from neucrowd_tf.crowding.estimator import CrowdInG
+
+_COUNTS = (
+    "embedding_size",
+    "generator_units",
+    "auxiliary_units",
+    "noise_size",
+    "passes",
+    "batch_size",
+    "pair_batch_size",
+    "generator_pretrain_batch",
+)
+_RATES = (
+    "generator_learning_rate",
+    "classifier_learning_rate",
+    "discriminator_learning_rate",
+    "generator_pretrain_learning_rate",
+    "ratio_cap",
+    "probability_floor",
+    "collapse_drop",
+)
+_NAMES = {"selection": ("entropy", "random"), "discriminator_loss": ("multi_label", "literal"), "monitor": ("accuracy", "log_loss")}
+
+
+def check_arguments(estimator: CrowdInG) -> None:
+    """Raises UsageError for an argument that cannot be used."""
+    for names, least in ((_COUNTS, 1), (("epochs", "generator_pretrain_epochs", "discriminator_pretrain_passes"), 0)):
+        for name in names:
+            value = getattr(estimator, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+                raise UsageError(f"{name}: expected a whole number from {least}, received {value!r}")
+    for name in _RATES:
+        if not getattr(estimator, name) > 0:
+            raise UsageError(f"{name}: expected a number above 0, received {getattr(estimator, name)!r}")
+    for name in ("information", "output_penalty"):
+        if not getattr(estimator, name) >= 0:
+            raise UsageError(f"{name}: expected a number from 0, received {getattr(estimator, name)!r}")
+    for name in ("threshold", "validation_fraction"):
+        if not 0 < getattr(estimator, name) < 1:
+            raise UsageError(f"{name}: expected a number between 0 and 1, received {getattr(estimator, name)!r}")
+    if isinstance(estimator.multiplier, str) and estimator.multiplier not in ("mean", "search"):
+        raise UsageError(f"multiplier: expected a number, 'mean' or 'search', received {estimator.multiplier!r}")
+    for name, allowed in _NAMES.items():
+        if getattr(estimator, name) not in allowed:
+            raise UsageError(f"{name}: expected one of {', '.join(map(repr, allowed))}, received {getattr(estimator, name)!r}")

@@ -1,0 +1,114 @@
+"""Counterfactual risk minimisation: learning from annotations drawn by last epoch's generative module (eqs. 5 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+Multiplier = float | Literal["mean", "search"]
+
+# Quantiles of the losses that are tried as mu when it is searched for.
+CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def importance_ratios(current: Any, logged: Any, *, cap: float = 10.0, floor: float = 1e-3) -> Any:
+    """Returns G(y) / G_0(y), at most `cap`, with logged probabilities of at least `floor`.
+
+    Deviation: the paper caps nothing; an annotation that was drawn against the odds would else outweigh all others.
+
+    Args:
+        current: `[...]` probability that the present generative module gives to the drawn label.
+        logged: `[...]` the probability when it was drawn.
+    """
+    return tf.minimum(current / tf.maximum(logged, floor), cap)
+
+
+def counterfactual_risk(losses: Any, ratios: Any, multiplier: Any) -> Any:
+    """Returns the mean of (delta - mu) G / G_0, a scalar.
+
+    Args:
+        losses: delta of eq. 5, or L_G of eq. 6, for each drawn label; no gradient passes through them.
+        ratios: of the same shape, from `importance_ratios`.
+        multiplier: mu. With mu = 0 and negative losses every drawn label becomes more probable, whatever it is; mu keeps
+            the module from merely following its own draws (Joachims et al., 2018).
+
+    References:
+        CrowdInG, eqs. 5 and 6.
+    """
+    return tf.reduce_mean((tf.stop_gradient(losses) - multiplier) * ratios)
+
+
+def ratio_sums(losses: Any, ratios: Any) -> Any:
+    """Returns the sums of losses x ratios, ratios, squared ratios and ones, `[4]`."""
+    return tf.stack([tf.reduce_sum(losses * ratios), tf.reduce_sum(ratios), tf.reduce_sum(tf.square(ratios)), tf.cast(tf.size(ratios), tf.float32)])
+
+
+def self_normalised_estimate(sums: Any) -> Any:
+    """Returns sum(delta w) / sum(w), the loss expected under the present module, from `ratio_sums`.
+
+    References:
+        Joachims, Swaminathan, de Rijke (2018), Deep learning with logged bandit feedback, section 3.2.
+    """
+    return tf.math.divide_no_nan(sums[0], sums[1])
+
+
+def effective_share(sums: Any) -> Any:
+    """Returns the effective sample size over the sample size, (sum w)^2 / (n sum w^2), from `ratio_sums`.
+
+    It is 1 where all importance ratios are equal, 1/n where one outweighs the rest.
+    """
+    return tf.math.divide_no_nan(tf.square(sums[1]), sums[3] * sums[2])
+
+
+def ratio_report(player: str, multiplier: Any, sums: Any) -> dict[str, Any]:
+    """Returns what is logged of a player's turn."""
+    return {
+        f"{player}_estimate": self_normalised_estimate(sums),
+        f"{player}_effective_share": effective_share(sums),
+        f"{player}_multiplier": multiplier,
+    }
+
+
+def search_multiplier(multiplier: Multiplier, run: Callable[[Any], Any], losses: Any, changed: list[Any]) -> tuple[Any, Any]:
+    """Takes a turn with the given mu, with the mean of the losses, or with the best of several values.
+
+    Args:
+        multiplier: mu; "mean"; or "search", which takes the turn once with each of `CANDIDATES`, quantiles of the losses, and
+            keeps the result with the lowest self-normalised estimate.
+        run: `run(mu)` takes the turn and returns `ratio_sums`.
+        losses: delta or L_G of all logged labels.
+        changed: the variables that a turn changes.
+
+    Returns:
+        the mu that was used, and its sums.
+
+    References:
+        Joachims, Swaminathan, de Rijke (2018), section 3.3.
+    """
+    if multiplier == "mean":
+        # Deviation: the mean loss in place of a search, which takes as many times as long as it tries values.
+        mean = tf.reduce_mean(losses)
+        return mean, run(mean)
+    if multiplier != "search":
+        given = tf.constant(float(multiplier))
+        return given, run(given)
+    ordered = tf.sort(tf.reshape(losses, [-1]))
+    candidates = tf.gather(ordered, tf.cast(tf.constant(CANDIDATES) * tf.cast(tf.size(ordered) - 1, tf.float32), tf.int32))
+    start = [tf.identity(variable) for variable in changed]
+    best = [tf.identity(value) for value in start]
+    best_estimate, best_mu, best_sums = tf.constant(np.inf, tf.float32), candidates[0], tf.zeros([4])
+    for mu in candidates:
+        for variable, value in zip(changed, start, strict=True):
+            variable.assign(value)
+        sums = run(mu)
+        estimate = self_normalised_estimate(sums)
+        better = estimate < best_estimate
+        best = [tf.where(better, tf.convert_to_tensor(variable), kept) for variable, kept in zip(changed, best, strict=True)]
+        best_mu, best_sums = tf.where(better, mu, best_mu), tf.where(better, sums, best_sums)
+        best_estimate = tf.minimum(estimate, best_estimate)
+    for variable, value in zip(changed, best, strict=True):
+        variable.assign(value)
+    return best_mu, best_sums

@@ -1,0 +1,134 @@
+"""What the players read, and the order in which they read it: variables and draws that serve every fit of a compiled model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+PURPOSES = 16
+
+
+class Crowd:
+    """The data as variables whose sizes may change between fits without tracing anything anew.
+
+    Attributes:
+        features: `[N, ...]` as the classifier takes them.
+        flat: `[N, d]`, the same as the other players take them.
+        annotators: `[R, e]` annotator features, one-hot vectors where none are given.
+        instances, codes, labels: `[A]` the authentic annotations.
+        observed: `[N, R]` bool.
+        counts: `[R]` how many generated annotations of each annotator are selected.
+        seed: scalar, from which every draw is derived.
+    """
+
+    def __init__(self, feature_shape: tuple[int, ...], annotator_size: int) -> None:
+        def variable(shape: tuple[int | None, ...], dtype: Any) -> tf.Variable:
+            return tf.Variable(np.zeros([size or 0 for size in shape], dtype), shape=shape, dtype=dtype, trainable=False)
+
+        self.feature_size = int(np.prod(feature_shape))
+        self.annotator_size = annotator_size
+        self._features = variable((None, *feature_shape), np.float32)
+        self._annotators = variable((None, annotator_size), np.float32)
+        self._triples = [variable((None,), np.int32) for _ in range(3)]
+        self._observed = variable((None, None), np.bool_)
+        self._counts = variable((None,), np.int32)
+        self._seed = tf.Variable(0, dtype=tf.int32, trainable=False)
+
+    def set(
+        self, features: NDArray[np.float32], annotations: Annotations, annotators: NDArray[np.float32], counts: NDArray[np.int32], seed: int
+    ) -> None:
+        """Takes the data of a fit."""
+        self._features.assign(features)
+        self._annotators.assign(annotators)
+        for variable, codes in zip(self._triples, (annotations.instances, annotations.annotators, annotations.labels), strict=True):
+            variable.assign(codes)
+        self._observed.assign(observed_cells(annotations))
+        self._counts.assign(counts)
+        self._seed.assign(seed % 2**31)
+
+    @property
+    def features(self) -> Any:
+        return tf.convert_to_tensor(self._features)
+
+    @property
+    def flat(self) -> Any:
+        return tf.reshape(self._features, [-1, self.feature_size])
+
+    @property
+    def annotators(self) -> Any:
+        return tf.convert_to_tensor(self._annotators)
+
+    @property
+    def instances(self) -> Any:
+        return tf.convert_to_tensor(self._triples[0])
+
+    @property
+    def codes(self) -> Any:
+        return tf.convert_to_tensor(self._triples[1])
+
+    @property
+    def labels(self) -> Any:
+        return tf.convert_to_tensor(self._triples[2])
+
+    @property
+    def observed(self) -> Any:
+        return tf.convert_to_tensor(self._observed)
+
+    @property
+    def counts(self) -> Any:
+        return tf.convert_to_tensor(self._counts)
+
+    @property
+    def num_instances(self) -> Any:
+        return tf.shape(self._features)[0]
+
+    def draw(self, epoch: Any, purpose: int) -> Any:
+        """Returns a seed `[2]` for one of `PURPOSES` purposes in one epoch."""
+        return tf.stack([tf.convert_to_tensor(self._seed), tf.cast(epoch, tf.int32) * PURPOSES + purpose])
+
+
+def observed_cells(annotations: Annotations) -> NDArray[np.bool_]:
+    """Returns `[N, R]`: True where an annotator labelled an instance."""
+    observed = np.zeros(annotations.shape, dtype=bool)
+    observed[annotations.instances, annotations.annotators] = True
+    return observed
+
+
+def fold(seed: Any, number: Any) -> Any:
+    """Returns a seed `[2]` of its own for each number."""
+    return tf.random.experimental.stateless_fold_in(seed, number)
+
+
+def shuffled(size: Any, seed: Any) -> Any:
+    """Returns a permutation of 0..size-1, a function of the seed alone."""
+    return tf.argsort(tf.random.stateless_uniform([size], seed=seed), stable=True)
+
+
+def batches_of(size: Any, batch: int) -> Any:
+    """Returns how many batches `size` rows make."""
+    return -tf.math.floordiv(-size, batch)
+
+
+def gathered(count: Any, kinds: tuple[Any, ...], compute: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Computes matrices batch by batch and returns them whole.
+
+    Args:
+        count: how many batches.
+        kinds: the dtype of each matrix.
+        compute: `compute(index)` returns the rows `[b, R]` of each matrix.
+    """
+    arrays = tuple(tf.TensorArray(kind, count, infer_shape=False, element_shape=[None, None]) for kind in kinds)
+
+    def body(index: Any, *arrays: Any) -> tuple[Any, ...]:
+        return index + 1, *(array.write(index, part) for array, part in zip(arrays, compute(index), strict=True))
+
+    _, *arrays_ = tf.while_loop(lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1)
+    return tuple(array.concat() for array in arrays_)

@@ -1,0 +1,232 @@
+"""The minimax game of eq. 4 as a Keras model: a step is an epoch, and each player has its turn in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
+from neucrowd_tf.crowding.counterfactual import Multiplier, counterfactual_risk, ratio_report, ratio_sums, search_multiplier
+from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, shuffled
+from neucrowd_tf.crowding.discriminative import NUM_SUMS, DiscriminativeModule, discriminative_report
+from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.crowding.generator import draw_labels
+from neucrowd_tf.crowding.selection import select_annotations
+
+# What a draw is for; see `Crowd.draw`.
+_SURVEY, _SELECT, _PAIRS, _SURE, _GENERATOR, _UNSURE, _CLASSIFIER = range(7)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How the turns are taken; see `CrowdInG` for what the fields mean."""
+
+    threshold: float = 0.5
+    passes: int = 5
+    batch_pairs: int = 512
+    multiplier: Multiplier = "mean"
+    by_entropy: bool = True
+    two_step: bool = True
+
+
+class CrowdInGModel(keras.Model):
+    """The generative and the discriminative module, and a turn for each player.
+
+    An element of the pipeline is the number of an epoch; everything drawn in it is a function of (seed, epoch).
+
+    Args:
+        generative: classifier and generator.
+        discriminative: discriminator and auxiliary network.
+        crowd: the data.
+        settings: how the turns are taken.
+
+    References:
+        CrowdInG, sections 3.2 and 3.3.
+    """
+
+    def __init__(self, generative: GenerativeModule, discriminative: DiscriminativeModule, crowd: Crowd, settings: Settings) -> None:
+        super().__init__()
+        self.generative, self.discriminative, self.crowd, self.settings = generative, discriminative, crowd, settings
+        self.built = True
+
+    def compile_players(self, generator: float, classifier: float, discriminator: float) -> None:
+        """Gives each player an Adam optimizer with its own learning rate, and compiles the step."""
+        self.generator_optimizer = keras.optimizers.Adam(generator)
+        self.classifier_optimizer = keras.optimizers.Adam(classifier)
+        optimizer = keras.optimizers.Adam(discriminator)
+        self.generator_optimizer.build(self.generative.generator.trainable_variables)
+        self.classifier_optimizer.build(self.generative.classifier.trainable_variables)
+        optimizer.build(self.discriminative.trainable_variables)
+        self.compile(optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
+
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns class probabilities."""
+        return self.generative.classify(features)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        epoch = tf.cast(tf.reshape(data, []), tf.int32)
+        logs = self.discriminative_turn(epoch, self.settings.passes)
+        if self.settings.two_step:
+            sure, unsure = split_by_entropy(entropy(self.generative.classify_all()), self.settings.threshold)
+            logs |= self.generator_turn(epoch, sure)
+            logs |= self.classifier_turn(epoch, unsure)
+        else:
+            logs |= self.joint_turn(epoch)
+        latent = self.generative.classify_all()
+        logs["classifier_entropy"] = tf.reduce_mean(entropy(latent))
+        logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
+        return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
+
+    # ----------------------------------------------------------------- discriminator and auxiliary network
+
+    def selected_pairs(self, epoch: Any) -> tuple[tuple[Any, Any, Any, Any], Any]:
+        """Returns the annotations that the discriminator learns from, and the generator's mean entropy.
+
+        Returns:
+            instances, annotators, labels and whether authentic, each `[P]`: all authentic annotations, then as many generated
+            ones of each annotator, chosen by entropy; and a scalar.
+        """
+        crowd = self.crowd
+        entropies, drawn = self.generative.survey(crowd.draw(epoch, _SURVEY))
+        rows, codes = select_annotations(entropies, crowd.observed, crowd.counts, crowd.draw(epoch, _SELECT), by_entropy=self.settings.by_entropy)
+        labels = tf.gather_nd(drawn, tf.stack([rows, codes], axis=1))
+        authentic = tf.concat([tf.ones_like(crowd.labels, tf.bool), tf.zeros_like(labels, tf.bool)], axis=0)
+        pairs = [tf.concat(both, axis=0) for both in ((crowd.instances, rows), (crowd.codes, codes), (crowd.labels, labels))]
+        return (pairs[0], pairs[1], pairs[2], authentic), tf.reduce_mean(entropies)
+
+    @tf.function
+    def discriminative_turn(self, epoch: Any, passes: Any) -> dict[str, Any]:
+        """Trains the discriminator and the auxiliary network; returns the means over the last pass."""
+        pairs, generator_entropy = self.selected_pairs(epoch)
+        latent, variables = self.generative.classify_all(), self.discriminative.trainable_variables
+        size, batch = tf.size(pairs[0]), self.settings.batch_pairs
+        sums = tf.zeros([NUM_SUMS])
+        for turn in tf.range(passes):
+            order = shuffled(size, fold(self.crowd.draw(epoch, _PAIRS), turn))
+            sums = tf.zeros([NUM_SUMS])
+            for index in tf.range(batches_of(size, batch)):
+                chosen = order[index * batch : (index + 1) * batch]
+                rows, codes, labels, authentic = (tf.gather(part, chosen) for part in pairs)
+                with tf.GradientTape() as tape:
+                    loss, part = self.discriminative.loss(rows, codes, labels, authentic, tf.gather(latent, rows))
+                self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients="zero"), variables)
+                sums += part
+        return {**discriminative_report(sums), "generator_entropy": generator_entropy}
+
+    # ----------------------------------------------------------------- generator and classifier
+
+    def logged(self, rows: Any, seed: Any) -> tuple[Any, Any, Any, Any]:
+        """Lets the present generative module, the logging policy, label all pairs of some instances.
+
+        Args:
+            rows: `[n]` instance codes; batches of them meet the noise of (seed, the batch's number).
+            seed: `[2]`.
+
+        Returns:
+            drawn labels, the logging policy's probabilities of them, L_G and delta, each `[n, R]`.
+        """
+        latent, batch = self.generative.classify_all(), self.generative.batch_rows
+
+        def compute(index: Any) -> tuple[Any, ...]:
+            chosen = rows[index * batch : (index + 1) * batch]
+            z = tf.gather(latent, chosen)
+            logits = self.generative.logits(chosen, z, fold(seed, index))
+            drawn = draw_labels(logits, fold(fold(seed, index), 1))
+            signal, delta = self.discriminative.signals(chosen, z, drawn)
+            return drawn, tf.gather(tf.nn.softmax(logits), drawn, axis=2, batch_dims=2), signal, delta
+
+        labels, chances, signals, deltas = gathered(batches_of(tf.size(rows), batch), (tf.int32, tf.float32, tf.float32, tf.float32), compute)
+        return labels, chances, signals, deltas
+
+    @tf.function
+    def generator_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
+        """Updates the generator by eq. 5 on instances of which the classifier is sure; the classifier stays as it is."""
+        rows = tf.gather(rows, shuffled(tf.size(rows), self.crowd.draw(epoch, _SURE)))
+        seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
+        labels, chances, _, deltas = self.logged(rows, seed)
+        latent, variables = self.generative.classify_all(), self.generative.generator.trainable_variables
+
+        def step(index: Any, multiplier: Any) -> Any:
+            part = slice(index * batch, (index + 1) * batch)
+            with tf.GradientTape() as tape:
+                ratios = self.generative.ratios(rows[part], tf.gather(latent, rows[part]), labels[part], chances[part], fold(seed, index))
+                risk = counterfactual_risk(deltas[part], ratios, multiplier)
+            self.generator_optimizer.apply(tape.gradient(risk, variables, unconnected_gradients="zero"), variables)
+            return ratio_sums(deltas[part], ratios)
+
+        mu, sums = self._passes(step, deltas, [*variables, *self.generator_optimizer.variables])
+        return {"generator_loss": tf.reduce_mean(deltas), **ratio_report("generator", mu, sums)}
+
+    @tf.function
+    def classifier_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
+        """Updates the classifier by eq. 6 on the other instances, through the updated generator, which stays as it is."""
+        rows = tf.gather(rows, shuffled(tf.size(rows), self.crowd.draw(epoch, _UNSURE)))
+        seed, batch = self.crowd.draw(epoch, _CLASSIFIER), self.generative.batch_rows
+        # Deviation: the logging policy is drawn from again after the generator's turn, as the ratios of eq. 6 would else mix
+        # the generator's move with the classifier's.
+        labels, chances, signals, _ = self.logged(rows, seed)
+        features, variables = self.crowd.features, self.generative.classifier.trainable_variables
+
+        def step(index: Any, multiplier: Any) -> Any:
+            part = slice(index * batch, (index + 1) * batch)
+            with tf.GradientTape() as tape:
+                latent = self.generative.classify(tf.gather(features, rows[part]))
+                ratios = self.generative.ratios(rows[part], latent, labels[part], chances[part], fold(seed, index))
+                risk = counterfactual_risk(signals[part], ratios, multiplier)
+            self.classifier_optimizer.apply(tape.gradient(risk, variables, unconnected_gradients="zero"), variables)
+            return ratio_sums(signals[part], ratios)
+
+        mu, sums = self._passes(step, signals, [*variables, *self.classifier_optimizer.variables])
+        return {"classifier_loss": tf.reduce_mean(signals), **ratio_report("classifier", mu, sums)}
+
+    @tf.function
+    def joint_turn(self, epoch: Any) -> dict[str, Any]:
+        """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the one-step variant (figure 2b)."""
+        rows = shuffled(self.crowd.num_instances, self.crowd.draw(epoch, _SURE))
+        seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
+        labels, chances, signals, deltas = self.logged(rows, seed)
+        features, generative = self.crowd.features, self.generative
+        mine, theirs = generative.generator.trainable_variables, generative.classifier.trainable_variables
+        mean_signal = tf.reduce_mean(signals)
+
+        def step(index: Any, multiplier: Any) -> Any:
+            part = slice(index * batch, (index + 1) * batch)
+            with tf.GradientTape(persistent=True) as tape:
+                latent = generative.classify(tf.gather(features, rows[part]))
+                ratios = generative.ratios(rows[part], latent, labels[part], chances[part], fold(seed, index))
+                risk = counterfactual_risk(deltas[part], ratios, multiplier)
+                other = counterfactual_risk(signals[part], ratios, mean_signal if isinstance(self.settings.multiplier, str) else multiplier)
+            gradients = tape.gradient(risk, mine, unconnected_gradients="zero"), tape.gradient(other, theirs, unconnected_gradients="zero")
+            self.generator_optimizer.apply(gradients[0], mine)
+            self.classifier_optimizer.apply(gradients[1], theirs)
+            return ratio_sums(deltas[part], ratios)
+
+        changed = [*mine, *theirs, *self.generator_optimizer.variables, *self.classifier_optimizer.variables]
+        mu, sums = self._passes(step, deltas, changed)
+        return {"generator_loss": tf.reduce_mean(deltas), "classifier_loss": mean_signal, **ratio_report("generator", mu, sums)}
+
+    def _passes(self, step: Any, losses: Any, changed: list[Any]) -> tuple[Any, Any]:
+        """Makes the inner passes over the logged batches.
+
+        Args:
+            step: `step(index, mu)` makes a step on a batch and returns `ratio_sums`.
+            losses: `[n, R]` delta or L_G.
+            changed: the variables that steps change.
+
+        Returns:
+            mu, and the sums over the last pass.
+        """
+        count, passes = batches_of(tf.shape(losses)[0], self.generative.batch_rows), self.settings.passes
+
+        def run(mu: Any) -> Any:
+            sums = tf.zeros([4])
+            for _ in tf.range(passes):
+                sums = tf.zeros([4])
+                for index in tf.range(count):
+                    sums += step(index, mu)
+            return sums
+
+        return search_multiplier(self.settings.multiplier, run, losses, changed)

@@ -1,0 +1,187 @@
+"""The networks of one CrowdInG fit, built and compiled once for a shape and used by every fit of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.crowding.auxiliary import Auxiliary
+from neucrowd_tf.crowding.crowd import Crowd, observed_cells
+from neucrowd_tf.crowding.discriminative import DiscriminativeModule
+from neucrowd_tf.crowding.discriminator import Discriminator, label_cooccurrence, label_correlation
+from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.crowding.generator import Generator
+from neucrowd_tf.crowding.model import CrowdInGModel, Settings
+from neucrowd_tf.crowding.pretraining import Counter, DiscriminativePretraining, GeneratorPretraining
+from neucrowd_tf.crowding.selection import selection_counts
+from neucrowd_tf.training.state import read_variables, reinitialise, reset_optimizer, write_variables
+
+if TYPE_CHECKING:
+    import keras
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.crowding.estimator import CrowdInG
+    from neucrowd_tf.training.estimator import TrainingData
+    from neucrowd_tf.training.run import Run
+
+
+@dataclasses.dataclass
+class Players:
+    """All networks of a fit and what trains them.
+
+    Attributes:
+        classifier: the base that the starter pre-trained; standardised features to probabilities.
+        game, generator_pretraining, discriminative_pretraining: compiled models that share their layers.
+        crowd: the data.
+        counter: the pipeline of epoch numbers.
+    """
+
+    classifier: keras.Model
+    game: CrowdInGModel
+    generator_pretraining: GeneratorPretraining
+    discriminative_pretraining: DiscriminativePretraining
+    crowd: Crowd
+    counter: Counter
+
+    @property
+    def generator(self) -> Generator:
+        return self.game.generative.generator
+
+    def start(self, features: NDArray[np.float32], annotations: Annotations, annotators: NDArray[np.float32], seed: int) -> None:
+        """Gives all players but the classifier fresh weights, and this fit's data."""
+        kept = read_variables(self.classifier.variables)
+        reinitialise(self.game, seed)
+        write_variables(self.classifier.variables, kept)
+        for optimizer in (self.game.generator_optimizer, self.game.classifier_optimizer, self.generator_pretraining.optimizer):
+            reset_optimizer(optimizer)
+        discriminator = self.game.discriminative.discriminator
+        if discriminator.aggregate_labels:
+            discriminator.correlation.assign(label_correlation(label_cooccurrence(annotations)))
+        self.crowd.set(features, annotations, annotators, selection_counts(observed_cells(annotations)), seed)
+
+
+def build_generator(estimator: CrowdInG, num_classes: int, feature_size: int, annotator_size: int) -> Generator:
+    """Returns the generator that an estimator's arguments describe."""
+    made = Generator(
+        num_classes,
+        embedding_size=estimator.embedding_size,
+        hidden_units=estimator.generator_units,
+        noise_size=estimator.noise_size,
+        use_instances=estimator.instance_features,
+        use_annotators=estimator.annotator_identities,
+        seed=estimator.seed,
+    )
+    made.build(feature_size, annotator_size)
+    return made
+
+
+def build_players(estimator: CrowdInG, classifier: keras.Model, num_classes: int, annotator_size: int) -> Players:
+    """Builds and compiles everything around a classifier."""
+    shape = tuple(int(size) for size in estimator.feature_shape_)
+    crowd = Crowd(shape, annotator_size)
+    size, k = crowd.feature_size, estimator.embedding_size
+    discriminator = Discriminator(num_classes, embedding_size=k, aggregate_labels=estimator.label_correlation, seed=estimator.seed)
+    discriminator.build(size, annotator_size)
+    auxiliary = Auxiliary(num_classes, hidden_units=estimator.auxiliary_units, label_size=k, embedding_size=k, seed=estimator.seed)
+    auxiliary.build()
+    generative = GenerativeModule(
+        classifier,
+        build_generator(estimator, num_classes, size, annotator_size),
+        crowd,
+        batch_rows=estimator.batch_size,
+        ratio_cap=estimator.ratio_cap,
+        probability_floor=estimator.probability_floor,
+    )
+    discriminative = DiscriminativeModule(
+        discriminator,
+        auxiliary,
+        crowd,
+        information=estimator.information,
+        output_penalty=estimator.output_penalty,
+        literal=estimator.discriminator_loss == "literal",
+    )
+    settings = Settings(
+        threshold=estimator.threshold,
+        passes=estimator.passes,
+        batch_pairs=estimator.pair_batch_size,
+        multiplier=estimator.multiplier,
+        by_entropy=estimator.selection == "entropy",
+        two_step=estimator.two_step,
+    )
+    game = CrowdInGModel(generative, discriminative, crowd, settings)
+    game.compile_players(estimator.generator_learning_rate, estimator.classifier_learning_rate, estimator.discriminator_learning_rate)
+
+    return Players(
+        classifier=classifier,
+        game=game,
+        generator_pretraining=GeneratorPretraining(generative, estimator.generator_pretrain_batch, estimator.generator_pretrain_learning_rate),
+        discriminative_pretraining=DiscriminativePretraining(game),
+        crowd=crowd,
+        counter=Counter(),
+    )
+
+
+@dataclasses.dataclass
+class Start:
+    """What DL-CL leaves to the game; one for each shape of the data, used by every fit of it.
+
+    Attributes:
+        estimator: the crowd-layer classifier, whose compiled network is kept.
+        inference: raw features to {"probabilities"}.
+        players: built when the game begins.
+    """
+
+    estimator: CrowdLayer
+    inference: keras.Model | None = None
+    players: Players | None = None
+
+    def fit(self, estimator: CrowdInG, data: TrainingData, run: Run) -> None:
+        """Trains the classifier from fresh weights."""
+        import keras
+
+        self.estimator.seed = estimator.seed
+        for name in ("classes_", "feature_shape_", "n_features_in_"):
+            setattr(self.estimator, name, getattr(estimator, name))
+        before = self.estimator.__dict__.get("_network")
+        self.estimator._fit(data, run)
+        if self.network is not before or self.inference is None:
+            whole = self.network.whole
+            self.inference = keras.Model(whole.input, {"probabilities": whole.output["probabilities"]}, name="crowding")
+            self.players = None
+
+    @property
+    def network(self) -> Any:
+        return self.estimator.__dict__["_network"]
+
+    def standardised(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns features as the classifier and the other players take them."""
+        rows = range(0, len(features), 4096)
+        return np.concatenate([np.asarray(self.network.standardise(features[row : row + 4096])) for row in rows])
+
+    def probabilities(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns `[M, C]` of raw features under the classifier's present weights."""
+        return np.asarray(self.estimator._predict_proba(features))
+
+
+def make_start(estimator: CrowdInG) -> Start:
+    """Returns the DL-CL that an estimator's arguments describe."""
+    starter = CrowdLayer(
+        estimator.base,
+        hidden_units=estimator.hidden_units,
+        activation=estimator.activation,
+        dropout=estimator.dropout,
+        batch_norm=estimator.batch_norm,
+        l2=estimator.l2,
+        square_root=estimator.square_root,
+        standardise=estimator.standardise,
+        learning_rate=estimator.pretrain_learning_rate,
+        batch_size=estimator.pretrain_batch,
+        epochs=estimator.pretrain_epochs,
+        seed=estimator.seed,
+    )
+    starter._reusing = True
+    return Start(starter)

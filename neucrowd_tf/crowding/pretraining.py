@@ -1,0 +1,91 @@
+"""What goes before the game: the classifier as DL-CL trains it, then the generator, then the discriminative module (section 3.3.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from neucrowd_tf.crowding.crowd import batches_of, fold, shuffled
+from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.crowding.generator import pair_noise
+from neucrowd_tf.crowding.model import CrowdInGModel
+
+_BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
+_ORDER, _NOISE = 8, 9
+
+
+def authentic_loss(generative: GenerativeModule, chosen: Any, latent: Any, seed: Any) -> Any:
+    """Returns the mean of -log G(y | x, e, noise, z-hat) over authentic annotations, a scalar.
+
+    Args:
+        chosen: `[P]` positions among the authentic annotations.
+        latent: `[N, C]` z-hat of all instances.
+        seed: `[2]`, decides the noise.
+    """
+    crowd = generative.crowd
+    rows = tf.gather(crowd.instances, chosen)
+    noise = pair_noise(seed, [tf.size(chosen), generative.generator.noise_size])
+    logits = generative.generator.some_pairs(
+        tf.gather(crowd.flat, rows), tf.gather(latent, rows), crowd.annotators, noise, tf.gather(crowd.codes, chosen)
+    )
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(crowd.labels, chosen), logits))
+
+
+class GeneratorPretraining(keras.Model):
+    """Trains the generator to give the authentic annotations their likelihood; the classifier stays as it is. A step is an epoch."""
+
+    def __init__(self, generative: GenerativeModule, batch_size: int, learning_rate: float) -> None:
+        super().__init__()
+        self.generative, self.batch_size = generative, batch_size
+        self.built = True
+        optimizer = keras.optimizers.Adam(learning_rate)
+        optimizer.build(generative.generator.trainable_variables)
+        self.compile(optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        return {"loss": self.epoch(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE)}
+
+    @tf.function
+    def epoch(self, number: Any) -> Any:
+        """Returns the mean loss of one pass over the authentic annotations."""
+        crowd, latent = self.generative.crowd, self.generative.classify_all()
+        variables, size = self.generative.generator.trainable_variables, tf.size(crowd.labels)
+        order = shuffled(size, crowd.draw(number, _ORDER))
+        total = tf.constant(0.0)
+        for index in tf.range(batches_of(size, self.batch_size)):
+            chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
+            with tf.GradientTape() as tape:
+                loss = authentic_loss(self.generative, chosen, latent, fold(crowd.draw(number, _NOISE), index))
+            self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients="zero"), variables)
+            total += loss * tf.cast(tf.size(chosen), tf.float32)
+        return total / tf.cast(size, tf.float32)
+
+
+class DiscriminativePretraining(keras.Model):
+    """Trains discriminator and auxiliary network against the generator as it is, with a fresh selection each pass. A step is a pass."""
+
+    def __init__(self, game: CrowdInGModel) -> None:
+        super().__init__()
+        self.game = game
+        self.built = True
+        self.compile(optimizer=game.optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        logs = self.game.discriminative_turn(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE, 1)
+        return {"loss": logs["discriminator_loss"], **logs}
+
+
+class Counter:
+    """A pipeline of step numbers that is made once and read by every fit (making one costs more than reading it)."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tf.data.Dataset] = {}
+
+    def __call__(self, first_step: int) -> tf.data.Dataset:
+        if first_step not in self._made:
+            self._made[first_step] = tf.data.Dataset.counter(start=first_step)
+        return self._made[first_step]
+
+
