@@ -121,7 +121,11 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
     """
     if not base.built:
         base.build((None, *input_shape))
-    copy = keras.models.clone_model(base)
+    try:
+        copy = keras.models.clone_model(base)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise DataError(f"base: expected a Keras model that can be copied from its configuration, received one that cannot: {reason}") from None
     if not copy.built:
         copy.build((None, *input_shape))
     copy.set_weights(base.get_weights())
@@ -170,22 +174,53 @@ def output_layer(model: Any) -> Any:
 
 
 def feature_extractor(base: keras.Model) -> keras.Model:
-    """Returns the part of a classifier before its last dense layer, `[None, ...] -> [None, h]`.
+    """Returns the part of a classifier before its last dense layer, `[None, ...] -> [None, h]`; softmax and activations after it are left out.
 
     Raises:
-        DataError: the model is not functional, or does not end in a dense layer.
+        DataError: the classifier does not end in a dense layer.
     """
     inner = base
-    while isinstance(output_layer(inner), keras.Model):
-        inner = output_layer(inner)
-    last = output_layer(inner)
-    while isinstance(last, (keras.layers.Softmax, keras.layers.Activation)):
-        last = last.input._keras_history.operation
-    while isinstance(last, keras.Model):
-        inner, last = last, output_layer(last)
-    if not isinstance(last, keras.layers.Dense):
-        raise DataError(f"base: expected a dense last layer, before which the shared features are taken, received {type(last).__name__}")
-    return keras.Model(inner.input, last.input, name="features_extractor")
+    while True:
+        if isinstance(inner, keras.Sequential):
+            layers = list(inner.layers)
+            while layers and isinstance(layers[-1], (keras.layers.Softmax, keras.layers.Activation)):
+                layers.pop()
+            if layers and isinstance(layers[-1], keras.Model):
+                inner = layers[-1] if len(layers) == 1 else _joined(inner, layers)
+                continue
+            _check_dense(layers[-1] if layers else None)
+            x = inputs = keras.Input(inner.input_shape[1:], name="features")
+            for layer in layers[:-1]:
+                x = layer(x)
+            return keras.Model(inputs, x, name="extractor")
+        layer, tensor = _source(inner.outputs[0])
+        while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
+            layer, tensor = _source(tensor)
+        if isinstance(layer, keras.Model) and tensor is inner.inputs[0]:
+            inner = layer
+            continue
+        _check_dense(layer)
+        return keras.Model(inner.inputs[0], tensor, name="extractor")
+
+
+def _joined(whole: keras.Sequential, layers: list[Any]) -> keras.Sequential:
+    """Returns a sequential model of these layers, the nested one at the end unrolled."""
+    last = layers[-1]
+    if not isinstance(last, keras.Sequential):
+        _check_dense(last)
+    return keras.Sequential([keras.Input(whole.input_shape[1:]), *layers[:-1], *last.layers])
+
+
+def _source(tensor: Any) -> tuple[Any, Any]:
+    """Returns the layer that made a symbolic tensor, and what it made it from."""
+    history = tensor._keras_history
+    inputs = history.operation._inbound_nodes[history.node_index].input_tensors
+    return history.operation, inputs[0] if inputs else None
+
+
+def _check_dense(layer: Any) -> None:
+    if not isinstance(layer, keras.layers.Dense):
+        raise DataError(f"base: expected a dense last layer, before which the shared features are taken, received {type(layer).__name__}")
 
 
 def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:

@@ -1,0 +1,122 @@
+"""How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed; with --large the memory of a round on 50,000 x 747 cells.
+
+    python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large]
+
+With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is looked for in
+$NEUCROWD_DATA and in ../shared/data, then in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import numpy as np
+
+
+def peak_memory_mb() -> float:
+    """Returns the most memory that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the time of a whole fit on LabelMe, and of its rounds."""
+    import data  # noqa: F401  (registers the datasets)
+    import neucrowd_tf.dasc  # noqa: F401  (registers the methods)
+    from neucrowd_tf import registry
+    from neucrowd_tf.crowd_layers import CrowdLayer
+
+    labelme = registry.dataset("labelme").load(arguments.data_dir)
+    model = registry.method("dasc_crowd_layer").make(dataset="labelme", seed=arguments.seed, rounds=arguments.rounds)
+    seconds: list[float] = []
+    fit = CrowdLayer.fit
+
+    def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        began = time.perf_counter()
+        result = fit(self, *args, **kwargs)
+        seconds.append(time.perf_counter() - began)
+        return result
+
+    CrowdLayer.fit = timed  # type: ignore[method-assign]
+    began = time.perf_counter()
+    model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
+    total = time.perf_counter() - began
+    CrowdLayer.fit = fit  # type: ignore[method-assign]
+    return {
+        "fit_seconds": total,
+        "first_round_seconds": seconds[0],
+        "round_seconds": float(np.median(seconds[1:])) if len(seconds) > 1 else seconds[0],
+        "other_seconds": total - sum(seconds),
+        "rounds": arguments.rounds,
+        "epochs": model.estimator_.n_iter_,
+        "instances": labelme.features.shape[0],
+        "annotators": labelme.annotations.num_annotators,
+        "accuracy": float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels])),
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+def large_round(instances: int = 50_000, annotators: int = 747, classes: int = 10, width: int = 64, seed: int = 0) -> dict[str, Any]:
+    """Returns the time and memory of one round on simulated labels: fit, predict every cell, select, refit."""
+    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.crowd_layers import CrowdLayer
+    from neucrowd_tf.dasc import DASC
+
+    rng = np.random.default_rng([seed, 1])
+    truth = rng.integers(classes, size=instances)
+    features = rng.normal(size=(instances, width)).astype(np.float32)
+    features[np.arange(instances), truth] += 3.0
+    who = (np.arange(instances)[:, None] + np.array([0, 1, 2]) * (annotators // 3)) % annotators
+    labels = np.where(rng.random(who.shape) < 0.8, truth[:, None], rng.integers(classes, size=who.shape))
+    crowd = Annotations(np.repeat(np.arange(instances), 3), who.ravel(), labels.ravel(), num_annotators=annotators, num_classes=classes)
+    before = peak_memory_mb()
+    model = DASC(CrowdLayer(epochs=1, batch_size=512), quota=20_000, rounds=1, pick="last", seed=seed)
+    began = time.perf_counter()
+    model.fit(features, crowd)
+    return {
+        "large_seconds": time.perf_counter() - began,
+        "large_cells": instances * annotators,
+        "large_accuracy": float((model.predict(features) == truth).mean()),
+        "memory_before_mb": before,
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+def default_data_dir() -> str | None:
+    """Returns where the published data lies, or None for the cache."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return os.environ.get("NEUCROWD_DATA") or (str(beside) if beside.is_dir() else None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data_dir", default=default_data_dir())
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--large", action="store_true")
+    for name, value in (("rounds", 5), ("seed", 0), ("threads", 2)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    arguments = parser.parse_args()
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
+    result = five_rounds(arguments)
+    if arguments.large:
+        result = {**result, **large_round()}
+    out = sys.stderr if arguments.json else sys.stdout
+    for name, value in result.items():
+        print(f"{name:<24}{value:>14,.3f}" if isinstance(value, float) else f"{name:<24}{value:>14,}", file=out)
+    if arguments.json:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Batches by index, image bases and augmentation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
+
+
+def test_positions_cover_each_epoch():
+    from neucrowd_tf.crowd_layers.model import InstanceModel, position_batches
+
+    make, steps = position_batches(10, 4)
+    assert steps == 3
+    batches = [b.numpy() for b in make(0).take(6)]
+    assert [len(b) for b in batches] == [4, 4, 2, 4, 4, 2]
+    np.testing.assert_array_equal(np.concatenate(batches), np.arange(20))
+    np.testing.assert_array_equal(next(iter(make(4))).numpy(), batches[4])
+    assert make(0) is make(0), "one pipeline for all rounds"
+    model = InstanceModel(np.zeros((10, 1), np.float32), [])
+    model.set_draw_seed(5)
+    rows = [model.draw(b).numpy() for b in batches]
+    first, second = np.concatenate(rows[:3]), np.concatenate(rows[3:])
+    assert sorted(first) == sorted(second) == list(range(10)) and first.tolist() != second.tolist()
+    model.set_draw_seed(6)
+    assert np.concatenate([model.draw(b).numpy() for b in batches[:3]]).tolist() != first.tolist()
+
+
+def test_loss_against_loop(crowd):
+    features, _, annotations = crowd
+    model = CrowdLayer(hidden_units=(8,), epochs=1, dropout=0.0, l2=0.0, imbalance="reweighting")
+    with model.reused():
+        model.fit(features, annotations)
+        rows = np.array([3, 50, 7])
+        total, size = model._network.model.batch_loss(rows, features[rows])
+    counts = np.bincount(annotations.labels)
+    answers, dense = model.predict_annotators(features), annotations.to_dense()
+    expected, weights = 0.0, 0.0
+    for i in rows:
+        for r in range(6):
+            if dense[i, r] >= 0:
+                weight = counts.max() / counts[dense[i, r]]
+                expected -= weight * np.log(answers[i, r, dense[i, r]])
+                weights += weight
+    assert float(total) == pytest.approx(expected, rel=1e-4) and float(size) == pytest.approx(weights, rel=1e-5)
+
+
+def test_augmentation_is_a_function_of_the_seed():
+    from neucrowd_tf.crowd_layers.augmentation import crop_and_flip
+
+    images = np.random.default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
+    one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
+    np.testing.assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
+    assert one.shape == images.shape and not np.array_equal(one, two)
+    # Without room to shift, each image is itself or its mirror image.
+    for image, made in zip(images, np.asarray(crop_and_flip(images, [1, 2], padding=0)), strict=True):
+        assert np.array_equal(made, image) or np.array_equal(made, image[:, ::-1])
+
+
+@pytest.fixture(scope="module")
+def images():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=24)
+    pixels = rng.integers(0, 60, size=(24, 16, 16, 3)).astype(np.float32)
+    pixels[truth == 1, 4:12] += 150
+    dense = np.where(rng.random((24, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    return pixels, truth, Annotations.from_dense(dense, num_classes=2)
+
+
+def test_small_cnn(images):
+    pixels, truth, annotations = images
+    model = CrowdLayer("small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2).fit(pixels, annotations)
+    assert model.predict_proba(pixels).shape == (24, 2) and model.predict_annotators(pixels).shape == (24, 3, 2)
+    assert (model.predict(pixels) == truth).mean() >= 0.75
+    again = CrowdLayer("small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2).fit(pixels, annotations)
+    np.testing.assert_array_equal(again.predict_proba(pixels), model.predict_proba(pixels))
+
+
+def test_resnet18_has_its_sizes():
+    from neucrowd_tf.crowd_layers.bases import resnet18_base
+
+    model = resnet18_base((32, 32, 3), 10)
+    convolutions = [layer for layer in model.layers if type(layer).__name__ == "Conv2D"]
+    # A stem, 16 in blocks and 3 on shortcuts; 11.17 million weights as in other implementations of this form.
+    assert len(convolutions) == 20 and model.count_params() == pytest.approx(11.18e6, rel=2e-3)
+
+
+@pytest.mark.slow
+def test_resnet18_trains(images):
+    pixels, _, annotations = images
+    model = AnnoReg("resnet18", epochs=1, batch_size=12).fit(pixels, annotations)
+    assert np.isfinite(model.predict_proba(pixels)).all()
+
+
+def test_augmentation_needs_images(crowd):
+    features, _, annotations = crowd
+    from neucrowd_tf.errors import DataError
+
+    with pytest.raises(DataError, match="augment: expected images"):
+        CrowdLayer(augment=True).fit(features, annotations)
