@@ -13,8 +13,9 @@ from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array, spelt
 from neucrowd_tf.dataset import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.feature_files import read_features
 from neucrowd_tf.registry import register_dataset
-from neucrowd_tf.table_files import read_annotations, read_features, read_truth, typed_names
+from neucrowd_tf.table_files import read_annotations, read_truth, typed_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,6 +87,7 @@ def load(
         test=test,
         card=Card(title="Table", source=f"{features}, {annotations}", notes="" if test_is_truth else "Test labels are majority votes."),
         test_is_truth=test_is_truth,
+        feature_names=tuple(columns),
     )
 
 

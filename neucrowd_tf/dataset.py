@@ -74,6 +74,7 @@ class CrowdDataset:
         card: provenance and the papers' statistics.
         validation_is_truth: whether the validation labels are ground truth (LabelMe) rather than majority votes (hotel).
         test_is_truth: likewise for the test labels.
+        feature_names: the columns of a user's features table, None elsewhere.
     """
 
     name: str
@@ -85,6 +86,7 @@ class CrowdDataset:
     card: Card = dataclasses.field(default_factory=lambda: Card("unnamed"))
     validation_is_truth: bool = True
     test_is_truth: bool = True
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.features) != self.annotations.num_instances:

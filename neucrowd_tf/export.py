@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.files import write_json
+
+# Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand for.
+NAMES = Path("assets.extra") / "names.json"
 
 
-def export_saved_model(estimator: Any, path: str | os.PathLike[str]) -> Path:
+def export_saved_model(estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
     The signature `serving_default` takes raw features, one float32 input `features` of shape `[None, ...]`, and gives
@@ -21,6 +26,7 @@ def export_saved_model(estimator: Any, path: str | os.PathLike[str]) -> Path:
     Args:
         estimator: a fitted estimator.
         path: the folder to write; a SavedModel that is there already is replaced.
+        feature_names: the columns of the features table in their order, for those who score another table.
 
     Returns:
         the folder.
@@ -49,6 +55,8 @@ def export_saved_model(estimator: Any, path: str | os.PathLike[str]) -> Path:
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     try:
         archive.write_out(str(temporary / "model"), verbose=False)
+        names = {"classes": estimator.classes_.tolist(), "features": None if feature_names is None else list(feature_names)}
+        write_json(temporary / "model" / NAMES, names)
         if target.exists():
             os.rename(target, temporary / "old")
         os.rename(temporary / "model", target)

@@ -1,4 +1,4 @@
-"""Readers of a user's own tables: features, truth, and annotations in any layout. Ids are compared as they are spelt."""
+"""Readers of a user's own tables: truth, and annotations in any layout. Ids are compared as they are spelt."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def alias(columns: Sequence[str], role: str) -> str | None:
     return next((folded[name.lower()] for name in ALIASES[role] if name.lower() in folded), None)
 
 
-def _ids(frame: pd.DataFrame, path: Path) -> NDArray[Any]:
+def task_ids(frame: pd.DataFrame, path: Path) -> NDArray[Any]:
     """Returns the task ids `[N]` as text; each must be there, once."""
     column = alias(list(frame.columns), "task")
     if column is None:
@@ -70,40 +70,6 @@ def typed_names(texts: Sequence[str]) -> NDArray[Any]:
     return np.array([int(text) for text in texts]) if plain_integers(texts) else as_name_array(list(texts))
 
 
-def read_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
-    """Reads `task` and numeric columns.
-
-    Returns:
-        task ids `[N]` as text, features `[N, d]` float32, and the feature columns' names.
-
-    Raises:
-        DataError: a missing, misspelt or non-numeric column, an empty cell, NaN, infinity, or a task that is there twice.
-    """
-    header = read_csv(path, nrows=0)
-    task = alias([str(column).strip() for column in header.columns], "task")
-    raw = [column for column in header.columns if str(column).strip() == task]
-    # Numbers are parsed as numbers at full speed; ids stay text.
-    frame = read_text_table(path, dtype=dict.fromkeys(raw, str), low_memory=False)
-    ids = _ids(frame, path)
-    names = [str(column) for column in frame.columns if column != task]
-    if not names:
-        raise DataError(f"{path}: expected at least one numeric column beside {task!r}, received none")
-    columns = [_numbers(frame[name], path) for name in names]
-    return ids, np.stack(columns, axis=1), names
-
-
-def _numbers(column: pd.Series, path: Path) -> NDArray[np.float32]:
-    values = column.to_numpy() if column.dtype.kind in "iuf" else pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=np.float64)
-    with np.errstate(over="ignore"):  # a number too large for float32 is infinite, and said below
-        single = values.astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(single)) if column.dtype.kind != "b" else np.arange(1)
-    if len(bad):
-        cell = column.iloc[bad[0]]
-        shown = "an empty cell" if cell is None or (isinstance(cell, str) and cell == "") else repr(cell) if isinstance(cell, str) else str(cell)
-        raise DataError(f"{path}: row {bad[0]}, column {column.name!r}: expected a finite number, received {shown}")
-    return single
-
-
 def read_truth(path: Path, tasks: NDArray[Any], class_names: NDArray[Any], *, others: bool = False) -> NDArray[np.int64]:
     """Reads `task,label`.
 
@@ -120,7 +86,7 @@ def read_truth(path: Path, tasks: NDArray[Any], class_names: NDArray[Any], *, ot
         DataError: a missing column, an unknown task, a task twice, an empty cell, or a label that is no class.
     """
     frame = read_text_table(path)
-    ids = _ids(frame, path)
+    ids = task_ids(frame, path)
     column = alias(list(frame.columns), "label")
     if column is None:
         require_columns(path, list(frame.columns), ["label"])
@@ -212,7 +178,7 @@ def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path) -> 
 
 def _wide_csv(path: Path) -> Annotations:
     frame = read_text_table(path)
-    ids = _ids(frame, path)
+    ids = task_ids(frame, path)
     cells = frame.drop(columns=[alias(list(frame.columns), "task")])
     values = cells.to_numpy(dtype=object)
     missing = cells.isna().to_numpy() | np.isin(values.astype(str), EMPTY)

@@ -173,7 +173,7 @@ def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFol
     run.stage("test").scalars(0, {name: value for name, value in metrics["test"].items() if isinstance(value, float)})
     run.flush()
     if options.export:
-        export_saved_model(estimator, folder / SAVED_MODEL)
+        export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
     metrics["timings"] = {**timings, "resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
     write_json(folder / FINISHED, metrics)
     return metrics
@@ -215,7 +215,7 @@ def export_missing(task: Task, options: Options, dataset: CrowdDataset, strategy
     folder = RunFolder(task.key.folder(options.output_dir, options.folds))
     folder.sweep()
     run = Run(checkpoints=folder / "checkpoints", progress=task.progress, checkpoint_seconds=options.checkpoint_seconds, strategy=strategy)
-    export_saved_model(_fitted(task, options, dataset, folder, run)[0], folder / SAVED_MODEL)
+    export_saved_model(_fitted(task, options, dataset, folder, run)[0], folder / SAVED_MODEL, dataset.feature_names)
 
 
 def make(method: registry.Method, key: RunKey, hparams: dict[str, Any]) -> Any:

@@ -36,10 +36,11 @@ def write(arguments: argparse.Namespace) -> Path:
         UsageError, DataError: what cannot be used, in a line.
     """
     from neucrowd_tf.annotations import as_name_array
+    from neucrowd_tf.feature_files import read_features
     from neucrowd_tf.files import write_text
     from neucrowd_tf.report.build import build_report
     from neucrowd_tf.report.results import read_run
-    from neucrowd_tf.table_files import read_annotations, read_features, read_truth
+    from neucrowd_tf.table_files import read_annotations, read_truth
 
     if arguments.annotations is None and arguments.run is None:
         raise UsageError("--annotations: expected a file with labels (or --run with a run's folder), received none")

@@ -1,0 +1,178 @@
+"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model --features=X.csv --output=Y.csv"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from neucrowd_tf.annotations import as_name_array
+from neucrowd_tf.csv_cells import text_cell
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.export import NAMES
+from neucrowd_tf.files import atomic_path, read_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BATCH = 1024
+PROBLEM = 2
+
+
+class Scorer:
+    """A SavedModel that `--export` wrote.
+
+    Attributes:
+        classes: `[C]` class names.
+        feature_names: the columns it was trained on, or None where they are not known.
+        shape: of one row of features.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Loads the model.
+
+        Raises:
+            DataError: the folder holds no SavedModel, or one of another kind.
+        """
+        if not (folder / "saved_model.pb").is_file():
+            hint = "; did the run have --export?" if folder.name == "saved_model" else ""
+            raise DataError(f"{folder}: expected a folder with a SavedModel, received none{hint}")
+        import tensorflow as tf
+
+        try:
+            self._model = tf.saved_model.load(str(folder))
+            self._serve = self._model.signatures["serving_default"]
+            (self._name, spec), *others = self._serve.structured_input_signature[1].items()
+            outputs = self._serve.structured_outputs
+        except (OSError, ValueError, KeyError, AttributeError, RuntimeError, tf.errors.OpError) as error:
+            found = " ".join(str(error).split())[:200]
+            raise DataError(f"{folder}: expected a SavedModel with the signature serving_default, received {found}") from None
+        if others or "probabilities" not in outputs or spec.shape.rank is None or spec.shape.rank < 2:
+            found = f"{len(others) + 1} inputs and the outputs {list(outputs)}"
+            raise DataError(f"{folder}: expected a model from features to probabilities, received {found}")
+        self.shape = tuple(int(size) for size in spec.shape[1:])
+        names = read_json(folder / NAMES) if (folder / NAMES).is_file() else {}
+        size = int(outputs["probabilities"].shape[-1])
+        self.classes = as_name_array(names.get("classes") or list(range(size)))
+        self.feature_names: list[str] | None = names.get("features")
+        if len(self.classes) != size:
+            raise DataError(f"{folder / NAMES}: expected {size} class names, received {len(self.classes)}")
+
+    def batches(self, features: NDArray[np.float32], batch_size: int = BATCH) -> Iterator[NDArray[np.float32]]:
+        """Yields class probabilities `[<= batch_size, C]` of features `[M, ...]`."""
+        import tensorflow as tf
+
+        for start in range(0, len(features), batch_size):
+            found = self._serve(**{self._name: tf.constant(features[start : start + batch_size], tf.float32)})
+            yield np.asarray(found["probabilities"])
+
+
+def arrange(features: NDArray[np.float32], names: Sequence[str], scorer: Scorer, source: Path) -> NDArray[np.float32]:
+    """Returns the features in the order and shape that the model was trained on.
+
+    Args:
+        features: `[M, ...]` as read.
+        names: their columns.
+        scorer: the model.
+        source: the file, for errors.
+
+    Raises:
+        DataError: a column is missing or too many, or the sizes differ.
+    """
+    wanted = scorer.feature_names
+    if wanted is not None and features.ndim == 2 and source.suffix != ".npy":
+        position = {name: place for place, name in enumerate(names)}
+        missing = [name for name in wanted if name not in position]
+        extra = [name for name in names if name not in set(wanted)]
+        if missing or extra:
+            what = f"none of the name {missing[0]!r}" if missing else f"also {extra[0]!r}"
+            raise DataError(f"{source}: expected the {len(wanted)} feature columns that the model was trained on, received {what}")
+        features = features[:, [position[name] for name in wanted]]
+    if features.shape[1:] != scorer.shape:
+        if features.ndim == 2 and features.shape[1] == np.prod(scorer.shape):
+            return features.reshape(-1, *scorer.shape)
+        raise DataError(f"{source}: expected rows of shape {scorer.shape}, as the model was trained on, received {features.shape[1:]}")
+    return features
+
+
+def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATCH) -> int:
+    """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at all.
+
+    Args:
+        model: the folder of a SavedModel that `--export` wrote.
+        features: CSV, Parquet or NPY, as for `--dataset=table`.
+        output: the CSV to write.
+        batch_size: rows a call of the model.
+
+    Returns:
+        the number of rows.
+
+    Raises:
+        UsageError, DataError: what cannot be used, in a line.
+    """
+    import csv
+
+    from neucrowd_tf.feature_files import read_features
+
+    if batch_size < 1:
+        raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
+    if output.is_dir():
+        raise UsageError(f"--output: expected a file, received the folder {output}")
+    tasks, rows, names = read_features(features)
+    scorer = Scorer(model)
+    rows = arrange(rows, names, scorer, features)
+    classes = scorer.classes.tolist()
+    labels = [text_cell(name) for name in classes]
+    with atomic_path(output) as temporary, temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
+        done = 0
+        for part in scorer.batches(rows, batch_size):
+            ids = tasks[done : done + len(part)].tolist()
+            for task, best, row in zip(ids, part.argmax(axis=1).tolist(), part.tolist(), strict=True):
+                writer.writerow([text_cell(task), labels[best], *(f"{p:.9g}" for p in row)])
+            done += len(part)
+    return done
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _Parser(prog="python -m neucrowd_tf.predict", description="Scores a table of features with an exported model.", allow_abbrev=False)
+    parser.add_argument("--model", type=Path, required=True, help="a run's saved_model folder")
+    parser.add_argument("--features", type=Path, required=True, help="CSV with task and the columns trained on; or Parquet, or NPY")
+    parser.add_argument("--output", type=Path, required=True, help="the CSV to write: task, predicted, p_<class>...")
+    parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
+    return parser.parse_args(argv)
+
+
+def one_line(error: Exception, longest: int = 1000) -> str:
+    """Returns an error as one line of bounded length."""
+    text: Any = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns 0, or 2 with one line on stderr."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        given = _arguments(argv)
+        size = predict(given.model, given.features, given.output, batch_size=given.batch_size)
+    except (UsageError, DataError, OSError) as error:
+        sys.stderr.write(f"error: {one_line(error)}\n")
+        return PROBLEM
+    sys.stdout.write(f"{given.output}: {size} rows\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
