@@ -1,0 +1,71 @@
+"""Keras models of the metric-learning baselines: which instances a step takes, and which loss it computes on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from neucrowd_tf.nn.losses import ClassCenters, TripletCenterLoss, contrastive_loss, triplet_loss
+from neucrowd_tf.training.encoder_model import EncoderModel
+from neucrowd_tf.training.tuplets import TupletIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EPSILON = 1e-12
+
+
+class TripletModel(EncoderModel):
+    """Triplets drawn inside the step from `[batch, 3]` uniform numbers; every class is the anchor's in turn.
+
+    Args:
+        index: the instances by class, with one negative.
+        objective: "triplet" (squared distances), or "contrastive": each triplet is a pair of one class and a pair of two.
+        margin: of the loss.
+    """
+
+    def __init__(self, encoder: keras.Model, features: NDArray[np.float32], index: TupletIndex, *, objective: str, margin: float) -> None:
+        super().__init__(encoder, features)
+        self.index, self.objective, self.margin = index, objective, margin
+        self._cumulative = tf.constant(index.cumulative())
+        self.built = True
+
+    def batch_losses(self, data: Any) -> Any:
+        rows, _ = self.index.draw(data, self._cumulative)
+        embeddings = tf.cast(self.embed_rows(self.encoder, rows, training=True), tf.float32)
+        squared = tf.reduce_sum(tf.square(embeddings[:, 1:] - embeddings[:, :1]), axis=-1)
+        if self.objective == "triplet":
+            return triplet_loss(squared[:, 0], squared[:, 1], margin=self.margin)
+        distances = tf.sqrt(tf.maximum(squared, EPSILON))  # no gradient where a pair coincides, instead of an infinite one
+        same = tf.concat([tf.ones_like(squared[:, :1], tf.bool), tf.zeros_like(squared[:, 1:], tf.bool)], axis=1)
+        return tf.reduce_mean(contrastive_loss(distances, same, margin=self.margin), axis=1)
+
+
+class BatchModel(EncoderModel):
+    """A loss on whole batches of equally many instances of each class, `[per class, C]` positions.
+
+    Args:
+        labels: `[N]` class codes.
+        loss: a Keras loss of labels and embeddings without reduction, or of labels and distances to centers.
+        num_classes: how many centers a triplet-center loss has.
+    """
+
+    def __init__(
+        self, encoder: keras.Model, features: NDArray[np.float32], labels: NDArray[np.int64], *, loss: keras.losses.Loss, num_classes: int, seed: int
+    ) -> None:
+        super().__init__(encoder, features)
+        self.batch_loss = loss
+        self._labels = tf.constant(labels)
+        self.centers = None
+        if isinstance(loss, TripletCenterLoss):
+            self.centers = ClassCenters(num_classes, seed=seed)
+            self.centers.build((None, encoder.output_shape[-1]))
+        self.built = True
+
+    def batch_losses(self, data: Any) -> Any:
+        rows = tf.reshape(data, [-1])
+        embeddings = tf.cast(self.embed_rows(self.encoder, rows, training=True), tf.float32)
+        return self.batch_loss(tf.gather(self._labels, rows), embeddings if self.centers is None else self.centers(embeddings))
