@@ -13,7 +13,7 @@ from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array, spelt
 from neucrowd_tf.dataset import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.feature_files import read_features
+from neucrowd_tf.feature_files import read_features, read_images
 from neucrowd_tf.registry import register_dataset
 from neucrowd_tf.table_files import read_annotations, read_truth, typed_names
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TEST_SHARE = 0.2
-OPTIONS = ("features", "annotations", "truth", "test_features", "test_truth", "classes")
+OPTIONS = ("features", "images", "image_size", "annotations", "truth", "test_features", "test_truth", "classes")
 
 
 @register_dataset("table", summary="your own CSV files: --features, --annotations and, if known, --truth", simulated=True, options=OPTIONS)
@@ -30,6 +30,8 @@ def load(
     seed: int = 0,
     *,
     features: str | Path | None = None,
+    images: str | Path | None = None,
+    image_size: int | None = None,
     annotations: str | Path | None = None,
     truth: str | Path | None = None,
     test_features: str | Path | None = None,
@@ -48,7 +50,9 @@ def load(
     Args:
         data_dir: not used.
         seed: of the test split, where it is drawn.
-        features: CSV with `task` and numeric columns.
+        features: CSV or Parquet with `task` and numeric columns, or an NPY array with a row a task (numbered from 0).
+        images: in place of `features`, a folder of images whose names (without endings) are the tasks.
+        image_size: the height and width that images are scaled to; None needs images of one size.
         annotations: labels in any layout that `neucrowd_tf.table_files.read_annotations` knows.
         truth: CSV `task,label` for some or all tasks of `features`; evaluation only.
         test_features, test_truth: a test split of its own, both or none.
@@ -58,13 +62,20 @@ def load(
         UsageError: a file that has to be named is not.
         DataError: what is wrong with a file, with its name and, where possible, row and column.
     """
-    if features is None or annotations is None:
-        missing = "features" if features is None else "annotations"
+    source = features if images is None else images
+    if source is None or annotations is None:
+        missing = "features" if source is None else "annotations"
         raise UsageError(f"--{missing}: expected a file for --dataset=table, received none")
     if (test_features is None) != (test_truth is None):
         missing = "test_features" if test_features is None else "test_truth"
         raise UsageError(f"--{missing}: expected --test_features and --test_truth together, received only one of them")
-    tasks, rows, columns = read_features(Path(features))
+    if images is None:
+        tasks, rows, columns = read_features(Path(source))
+    elif features is not None or test_features is not None:
+        raise UsageError("--images: expected alone, received together with --features or --test_features")
+    else:
+        tasks, rows = read_images(Path(images), image_size)
+        columns = []
     crowd = _with_classes(read_annotations(Path(annotations), tasks), classes, Path(annotations))
     known = None if truth is None else read_truth(Path(truth), tasks, crowd.class_names)
     names = typed_names(tasks.tolist())
@@ -85,9 +96,9 @@ def load(
         annotations=training,
         truth=None if known is None else known[train],
         test=test,
-        card=Card(title="Table", source=f"{features}, {annotations}", notes="" if test_is_truth else "Test labels are majority votes."),
+        card=Card(title="Table", source=f"{source}, {annotations}", notes="" if test_is_truth else "Test labels are majority votes."),
         test_is_truth=test_is_truth,
-        feature_names=tuple(columns),
+        feature_names=tuple(columns) or None,
     )
 
 

@@ -74,7 +74,7 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
     if options.evaluation == "cv":
         found["folds"] = options.folds
     if task.key.dataset == "table":
-        found |= {"classes": options.classes} | {name: str(path.resolve()) for name, path in options.table.items()}
+        found |= {"classes": options.classes, "image_size": options.image_size} | {name: str(path.resolve()) for name, path in options.table.items()}
     if options.distribute == "mirrored":
         found["logical_cpus"] = options.logical_cpus
     return found

@@ -18,7 +18,7 @@ from absl import flags
 from neucrowd_tf.errors import UsageError
 
 MAX_SEED = 2**31 - 1
-TABLE_FLAGS = ("features", "annotations", "truth", "test_features", "test_truth")
+TABLE_FLAGS = ("features", "images", "annotations", "truth", "test_features", "test_truth")
 # One thread: the models are small, and two threads that wait for each other cost three times the time on a busy machine.
 DEFAULT_THREADS = 1
 
@@ -42,7 +42,9 @@ _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     ),
     flags.DEFINE_integer("data_seed", None, "Draws simulated crowds and splits; by default each run's own.", lower_bound=0, upper_bound=MAX_SEED),
     flags.DEFINE_float("keep_annotations", None, "The share of annotations that is kept, for datasets with that option."),
-    flags.DEFINE_string("features", None, "--dataset=table: CSV with a column `task`, then numbers."),
+    flags.DEFINE_string("features", None, "--dataset=table: CSV (or Parquet) with a column `task`, then numbers; or an NPY array with a row a task."),
+    flags.DEFINE_string("images", None, "--dataset=table: in place of --features, a folder of images whose names are the tasks."),
+    flags.DEFINE_integer("image_size", None, "--images: scale each to so many pixels high and wide.", lower_bound=1, upper_bound=4096),
     flags.DEFINE_string("annotations", None, "--dataset=table: CSV with columns task, worker, label."),
     flags.DEFINE_string("truth", None, "--dataset=table: CSV with columns task, label; for evaluation only."),
     flags.DEFINE_string("test_features", None, "--dataset=table: features of the test rows."),
@@ -81,6 +83,8 @@ class Options:
     data_seed: int | None = None
     keep_annotations: float | None = None
     features: Path | None = None
+    images: Path | None = None
+    image_size: int | None = None
     annotations: Path | None = None
     truth: Path | None = None
     test_features: Path | None = None
@@ -168,16 +172,23 @@ def check(options: Options) -> Options:
     if not options.checkpoint_seconds < float("inf"):
         raise UsageError(f"--checkpoint_seconds: expected a number of seconds, received {options.checkpoint_seconds!r}")
     if "table" in options.dataset:
-        for name in ("features", "annotations"):
-            if getattr(options, name) is None:
-                raise UsageError(f"--{name}: --dataset=table needs it, received none")
+        if options.features is None and options.images is None:
+            raise UsageError("--features: --dataset=table needs it (or --images), received none")
+        if options.features is not None and options.images is not None:
+            raise UsageError("--images: expected in place of --features, received both")
+        if options.annotations is None:
+            raise UsageError("--annotations: --dataset=table needs it, received none")
     elif options.classes is not None:
         raise UsageError(f"--classes: expected together with --dataset=table only, received --dataset={','.join(options.dataset)}")
     elif options.table:
         names = ",".join(options.dataset)
         raise UsageError(f"--{next(iter(options.table))}: expected together with --dataset=table only, received --dataset={names}")
+    if options.image_size is not None and options.images is None:
+        raise UsageError(f"--image_size: expected together with --images only, received {options.image_size} without it")
     for name, path in options.table.items():
-        if not path.is_file():
+        if name == "images" and not path.is_dir():
+            raise UsageError(f"--images: expected a folder of images, received {path}, which {'is a file' if path.exists() else 'does not exist'}")
+        if name != "images" and not path.is_file():
             raise UsageError(f"--{name}: expected a CSV file, received {path}, which {'is a folder' if path.is_dir() else 'does not exist'}")
     folder = options.data_dir
     if folder is not None and not folder.is_dir():

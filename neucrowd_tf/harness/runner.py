@@ -45,6 +45,8 @@ def tasks(options: Options, progress: bool | None = None) -> list[Task]:
 def dataset_flags(options: Options, name: str) -> dict[str, Any]:
     """Returns the options that the flags give to a dataset's loader."""
     given: dict[str, Any] = dict(options.table) if name == "table" else {}
+    if name == "table" and options.image_size is not None:
+        given["image_size"] = options.image_size
     if name == "table" and options.classes is not None:
         given["classes"] = options.classes
     if options.keep_annotations is not None:
