@@ -62,6 +62,7 @@ class DoctorWeights(InstanceModel):
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         answers = tf.stop_gradient(self._answers[0](features, training=False))
         if self.softmax == "training":
+            # Deviation: the paper takes the softmax of the weights when they are trained; inside the loss what is trained is what predicts.
             mean = self.average(answers)
         else:
             mean = tf.maximum(tf.einsum("brc,r->bc", answers, tf.convert_to_tensor(self.average.weight)), 1e-7)

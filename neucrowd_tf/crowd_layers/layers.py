@@ -153,6 +153,7 @@ class ConfusionHead(AnnotatorHead):
 
     def penalty(self) -> Any:
         """Returns lambda times the mean trace (eq. 11)."""
+        # Deviation: the mean over annotators instead of the sum, as in Tanno et al., so that lambda does not depend on their number.
         return self.trace_weight * ops.mean(ops.trace(self.matrices(), axis1=-2, axis2=-1))
 
     def get_config(self) -> dict[str, Any]:

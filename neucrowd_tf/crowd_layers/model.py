@@ -105,6 +105,7 @@ class InstanceModel(keras.Model):
             total, size = self.batch_loss(rows, features)
             if count > 1:
                 size = replicas.all_reduce(tf.distribute.ReduceOp.SUM, size)
+            # Deviation: eqs. 6 and 9 sum over annotations; the mean keeps the weight penalty's share when pseudo-annotations are added.
             # Replicas' gradients are summed, so each replica adds its share.
             mean = tf.math.divide_no_nan(total, size)
             loss = mean + self.penalty() / count

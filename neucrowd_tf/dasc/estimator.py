@@ -143,6 +143,7 @@ class DASC(CrowdEstimator):
         judge = result if chosen is None else chosen
         self.round_accuracy_ = [float(value) for value in judge.history.get("val_accuracy", [])]
         last = len(result.stages) - 1
+        # Deviation: "until expected performance reached" (algorithm 1) is the round with the best validation accuracy.
         self.best_round_ = min(judge.best(), last) if self.pick == "validation" else last
         self.history_, self.selections_ = result.history, result.selections
         self.stopped_ = "validation" if judge.stopped == "validation" else result.stopped

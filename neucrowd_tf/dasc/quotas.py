@@ -18,6 +18,7 @@ def fractions(counts: ArrayLike) -> NDArray[np.float64]:
     Args:
         counts: `[C]` N'_c.
     """
+    # Deviation: eq. 4 is undefined for N'_c = 0.
     n = np.asarray(counts, dtype=np.float64)
     inverse = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
     total = inverse.sum()
@@ -47,6 +48,7 @@ def allocate(shares: ArrayLike, available: ArrayLike, total: int) -> NDArray[np.
         available: `[C]` candidates of each class.
         total: M, how many are wanted.
     """
+    # Deviation: eq. 3 may ask for more of a rare class than was predicted; the paper does not say what happens to the rest.
     room = np.asarray(available, dtype=np.int64)
     wanted = np.asarray(shares, dtype=np.float64)
     taken = np.zeros_like(room)
