@@ -1,0 +1,132 @@
+"""The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHELL, PYTHON = ("bash", "sh"), ("python",)
+
+
+def documents() -> list[Path]:
+    return [path for path in (ROOT / "README.md", ROOT / "BUILD.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
+
+
+def blocks(path: Path) -> list[tuple[int, str, str]]:
+    """Returns line, language and text of each block that is to run."""
+    text = path.read_text(encoding="utf-8")
+    found = []
+    for match in BLOCK.finditer(text):
+        language, marks, body = match.groups()
+        if language in (*SHELL, *PYTHON) and "no-test" not in marks.split():
+            found.append((text.count("\n", 0, match.start()) + 1, language, body))
+    return found
+
+
+def parameters() -> Iterator[Any]:
+    """Yields each block as a test; a document's blocks run in order, in one folder, in one process."""
+    for path in documents():
+        name = str(path.relative_to(ROOT))
+        for line, language, body in blocks(path):
+            yield pytest.param(name, language, body, id=f"{name}:{line}", marks=pytest.mark.xdist_group(f"documents {name}"))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder a document; see `checkout`."""
+    return {str(path.relative_to(ROOT)): checkout(tmp_path_factory.mktemp(path.stem)) for path in documents()}
+
+
+def checkout(folder: Path) -> Path:
+    """Makes a folder that looks like a checkout with an environment set up, in which commands leave their files."""
+    for item in ROOT.iterdir():
+        if not item.name.startswith(".") and item.name not in ("runs", "build", "dist"):
+            (folder / item.name).symlink_to(item)
+    scripts = folder / ".venv" / "bin"
+    scripts.mkdir(parents=True)
+    for name, module in (("python", ""), ("ruff", "-m ruff"), ("mypy", "-m mypy")):
+        (scripts / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        (scripts / name).chmod(0o755)
+    (folder / ".venv" / ".installed").touch()
+    tables(folder)
+    return folder
+
+
+def tables(folder: Path) -> None:
+    """Writes the example tables that the documents speak of: features.csv, annotations.csv, truth.csv."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(120) < 0.4
+    features = rng.normal(size=(120, 4)) + truth[:, None]
+    rows = [f"task-{i},{','.join(f'{value:.4f}' for value in row)}" for i, row in enumerate(features)]
+    (folder / "features.csv").write_text("\n".join(["task,a,b,c,d", *rows]) + "\n")
+    names = np.where(truth, "yes", "no")
+    (folder / "truth.csv").write_text("\n".join(["task,label", *(f"task-{i},{name}" for i, name in enumerate(names))]) + "\n")
+    given = rng.random((120, 6)) < 0.5
+    given[np.arange(120), np.arange(120) % 6] = True
+    said = np.where(rng.random((120, 6)) < 0.2, ~truth[:, None], truth[:, None])
+    votes = [f"task-{i},worker-{w},{'yes' if said[i, w] else 'no'}" for i, w in np.argwhere(given)]
+    (folder / "annotations.csv").write_text("\n".join(["task,worker,label", *votes]) + "\n")
+
+
+@pytest.mark.parametrize(("document", "language", "body"), parameters())
+def test_block(document: str, language: str, body: str, folders: dict[str, Path]) -> None:
+    folder = folders[document]
+    environment = {**os.environ, "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(folder)}
+    environment.pop("MAKEFLAGS", None)
+    command = ["bash", "-euo", "pipefail", "-c", body] if language in SHELL else [sys.executable, "-c", body]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+
+
+def test_readme_has_its_commands() -> None:
+    commands = [body for _, language, body in blocks(ROOT / "README.md") if language in SHELL]
+    assert any("make run" in body for body in commands) and any("run_experiment.py" in body for body in commands)
+
+
+def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
+    """In an environment of its own: the table comes from finished runs, and nothing is trained."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    folder = folders["README.md"]
+    environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
+    done = subprocess.run(["make", "run"], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "neucrowd" in done.stdout and "mv_lr" in done.stdout and "TensorBoard" in done.stdout and "SavedModel" in done.stdout
+
+
+test_make_run_works_a_second_time = pytest.mark.xdist_group("documents README.md")(test_make_run_works_a_second_time)
+
+
+@pytest.mark.slow
+def test_the_wheel_is_built_installed_and_imported(tmp_path: Path) -> None:
+    """Without dependencies of its own: those of this environment are used."""
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, source, ignore=ignored)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path / "dist"), str(source)]
+    subprocess.run(build, check=True, timeout=300, cwd=tmp_path)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    target = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
+    subprocess.run(install, check=True, timeout=300, cwd=tmp_path)
+    assert (target / "neucrowd_tf" / "py.typed").exists() and not (target / "data").exists() and not (target / "tests").exists()
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    code = (
+        "import neucrowd_tf, pathlib, sys; assert pathlib.Path(neucrowd_tf.__file__).is_relative_to(sys.argv[1]);"
+        "print([getattr(neucrowd_tf, name) for name in neucrowd_tf.__all__])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(target)], check=True, timeout=300, cwd=tmp_path, env=environment)
+    command = [sys.executable, str(target / "bin" / "neucrowd"), "--list"]
+    listed = subprocess.run(command, check=True, timeout=300, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "neucrowd" in listed.stdout
