@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from baselines.linear_classifier import LinearClassifier
 from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, warn_not_converged
@@ -24,37 +22,51 @@ if TYPE_CHECKING:
 
 
 class _SoftRegression:
-    """Logistic regression on soft labels whose fits start from the one before; features standardised once."""
+    """Logistic regression on soft labels whose fits start from the one before; features standardised once, never copied.
+
+    Two classes have one column of weights and more have one each, as scikit-learn's, whose strengths mean the same here.
+    """
 
     def __init__(self, x: NDArray[Any], classes: NDArray[np.int64], num_classes: int, start: LinearHead) -> None:
         self.head, self.classes, self.num_classes = start, classes, num_classes
         self.z = (np.asarray(x, dtype=np.float64) - start.mean_) / start.scale_
-        self.rows = np.repeat(np.arange(len(x)), len(classes))
-        self.codes = np.tile(classes, len(x))
-        self.stacked = self.z[self.rows]
-        self.model = LogisticRegression(C=start.C_, max_iter=200, warm_start=True)
+        self.free = classes[1:] if len(classes) == 2 else classes
+        self.weights = np.concatenate([start.kernel_[:, self.free], start.bias_[None, self.free]])
+
+    def loss(self, flat: NDArray[np.float64], probas: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Returns cross-entropy plus penalty, and its gradient, at weights `[d + 1, K]` made flat."""
+        weights = flat.reshape(self.weights.shape)
+        predicted = self._log_probabilities(weights)
+        error = (np.exp(predicted) - probas)[:, self.free]
+        gradient = np.concatenate([self.z.T @ error + weights[:-1] / self.head.C_, error.sum(axis=0, keepdims=True)])
+        used = predicted[:, self.classes] * probas[:, self.classes]
+        return float(-used.sum() + self._penalty(weights)), gradient.ravel()
 
     def m_step(self, probas: NDArray[np.float64]) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
-        weight = probas[:, self.classes].ravel()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the next step goes on from here
-            self.model.fit(self.stacked, self.codes, sample_weight=weight)
-        kernel, bias = self.model.coef_, self.model.intercept_
-        if len(self.classes) == 2:
-            kernel, bias = np.concatenate([np.zeros_like(kernel), kernel]), np.concatenate([np.zeros(1), bias])
+        found = minimize(self.loss, self.weights.ravel(), args=(probas,), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+        self.weights = found.x.reshape(self.weights.shape)
         self.head.kernel_ = np.zeros((self.z.shape[1], self.num_classes))
         self.head.bias_ = np.full(self.num_classes, ABSENT)
-        self.head.kernel_[:, self.classes], self.head.bias_[self.classes] = kernel.T, bias
+        self.head.bias_[self.classes] = 0.0
+        self.head.kernel_[:, self.free], self.head.bias_[self.free] = self.weights[:-1], self.weights[-1]
 
     def log_probabilities(self) -> NDArray[np.float64]:
         """Returns `[N, C]` log p(class | features)."""
-        logits = self.z @ self.head.kernel_ + self.head.bias_
-        return np.asarray(log_softmax(logits, axis=1))
+        return self._log_probabilities(self.weights)
 
     def penalty(self) -> float:
         """Returns minus the log of the Gaussian prior on the weights, up to a constant."""
-        return 0.5 * float(np.sum(self.model.coef_**2)) / self.head.C_
+        return self._penalty(self.weights)
+
+    def _penalty(self, weights: NDArray[np.float64]) -> float:
+        return 0.5 * float(np.sum(weights[:-1] ** 2)) / self.head.C_
+
+    def _log_probabilities(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        logits = np.full((len(self.z), self.num_classes), ABSENT)
+        logits[:, self.classes] = 0.0
+        logits[:, self.free] = self.z @ weights[:-1] + weights[-1]
+        return np.asarray(log_softmax(logits, axis=1))
 
 
 @register_method(

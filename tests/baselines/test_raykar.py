@@ -7,10 +7,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import baselines  # noqa: F401
-from baselines.raykar import Raykar
+from baselines.raykar import Raykar, _SoftRegression
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.training.linear import fit_logistic
 
 
 def crowd_data(classes: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -37,6 +38,22 @@ def test_steps_by_hand() -> None:
     both = Annotations.from_dense([[0], [1]])
     found = Raykar(smoothing=0.05)._m_step(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]))
     np.testing.assert_allclose(found, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_soft_regression_is_scikit_learns_on_certain_labels(classes: int) -> None:
+    x, _, truth = crowd_data(classes, 80)
+    start = fit_logistic(x, np.roll(truth, 1), classes, Cs=(0.3,))  # from elsewhere
+    model = _SoftRegression(x, np.arange(classes), classes, start)
+    probas = np.eye(classes)[truth]
+    value, gradient = model.loss(model.weights.ravel(), probas)
+    step = 1e-6 * np.eye(len(gradient))
+    numeric = [(model.loss(model.weights.ravel() + e, probas)[0] - value) / 1e-6 for e in step]
+    np.testing.assert_allclose(gradient, numeric, atol=1e-3)
+    model.m_step(probas)
+    expected = fit_logistic(x, truth, classes, Cs=(0.3,)).predict_proba(x)
+    np.testing.assert_allclose(np.exp(model.log_probabilities()), expected, atol=2e-3)
+    np.testing.assert_allclose(model.head.predict_proba(x), np.exp(model.log_probabilities()), atol=1e-9)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
