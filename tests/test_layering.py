@@ -17,7 +17,7 @@ FLOORS = (
     ("training",),
     ("crowd_layers",),
     ("rll", "neucrowd", "crowding", "dasc", "iced"),
-    ("evaluation", "export"),
+    ("evaluation", "export", "predict"),
     ("report", "predict"),
     ("harness",),
     ("baselines", "data"),
