@@ -194,9 +194,9 @@ def test_needs_no_tensorflow() -> None:
 
 @pytest.mark.slow
 def test_ten_million_annotations(repository) -> None:
-    """From arrays within 3 s and 1.3 GB, from a CSV within 10 s, on an otherwise idle machine with two cores."""
+    """From arrays within 3 s and 1.3 GB, from a CSV within 10 s; the processor's time, as the work is one thread's and others may run."""
     command = [sys.executable, "-m", "benchmarks.annotations", "--json"]
     figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=repository).stdout)
     assert figures["annotations"] == 10_000_000
-    assert figures["arrays_seconds"] < 3 and figures["arrays_peak_memory_mb"] < 1300
-    assert figures["csv_seconds"] < 10 and figures["text_csv_seconds"] < 10
+    assert figures["arrays_cpu_seconds"] < 3 and figures["arrays_peak_memory_mb"] < 1300
+    assert figures["csv_cpu_seconds"] < 10 and figures["text_csv_cpu_seconds"] < 10
