@@ -98,17 +98,21 @@ def search_multiplier(multiplier: Multiplier, run: Callable[[Any], Any], losses:
     ordered = tf.sort(tf.reshape(losses, [-1]))
     candidates = tf.gather(ordered, tf.cast(tf.constant(CANDIDATES) * tf.cast(tf.size(ordered) - 1, tf.float32), tf.int32))
     start = [tf.identity(variable) for variable in changed]
-    best = [tf.identity(value) for value in start]
-    best_estimate, best_mu, best_sums = tf.constant(np.inf, tf.float32), candidates[0], tf.zeros([4])
-    for mu in candidates:
-        for variable, value in zip(changed, start, strict=True):
+
+    def put(values: list[Any]) -> None:
+        for variable, value in zip(changed, values, strict=True):
             variable.assign(value)
+
+    def body(index: Any, best_mu: Any, best_estimate: Any, best_sums: Any, *best: Any) -> tuple[Any, ...]:
+        put(start)
+        mu = candidates[index]
         sums = run(mu)
         estimate = self_normalised_estimate(sums)
         better = estimate < best_estimate
-        best = [tf.where(better, tf.convert_to_tensor(variable), kept) for variable, kept in zip(changed, best, strict=True)]
-        best_mu, best_sums = tf.where(better, mu, best_mu), tf.where(better, sums, best_sums)
-        best_estimate = tf.minimum(estimate, best_estimate)
-    for variable, value in zip(changed, best, strict=True):
-        variable.assign(value)
+        kept = [tf.where(better, tf.convert_to_tensor(variable), value) for variable, value in zip(changed, best, strict=True)]
+        return index + 1, tf.where(better, mu, best_mu), tf.minimum(estimate, best_estimate), tf.where(better, sums, best_sums), *kept
+
+    first = (tf.constant(0), candidates[0], tf.constant(np.inf, tf.float32), tf.zeros([4]), *start)
+    _, best_mu, _, best_sums, *best = tf.while_loop(lambda index, *_: index < len(CANDIDATES), body, first, parallel_iterations=1)
+    put(best)
     return best_mu, best_sums

@@ -107,14 +107,32 @@ def fold(seed: Any, number: Any) -> Any:
     return tf.random.experimental.stateless_fold_in(seed, number)
 
 
-def shuffled(size: Any, seed: Any) -> Any:
-    """Returns a permutation of 0..size-1, a function of the seed alone."""
-    return tf.argsort(tf.random.stateless_uniform([size], seed=seed), stable=True)
+def shuffled(positions: Any, size: Any, seed: Any) -> Any:
+    """Returns where a permutation of 0..size-1, a function of the seed alone, sends some positions."""
+    return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
 
 
 def batches_of(size: Any, batch: int) -> Any:
     """Returns how many batches `size` rows make."""
     return -tf.math.floordiv(-size, batch)
+
+
+# The loops below are written out, as AutoGraph's conversion of Python loops takes longer than all the rest of tracing.
+
+
+def passes_over(passes: Any, count: Any, width: int, step: Callable[[Any, Any], Any]) -> Any:
+    """Makes several passes over batches and returns the sums `[width]` over the last one.
+
+    Args:
+        passes, count: how many passes, and batches in each.
+        step: `step(turn, index)` trains on a batch of a pass and returns what is summed.
+    """
+
+    def body(number: Any, sums: Any) -> tuple[Any, Any]:
+        turn, index = number // count, number % count
+        return number + 1, tf.where(index == 0, tf.zeros_like(sums), sums) + step(turn, index)
+
+    return tf.while_loop(lambda number, _: number < passes * count, body, (tf.constant(0), tf.zeros([width])), parallel_iterations=1)[1]
 
 
 def gathered(count: Any, kinds: tuple[Any, ...], compute: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -130,5 +148,5 @@ def gathered(count: Any, kinds: tuple[Any, ...], compute: Callable[[Any], tuple[
     def body(index: Any, *arrays: Any) -> tuple[Any, ...]:
         return index + 1, *(array.write(index, part) for array, part in zip(arrays, compute(index), strict=True))
 
-    _, *arrays_ = tf.while_loop(lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1)
-    return tuple(array.concat() for array in arrays_)
+    _, *filled = tf.while_loop(lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1)
+    return tuple(array.concat() for array in filled)

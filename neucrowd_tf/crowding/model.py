@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
 from neucrowd_tf.crowding.counterfactual import Multiplier, counterfactual_risk, ratio_report, ratio_sums, search_multiplier
-from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, shuffled
+from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, passes_over, shuffled
 from neucrowd_tf.crowding.discriminative import NUM_SUMS, DiscriminativeModule, discriminative_report
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import draw_labels
@@ -68,7 +68,7 @@ class CrowdInGModel(keras.Model):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
-        logs = self.discriminative_turn(epoch, self.settings.passes)
+        logs = self.discriminative_turn(epoch, tf.constant(self.settings.passes))
         if self.settings.two_step:
             sure, unsure = split_by_entropy(entropy(self.generative.classify_all()), self.settings.threshold)
             logs |= self.generator_turn(epoch, sure)
@@ -97,23 +97,23 @@ class CrowdInGModel(keras.Model):
         pairs = [tf.concat(both, axis=0) for both in ((crowd.instances, rows), (crowd.codes, codes), (crowd.labels, labels))]
         return (pairs[0], pairs[1], pairs[2], authentic), tf.reduce_mean(entropies)
 
-    @tf.function
+    @tf.function(autograph=False)
     def discriminative_turn(self, epoch: Any, passes: Any) -> dict[str, Any]:
         """Trains the discriminator and the auxiliary network; returns the means over the last pass."""
         pairs, generator_entropy = self.selected_pairs(epoch)
         latent, variables = self.generative.classify_all(), self.discriminative.trainable_variables
         size, batch = tf.size(pairs[0]), self.settings.batch_pairs
-        sums = tf.zeros([NUM_SUMS])
-        for turn in tf.range(passes):
-            order = shuffled(size, fold(self.crowd.draw(epoch, _PAIRS), turn))
-            sums = tf.zeros([NUM_SUMS])
-            for index in tf.range(batches_of(size, batch)):
-                chosen = order[index * batch : (index + 1) * batch]
-                rows, codes, labels, authentic = (tf.gather(part, chosen) for part in pairs)
-                with tf.GradientTape() as tape:
-                    loss, part = self.discriminative.loss(rows, codes, labels, authentic, tf.gather(latent, rows))
-                self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients="zero"), variables)
-                sums += part
+
+        def step(turn: Any, index: Any) -> Any:
+            positions = tf.range(index * batch, tf.minimum((index + 1) * batch, size))
+            chosen = shuffled(positions, size, fold(self.crowd.draw(epoch, _PAIRS), turn))
+            rows, codes, labels, authentic = (tf.gather(part, chosen) for part in pairs)
+            with tf.GradientTape() as tape:
+                loss, sums = self.discriminative.loss(rows, codes, labels, authentic, tf.gather(latent, rows))
+            self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients="zero"), variables)
+            return sums
+
+        sums = passes_over(passes, batches_of(size, batch), NUM_SUMS, step)
         return {**discriminative_report(sums), "generator_entropy": generator_entropy}
 
     # ----------------------------------------------------------------- generator and classifier
@@ -141,10 +141,9 @@ class CrowdInGModel(keras.Model):
         labels, chances, signals, deltas = gathered(batches_of(tf.size(rows), batch), (tf.int32, tf.float32, tf.float32, tf.float32), compute)
         return labels, chances, signals, deltas
 
-    @tf.function
     def generator_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
         """Updates the generator by eq. 5 on instances of which the classifier is sure; the classifier stays as it is."""
-        rows = tf.gather(rows, shuffled(tf.size(rows), self.crowd.draw(epoch, _SURE)))
+        rows = self._shuffled(rows, epoch, _SURE)
         seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
         labels, chances, _, deltas = self.logged(rows, seed)
         latent, variables = self.generative.classify_all(), self.generative.generator.trainable_variables
@@ -160,10 +159,9 @@ class CrowdInGModel(keras.Model):
         mu, sums = self._passes(step, deltas, [*variables, *self.generator_optimizer.variables])
         return {"generator_loss": tf.reduce_mean(deltas), **ratio_report("generator", mu, sums)}
 
-    @tf.function
     def classifier_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
         """Updates the classifier by eq. 6 on the other instances, through the updated generator, which stays as it is."""
-        rows = tf.gather(rows, shuffled(tf.size(rows), self.crowd.draw(epoch, _UNSURE)))
+        rows = self._shuffled(rows, epoch, _UNSURE)
         seed, batch = self.crowd.draw(epoch, _CLASSIFIER), self.generative.batch_rows
         # Deviation: the logging policy is drawn from again after the generator's turn, as the ratios of eq. 6 would else mix
         # the generator's move with the classifier's.
@@ -182,10 +180,9 @@ class CrowdInGModel(keras.Model):
         mu, sums = self._passes(step, signals, [*variables, *self.classifier_optimizer.variables])
         return {"classifier_loss": tf.reduce_mean(signals), **ratio_report("classifier", mu, sums)}
 
-    @tf.function
     def joint_turn(self, epoch: Any) -> dict[str, Any]:
         """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the one-step variant (figure 2b)."""
-        rows = shuffled(self.crowd.num_instances, self.crowd.draw(epoch, _SURE))
+        rows = self._shuffled(tf.range(self.crowd.num_instances), epoch, _SURE)
         seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
         labels, chances, signals, deltas = self.logged(rows, seed)
         features, generative = self.crowd.features, self.generative
@@ -219,14 +216,13 @@ class CrowdInGModel(keras.Model):
         Returns:
             mu, and the sums over the last pass.
         """
-        count, passes = batches_of(tf.shape(losses)[0], self.generative.batch_rows), self.settings.passes
+        count = batches_of(tf.shape(losses)[0], self.generative.batch_rows)
 
         def run(mu: Any) -> Any:
-            sums = tf.zeros([4])
-            for _ in tf.range(passes):
-                sums = tf.zeros([4])
-                for index in tf.range(count):
-                    sums += step(index, mu)
-            return sums
+            return passes_over(self.settings.passes, count, 4, lambda _, index: step(index, mu))
 
         return search_multiplier(self.settings.multiplier, run, losses, changed)
+
+    def _shuffled(self, rows: Any, epoch: Any, purpose: int) -> Any:
+        size = tf.size(rows)
+        return tf.gather(rows, shuffled(tf.range(size), size, self.crowd.draw(epoch, purpose)))

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowding.crowd import batches_of, fold, shuffled
+from neucrowd_tf.crowding.crowd import batches_of, fold, passes_over, shuffled
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import pair_noise
 from neucrowd_tf.crowding.model import CrowdInGModel
@@ -47,20 +47,21 @@ class GeneratorPretraining(keras.Model):
     def train_step(self, data: Any) -> dict[str, Any]:
         return {"loss": self.epoch(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE)}
 
-    @tf.function
     def epoch(self, number: Any) -> Any:
-        """Returns the mean loss of one pass over the authentic annotations."""
+        """Makes a pass over the authentic annotations, and returns the mean loss."""
         crowd, latent = self.generative.crowd, self.generative.classify_all()
-        variables, size = self.generative.generator.trainable_variables, tf.size(crowd.labels)
-        order = shuffled(size, crowd.draw(number, _ORDER))
-        total = tf.constant(0.0)
-        for index in tf.range(batches_of(size, self.batch_size)):
-            chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
+        variables, size, batch = self.generative.generator.trainable_variables, tf.size(crowd.labels), self.batch_size
+
+        def step(_: Any, index: Any) -> Any:
+            positions = tf.range(index * batch, tf.minimum((index + 1) * batch, size))
+            chosen = shuffled(positions, size, crowd.draw(number, _ORDER))
             with tf.GradientTape() as tape:
                 loss = authentic_loss(self.generative, chosen, latent, fold(crowd.draw(number, _NOISE), index))
             self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients="zero"), variables)
-            total += loss * tf.cast(tf.size(chosen), tf.float32)
-        return total / tf.cast(size, tf.float32)
+            share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
+            return tf.reshape(loss * share, [1])
+
+        return passes_over(1, batches_of(size, batch), 1, step)[0]
 
 
 class DiscriminativePretraining(keras.Model):
@@ -73,7 +74,7 @@ class DiscriminativePretraining(keras.Model):
         self.compile(optimizer=game.optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        logs = self.game.discriminative_turn(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE, 1)
+        logs = self.game.discriminative_turn(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE, tf.constant(1))
         return {"loss": logs["discriminator_loss"], **logs}
 
 
