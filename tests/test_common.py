@@ -1,0 +1,324 @@
+"""What every registered method has to do, present and future: one family's representative in each run, all of them with `slow`.
+
+A method's fits are shared by its checks: one of two classes with checkpoints and TensorBoard, one more without (the same
+bytes), one that is interrupted and resumed, and one of three classes without validation data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
+from neucrowd_tf.harness import rooms
+from neucrowd_tf.persistence import load
+from neucrowd_tf.training.run import Run
+
+rooms.register(("baselines", "data"))
+
+# Tiny settings for whichever of these a method's constructor has; whatever is not here keeps its default.
+TINY: dict[str, Any] = {
+    "epochs": 3,
+    "steps_per_epoch": 2,
+    "batch_size": 16,
+    "hidden_units": (8, 4),
+    "rounds": 2,
+    "weight_epochs": 2,
+    "pretrain_epochs": 2,
+    "generator_pretrain_epochs": 2,
+    "discriminator_pretrain_passes": 1,
+    "embedding_size": 4,
+    "generator_units": 8,
+    "auxiliary_units": 8,
+    "noise_size": 2,
+    "pair_batch_size": 16,
+    "warm_up_epochs": 2,
+    "autoencoder_epochs": 2,
+    "annotation_neighbours": 3,
+    "em_iterations": 10,
+    "max_iter": 20,
+}
+TRAINING = ("epochs", "rounds")  # a method with one of these trains by epochs: it writes scalars and checkpoints
+ROWS, NEW_ROWS = 48, 20
+
+
+def _representatives() -> set[str]:
+    """Returns one method a factory, the one with the fewest defaults of its own, and those whose defaults change the path taken."""
+    families: dict[Any, list[registry.Method]] = {}
+    for method in registry.methods():
+        families.setdefault(method.factory, []).append(method)
+    plainest = {min(family, key=lambda method: (len(method.defaults), len(method.name), method.name)).name for family in families.values()}
+    return plainest | {"neucrowd", "crowding", "dl_cl"}
+
+
+def _parameters() -> list[Any]:
+    chosen = _representatives()
+    found = []
+    for method in registry.methods():
+        group = getattr(method.factory, "__name__", method.name)
+        marks = [pytest.mark.xdist_group(f"{group}")] + ([] if method.name in chosen else [pytest.mark.slow])
+        found.append(pytest.param(method, id=method.name, marks=marks))
+    return found
+
+
+def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Returns features, annotations, truth, a validation pair and new features.
+
+    Five annotators: three fair ones, one with a single label, one without any; two instances without annotations.
+    """
+    rng = np.random.default_rng([classes, 0xC0])
+    names = np.array(["red", "green", "blue"], dtype=object)[:classes]
+    truth = np.arange(ROWS + NEW_ROWS) % classes
+    x = (rng.normal(size=(len(truth), 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
+    dense = np.where(rng.random((ROWS, 5)) < 0.85, truth[:ROWS, None], rng.integers(classes, size=(ROWS, 5)))
+    dense[rng.random((ROWS, 5)) < 0.25] = -1
+    dense[:, 3:] = -1
+    dense[2:, 0] = np.where(rng.random(ROWS - 2) < 0.95, truth[2:ROWS], 0)
+    dense[5, 3] = truth[5]
+    dense[[0, 1]] = -1
+    crowd = Annotations.from_dense(dense, num_classes=classes, class_names=names, annotator_names=[f"w{i}" for i in range(5)])
+    held = (x[ROWS : ROWS + NEW_ROWS // 2], names[truth[ROWS : ROWS + NEW_ROWS // 2]])
+    return x[:ROWS], crowd, truth[:ROWS], held, x[ROWS:]
+
+
+def make(method: registry.Method, seed: int = 0) -> Any:
+    """Returns the method's estimator with the tiny settings that it has and that do not make it another method."""
+    taken = rooms.parameter_names(method) or []
+    return method.make(**{name: value for name, value in TINY.items() if name in taken and name not in method.defaults}, seed=seed)
+
+
+def trains(method: registry.Method) -> bool:
+    return any(name in (rooms.parameter_names(method) or []) for name in TRAINING)
+
+
+class Interrupted(BaseException):
+    """Stands for a process that ends; no method catches it."""
+
+
+@contextlib.contextmanager
+def _renames(folder: Path, stop_after: int | None = None) -> Iterator[list[str]]:
+    """Lists the files that are put into `folder`; ends the fit after some number of them."""
+    seen: list[str] = []
+    original: Callable[..., None] = os.replace
+
+    def replace(source: Any, target: Any, **options: Any) -> None:
+        original(source, target, **options)
+        if folder in Path(target).parents:
+            seen.append(str(Path(target).relative_to(folder)))
+            if len(seen) == stop_after:
+                raise Interrupted
+
+    os.replace = replace  # type: ignore[assignment]
+    try:
+        yield seen
+    finally:
+        os.replace = original  # type: ignore[assignment]
+
+
+class Fits:
+    """The fits of one method, each made when a check first asks for it."""
+
+    def __init__(self, method: registry.Method, folder: Path) -> None:
+        self.method, self.folder = method, folder
+        self.features, self.crowd, self.truth, self.validation, self.new = crowd_data(2)
+        self.saves: list[str] = []
+        self._first: Any = None
+
+    def training(self, crowd: Annotations, truth: np.ndarray) -> Annotations:
+        """Returns what the method trains on: annotations, or the truth where it is the upper bound."""
+        if not self.method.uses_truth:
+            return crowd
+        return Annotations.from_dense(truth[:, None], num_classes=crowd.num_classes, class_names=crowd.class_names)
+
+    def fit(self, run: Run | None = None) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return make(self.method).fit(self.features, self.training(self.crowd, self.truth), self.validation, run=run)
+
+    @property
+    def first(self) -> Any:
+        if self._first is None:
+            before = (self.features.copy(), self.validation[0].copy(), self.validation[1].copy())
+            run = Run(checkpoints=self.folder / "checkpoints", tensorboard=self.folder / "tensorboard", progress=False, checkpoint_seconds=0)
+            with _renames(self.folder / "checkpoints") as self.saves:
+                self._first = self.fit(run)
+            run.flush()
+            self.changed = not all(np.array_equal(a, b) for a, b in zip(before, (self.features, *self.validation), strict=True))
+            self.changed |= crowd_data(2)[1] != self.crowd
+        return self._first
+
+
+_FITS: dict[str, Fits] = {}
+
+
+@pytest.fixture
+def fits(method: registry.Method, tmp_path_factory: pytest.TempPathFactory) -> Fits:
+    if method.name not in _FITS:
+        _FITS.clear()  # the checks of a method come one after the other
+        _FITS[method.name] = Fits(method, tmp_path_factory.mktemp(method.name))
+    return _FITS[method.name]
+
+
+every_method = pytest.mark.parametrize("method", _parameters(), scope="module")
+
+
+@every_method
+class TestEveryMethod:
+    def test_parameters_clone(self, method: registry.Method) -> None:
+        estimator = make(method)
+        params = estimator.get_params(deep=False)
+        assert set(params) == set(inspect.signature(type(estimator).__init__).parameters) - {"self"}
+        copy = clone(estimator)
+        assert type(copy) is type(estimator) and repr(copy.get_params(deep=False)) == repr(params)
+        assert not [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
+        assert params["seed"] == 0 and make(method, 3).get_params()["seed"] == 3
+
+    def test_summary(self, method: registry.Method) -> None:
+        assert method.summary and "\n" not in method.summary
+        known = rooms.parameter_names(method)
+        for names in (method.defaults, method.space, *method.presets.values()):
+            assert known is None or set(names) <= set(known)
+        for values in method.space.values():
+            assert isinstance(values, tuple) and values
+
+    def test_predictions(self, method: registry.Method, fits: Fits) -> None:
+        proba = np.asarray(fits.first.predict_proba(fits.new))
+        assert proba.shape == (NEW_ROWS, 2) and np.isfinite(proba).all() and (proba >= 0).all()
+        np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
+        labels = fits.first.predict(fits.new)
+        assert labels.tolist() == fits.first.classes_[proba.argmax(axis=1)].tolist()
+        np.testing.assert_allclose(np.asarray(fits.first.predict_proba(fits.new[:1])), proba[:1], atol=1e-5)
+        assert 0 <= fits.first.score(fits.new, labels) <= 1
+        assert fits.first.score(fits.new, labels) == 1
+        if hasattr(fits.first, "transform"):
+            embedding = np.asarray(fits.first.transform(fits.new))
+            assert embedding.ndim == 2 and len(embedding) == NEW_ROWS and np.isfinite(embedding).all()
+
+    def test_inputs_are_left_as_they_were(self, method: registry.Method, fits: Fits) -> None:
+        assert fits.first is not None and not fits.changed
+
+    def test_same_seed_same_bytes(self, method: registry.Method, fits: Fits) -> None:
+        again = fits.fit()
+        for rows in (fits.new, fits.features):
+            assert np.asarray(again.predict_proba(rows)).tobytes() == np.asarray(fits.first.predict_proba(rows)).tobytes()
+
+    def test_interrupted_and_resumed(self, method: registry.Method, fits: Fits, tmp_path: Path) -> None:
+        expected = np.asarray(fits.first.predict_proba(fits.new))
+        if not fits.saves:
+            assert not trains(method), "a method that trains by epochs leaves checkpoints"
+            pytest.skip("keeps no checkpoints")
+        run = Run(checkpoints=tmp_path / "checkpoints", progress=False, checkpoint_seconds=0)
+        with pytest.raises(Interrupted), _renames(tmp_path / "checkpoints", stop_after=len(fits.saves) // 2 + 1):
+            fits.fit(run)
+        with _renames(tmp_path / "checkpoints") as saves:
+            resumed = fits.fit(Run(checkpoints=tmp_path / "checkpoints", progress=False, checkpoint_seconds=0))
+        assert np.asarray(resumed.predict_proba(fits.new)).tobytes() == expected.tobytes()
+        assert len(saves) < len(fits.saves), "the resumed fit began anew"
+
+    def test_scalars_in_tensorboard(self, method: registry.Method, fits: Fits) -> None:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        assert fits.first is not None
+        if not trains(method):
+            pytest.skip("does not train by epochs")
+        events = EventAccumulator(str(fits.folder / "tensorboard"), size_guidance={"tensors": 0})
+        events.Reload()
+        tags = events.Tags()["tensors"]
+        assert any("loss" in tag for tag in tags), tags
+        assert max(len(events.Tensors(tag)) for tag in tags) >= 2
+
+    def test_saved_model(self, method: registry.Method, fits: Fits, tmp_path: Path) -> None:
+        import tensorflow as tf
+
+        from neucrowd_tf.export import export_saved_model
+
+        path = export_saved_model(fits.first, tmp_path / "saved_model")
+        serve = tf.saved_model.load(str(path)).signatures["serving_default"]
+        many = np.tile(fits.new, (50, 1))
+        for rows in (many, fits.new[:1]):
+            served = serve(features=tf.constant(rows))
+            np.testing.assert_allclose(served["probabilities"], fits.first.predict_proba(rows), atol=1e-5)
+        if hasattr(fits.first, "transform"):
+            np.testing.assert_allclose(serve(features=fits.new)["embedding"], fits.first.transform(fits.new), atol=1e-4)
+
+    def test_save_and_load(self, method: registry.Method, fits: Fits, tmp_path: Path) -> None:
+        fits.first.save(tmp_path / "model")
+        restored = load(tmp_path / "model")
+        assert type(restored) is type(fits.first)
+        np.testing.assert_allclose(restored.predict_proba(fits.new), fits.first.predict_proba(fits.new), atol=1e-6)
+        assert restored.classes_.tolist() == fits.first.classes_.tolist()
+
+    def test_three_classes_or_a_clear_refusal(self, method: registry.Method, fits: Fits) -> None:
+        """Three classes, no validation data, and vote counts alone where the method does not need identities."""
+        x, crowd, truth, _, new = crowd_data(3)
+        given = fits.training(crowd, truth)
+        if not method.requires_identities and not method.uses_truth:
+            given = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if method.max_classes is not None and method.max_classes < 3:
+                with pytest.raises(UnsupportedDataError, match="at most 2 classes"):
+                    make(method).fit(x, given)
+                return
+            fitted = make(method).fit(x, given)
+        proba = np.asarray(fitted.predict_proba(new))
+        assert proba.shape == (NEW_ROWS, 3) and np.isfinite(proba).all()
+        assert fitted.predict(new).tolist() == crowd.class_names[proba.argmax(axis=1)].tolist()
+
+    def test_identities(self, method: registry.Method) -> None:
+        if not method.requires_identities:
+            pytest.skip("works on vote counts")
+        x, crowd, *_ = crowd_data(2)
+        with pytest.raises(IdentitiesError, match="no identities"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            make(method).fit(x, Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names))
+
+    def test_bad_input(self, method: registry.Method, fits: Fits) -> None:
+        x, crowd, truth, (held, labels), _ = crowd_data(2)
+        given = fits.training(crowd, truth)
+        broken = x.copy()
+        broken[3, 2] = np.nan
+        alone = Annotations.from_dense(np.zeros((ROWS, 5), dtype=int), num_classes=2, class_names=crowd.class_names)
+        cases: list[tuple[Any, Any, Any, str]] = [
+            (broken, given, None, "row 3, column 2"),
+            (np.where(np.isnan(broken), np.inf, broken), given, None, "row 3, column 2"),
+            (x[:-1], given, None, "as many feature rows"),
+            (x.astype(str), given, None, "expected numbers"),
+            (x, alone, None, "at least two classes"),
+            (x, given, (held[:, :3], labels), "validation features"),
+            (x, given, (held, np.array(["pink"] * len(held), dtype=object)), "'pink'"),
+        ]
+        for features, labels_given, validation, message in cases:
+            with pytest.raises(DataError, match=message), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                make(method).fit(features, labels_given, validation)
+        with pytest.raises(DataError, match="features: expected shape"):
+            fits.first.predict_proba(x[:, :2])
+
+    def test_instances_without_annotations_are_told(self, method: registry.Method, fits: Fits) -> None:
+        class Stop(Exception):
+            pass
+
+        def stop(*_: Any) -> None:
+            raise Stop
+
+        estimator = make(method)
+        estimator._fit = stop
+        with pytest.warns(UserWarning, match="2 instances have no annotations"), pytest.raises(Stop):
+            estimator.fit(fits.features, fits.crowd)
+
+
+def test_representatives_cover_every_factory() -> None:
+    chosen = _representatives()
+    assert {method.factory for method in registry.methods()} == {method.factory for method in registry.methods() if method.name in chosen}
