@@ -1,0 +1,74 @@
+"""--jobs: the same bytes as without, and what a failing or dying worker costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.harness import flags, jobs, runner
+from neucrowd_tf.harness.run_folder import RunKey
+
+ROOMS = ("tests.harness.worker_room",)
+
+
+def options(out: Path, *methods: str, **more: Any) -> flags.Options:
+    return flags.Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2, **more)
+
+
+def run(given: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
+    lines: list[str] = []
+    _, outcomes = runner.run_all(given, runner.tasks(given), lines.append, ROOMS)
+    return lines, outcomes
+
+
+def test_jobs(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pool for everything: workers take seconds to start."""
+    lines, outcomes = run(options(tmp_path / "two", "mean", "broken", "killed", jobs=2))
+    assert tiny.calls == 0, "nothing ran in this process"
+    assert len(lines) == 6 and lines[0].startswith("[1/6] tiny ") and lines[-1].startswith("[6/6] ")
+    assert runner.exit_code(outcomes) == 1
+    rows = pd.read_csv(tmp_path / "two" / "results.csv")
+    assert rows["method"].tolist() == ["broken", "broken", "killed", "killed", "mean", "mean"]
+    assert rows["status"].tolist() == ["failed"] * 4 + ["ok"] * 2
+    assert any("killed seed 0: failed: its process was ended by SIGKILL" in line for line in lines)
+    assert any("broken seed 1: failed: RuntimeError: it broke badly" in line for line in lines)
+
+    monkeypatch.setattr(runner.process, "start", lambda given: None)
+    run(options(tmp_path / "one", "mean"))
+    for seed in (0, 1):
+        one, two = (tmp_path / name / "tiny" / "mean" / f"seed-{seed}" for name in ("one", "two"))
+        for name in ("predictions.csv", "annotators.csv"):
+            assert (one / name).read_bytes() == (two / name).read_bytes()
+        first, second = (json.loads((folder / "metrics.json").read_text()) for folder in (one, two))
+        assert first.pop("timings") and second.pop("timings") and first == second
+        configs = [json.loads((folder / "config.json").read_text()) for folder in (one, two)]
+        assert configs[0]["threads"] == configs[1]["threads"]
+
+
+def test_what_no_run_can_go_on_with_ends_the_command(tiny: Any, tmp_path: Path) -> None:
+    given = dataclasses.replace(options(tmp_path, "mean", jobs=2), device="gpu:63")
+    with pytest.raises(UsageError, match="--device: expected one of this machine's"):
+        run(given)
+    assert not list(tmp_path.rglob("metrics.json"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bar() -> None:
+    shown, piped = Terminal(), io.StringIO()
+    for stream in (shown, piped):
+        bar = jobs.Bar(4, stream)
+        bar.draw(0)
+        bar.draw(1)
+        bar.clear()
+    assert piped.getvalue() == "" and "0/4 runs" in shown.getvalue() and "1/4 runs  about 0 s left" in shown.getvalue()
