@@ -22,6 +22,25 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from neucrowd_tf.crowding.network import Players, Start
+# Arguments that the compiled networks do not depend on.
+_NOT_COMPILED = frozenset(
+    {
+        "seed",
+        "epochs",
+        "generator_pretrain_epochs",
+        "discriminator_pretrain_passes",
+        "generator_pretrain_learning_rate",
+        "generator_learning_rate",
+        "classifier_learning_rate",
+        "discriminator_learning_rate",
+        "annotator_features",
+        "monitor",
+        "collapse_drop",
+        "refit",
+        "validation_fraction",
+    }
+)
+
 
 def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
     for name, summary, defaults in VARIANTS:
@@ -244,7 +263,7 @@ class CrowdInG(CrowdEstimator):
             if start.players is None:
                 start.players = build_players(self, start.network.base, data.annotations.num_classes, self.annotator_table_.shape[1])
             players = start.players
-            players.start(start.standardised(data.features), data.annotations, self.annotator_table_, self.seed)
+            players.start(self, start.standardised(data.features), data.annotations)
             self._train(start, players, data, run, epochs)
             self.generator_weights_ = read_variables(players.generator.variables)
             self.confusion_matrices_ = expected_confusions(players)
@@ -306,7 +325,7 @@ class CrowdInG(CrowdEstimator):
         """Returns the pre-trained part for data of this shape, made once for the fits of it; the two latest shapes are kept."""
         from neucrowd_tf.crowding.network import make_start
 
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in ("seed", "epochs", "annotator_features")}
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_COMPILED}
         shapes = (data.features.shape, data.annotations.shape, len(self.classes_), self.annotator_table_.shape)
         key = (*shapes, repr(sorted(parameters.items(), key=str)))
         starts: dict[Any, Start] = self.__dict__.setdefault("_starts", {})

@@ -51,17 +51,29 @@ class Players:
     def generator(self) -> Generator:
         return self.game.generative.generator
 
-    def start(self, features: NDArray[np.float32], annotations: Annotations, annotators: NDArray[np.float32], seed: int) -> None:
-        """Gives all players but the classifier fresh weights, and this fit's data."""
+    def start(self, estimator: CrowdInG, features: NDArray[np.float32], annotations: Annotations) -> None:
+        """Gives all players but the classifier fresh weights, their learning rates, and this fit's data.
+
+        Args:
+            features: standardised.
+        """
+        game = self.game
         kept = read_variables(self.classifier.variables)
-        reinitialise(self.game, seed)
+        reinitialise(game, estimator.seed)
         write_variables(self.classifier.variables, kept)
-        for optimizer in (self.game.generator_optimizer, self.game.classifier_optimizer, self.generator_pretraining.optimizer):
+        for optimizer, rate in (
+            (game.optimizer, estimator.discriminator_learning_rate),
+            (game.generator_optimizer, estimator.generator_learning_rate),
+            (game.classifier_optimizer, estimator.classifier_learning_rate),
+            (self.generator_pretraining.optimizer, estimator.generator_pretrain_learning_rate),
+        ):
             reset_optimizer(optimizer)
-        discriminator = self.game.discriminative.discriminator
+            optimizer.learning_rate = rate
+        discriminator = game.discriminative.discriminator
         if discriminator.aggregate_labels:
             discriminator.correlation.assign(label_correlation(label_cooccurrence(annotations)))
-        self.crowd.set(features, annotations, annotators, selection_counts(observed_cells(annotations)), seed)
+        counts = selection_counts(observed_cells(annotations))
+        self.crowd.set(features, annotations, estimator.annotator_table_, counts, estimator.seed)
 
 
 def build_generator(estimator: CrowdInG, num_classes: int, feature_size: int, annotator_size: int) -> Generator:

@@ -1,0 +1,54 @@
+"""A crowd small enough to see through, and one estimator whose compiled networks all tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowding import CrowdInG
+
+N, R, C, D = 48, 5, 3, 4
+
+
+def make_crowd(seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    """Three classes around three points; annotator 4 labels nearly everything, the others about a quarter, 80 % right."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(N) % C
+    features = (2.5 * np.eye(C, D)[truth] + rng.normal(size=(N, D))).astype(np.float32)
+    dense = np.where(rng.random((N, R)) < 0.8, truth[:, None], rng.integers(0, C, (N, R)))
+    seen = rng.random((N, R)) < 0.25
+    seen[:, 4] = rng.random(N) < 0.9
+    seen[~seen.any(axis=1), 4] = True
+    return features, Annotations.from_dense(np.where(seen, dense, -1), num_classes=C), truth
+
+
+ARGUMENTS: dict[str, Any] = {
+    "hidden_units": (16,),
+    "dropout": 0.1,
+    "pretrain_epochs": 20,
+    "pretrain_learning_rate": 1e-2,
+    "pretrain_batch": 16,
+    "generator_pretrain_epochs": 2,
+    "discriminator_pretrain_passes": 2,
+    "embedding_size": 6,
+    "generator_units": 8,
+    "auxiliary_units": 8,
+    "noise_size": 3,
+    "passes": 2,
+    "batch_size": 20,
+    "pair_batch_size": 64,
+    "epochs": 3,
+}
+
+
+@pytest.fixture(scope="session")
+def crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
+    return make_crowd()
+
+
+@pytest.fixture(scope="session")
+def estimator() -> CrowdInG:
+    return CrowdInG(**ARGUMENTS)

@@ -1,0 +1,201 @@
+"""CrowdInG end to end on a small crowd: exact refits and resume, the guard, generated annotations, saving."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neucrowd_tf.persistence
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowding import CrowdInG
+from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
+from neucrowd_tf.training.run import Run
+
+Crowd = tuple[np.ndarray, Annotations, np.ndarray]
+LOGGED = {
+    "discriminator_loss",
+    "auxiliary_loss",
+    "generator_loss",
+    "classifier_loss",
+    "hit_rate_authentic",
+    "hit_rate_generated",
+    "generator_entropy",
+    "classifier_entropy",
+    "generator_effective_share",
+    "classifier_effective_share",
+    "val_accuracy",
+}
+
+
+class Killed(Exception):
+    pass
+
+
+def fitted(estimator: CrowdInG, crowd: Crowd, run: Run | None = None, seed: int = 0, **changes: Any) -> CrowdInG:
+    """Fits with the first instances' truth as validation."""
+    x, annotations, truth = crowd
+    estimator.set_params(seed=seed, **changes)
+    return estimator.fit(x, annotations, (x[:18], truth[:18]), run=run)
+
+
+def results(estimator: CrowdInG, crowd: Crowd) -> tuple[Any, ...]:
+    return estimator.predict_proba(crowd[0]).tobytes(), estimator.history_, [w.tobytes() for w in estimator.generator_weights_]
+
+
+def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -> None:
+    fitted(estimator, crowd)
+    assert set(estimator.history_) >= LOGGED
+    assert all(len(values) == estimator.n_iter_ == 3 for values in estimator.history_.values())
+    assert estimator.score(crowd[0], crowd[2]) > 0.7
+    assert estimator.start_ is not None and not estimator.collapsed_
+    for name in ("generator_effective_share", "classifier_effective_share", "hit_rate_authentic", "hit_rate_generated"):
+        assert all(0 < value <= 1.0001 for value in estimator.history_[name])
+    np.testing.assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
+
+
+def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(estimator: CrowdInG, crowd: Crowd) -> None:
+    first = results(fitted(estimator, crowd), crowd)
+    game = next(reversed(estimator._starts.values())).players.game
+    turn = game.discriminative_turn.experimental_get_tracing_count()
+    other = results(fitted(estimator, crowd, seed=1), crowd)
+    assert other[0] != first[0] and other[2] != first[2]
+    assert results(fitted(estimator, crowd), crowd) == first
+    assert next(reversed(estimator._starts.values())).players.game is game
+    assert game.discriminative_turn.experimental_get_tracing_count() == turn
+
+
+@pytest.mark.parametrize("kill_at", [1, 3])
+def test_a_killed_fit_ends_where_an_unbroken_one_does(
+    estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
+) -> None:
+    expected = results(fitted(estimator, crowd), crowd)
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    original = CrowdInG._collapsed
+
+    def killing(self: CrowdInG, logs: Mapping[str, list[float]]) -> bool:
+        if len(logs["loss"]) == kill_at:
+            raise Killed
+        return original(self, logs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CrowdInG, "_collapsed", killing)
+        with pytest.raises(Killed):
+            fitted(estimator, crowd, run)
+    assert (tmp_path / "discriminator" / "train.npz").exists()
+    fitted(estimator, crowd, seed=5)  # whatever the networks hold in between does not matter
+    assert results(fitted(estimator, crowd, run), crowd) == expected
+    assert results(fitted(estimator, crowd, run), crowd) == expected  # finished stages are restored
+
+
+def test_dl_cl_is_where_crowding_starts(estimator: CrowdInG, crowd: Crowd) -> None:
+    fitted(estimator, crowd)
+    start = estimator.start_
+    dl_cl = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0})
+    x, annotations, truth = crowd
+    dl_cl.fit(x, annotations, (x[:18], truth[:18]))
+    assert start is not None and start["accuracy"] == np.mean(dl_cl.predict(x[:18]) == truth[:18])
+    with pytest.raises(UsageError, match="DL-CL"):
+        dl_cl.generate(x)
+
+
+def test_the_start_is_kept_where_no_epoch_is_better(estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(estimator, crowd)
+    monkeypatch.setattr(CrowdInG, "_better", lambda *_: False)
+    fitted(estimator, crowd)
+    assert estimator.best_epoch_ is None
+    x, annotations, truth = crowd
+    start = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations, (x[:18], truth[:18]))
+    np.testing.assert_array_equal(estimator.predict_proba(x), start.predict_proba(x))
+
+
+def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(crowd: Crowd, estimator: CrowdInG) -> None:
+    estimator.start_ = {"accuracy": 0.8}
+    assert not estimator._collapsed({"val_accuracy": [0.9, 0.85], "predicted_class_entropy": [1.0, 0.9]})
+    assert estimator._collapsed({"val_accuracy": [0.9, 0.75], "predicted_class_entropy": [1.0, 0.9]})
+    assert estimator._collapsed({"val_accuracy": [0.65], "predicted_class_entropy": [1.0]})
+    assert estimator._collapsed({"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, 0.4]})
+    assert estimator._collapsed({"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, float("nan")]})
+    estimator.watch("other", crowd[0], crowd[2])
+    with pytest.warns(UserWarning, match="collapsed"):
+        fitted(estimator, crowd, classifier_learning_rate=1.0, epochs=8, collapse_drop=0.05)
+    del estimator.__dict__["_watched"]
+    assert estimator.collapsed_ and estimator.n_iter_ < 8
+    kept = estimator.score(crowd[0][:18], crowd[2][:18])
+    assert estimator.start_ is not None and kept == max(estimator.start_["accuracy"], *estimator.history_["val_accuracy"])
+    assert "val_other_accuracy" in estimator.history_
+    estimator.set_params(classifier_learning_rate=1e-4, epochs=3, collapse_drop=0.1)
+
+
+def test_generated_annotations_are_marked_and_fill_only_empty_cells(estimator: CrowdInG, crowd: Crowd) -> None:
+    x, annotations, _ = crowd
+    fitted(estimator, crowd)
+    made = estimator.generate(x, annotations=annotations)
+    assert made.generated.sum() == annotations.shape[0] * annotations.shape[1] - len(annotations.labels)
+    np.testing.assert_array_equal(made.observed().to_dense(), annotations.to_dense())
+    alone = estimator.generate(x[:7], annotators=[3, 1])
+    assert alone.generated.all() and set(alone.annotators.tolist()) == {1, 3} and len(alone.labels) == 14
+    np.testing.assert_array_equal(alone.to_dense(), estimator.generate(x[:7], annotators=[1, 3]).to_dense())
+    assert (estimator.generate(x, seed=9).to_dense() != estimator.generate(x, seed=8).to_dense()).any()
+    np.testing.assert_allclose(estimator.predict_annotators(x).sum(axis=2), 1.0, rtol=1e-5)
+    with pytest.raises(DataError, match="annotator"):
+        estimator.generate(x, annotators=[17])
+    with pytest.raises(DataError, match="48 instances"):
+        estimator.generate(x, annotations=annotations[:5])
+
+
+def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, crowd: Crowd) -> None:
+    x, annotations, _ = crowd
+    fitted(estimator, crowd)
+    made = estimator.generate(x, annotations=annotations)
+    wrong = annotations.with_generated(made.instances[made.generated], made.annotators[made.generated], (made.labels[made.generated] + 1) % 3)
+    assert estimator.score(x, made) == estimator.score(x, wrong) == estimator.score(x, annotations)
+    # Nor do they choose the epoch: what is held out votes with its authentic annotations alone.
+    np.testing.assert_array_equal(made.observed().vote_counts(), annotations.vote_counts())
+
+
+def test_without_validation_data_annotations_are_held_out_and_all_are_used_in_the_end(
+    estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path
+) -> None:
+    x, annotations, _ = crowd
+    estimator.set_params(seed=0, epochs=2).fit(x, annotations, run=Run(checkpoints=tmp_path))
+    estimator.set_params(epochs=3)
+    assert (tmp_path / "choice" / "game").exists() and (tmp_path / "refit" / "classifier").exists()
+    assert len(estimator.history_["val_accuracy"]) == estimator.n_iter_ == 2
+    assert len(estimator.rows_) == 48 and np.isfinite(estimator.predict_proba(x)).all()
+
+
+def test_a_saved_estimator_predicts_and_generates_the_same(estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path) -> None:
+    fitted(estimator, crowd)
+    estimator.save(tmp_path / "saved")
+    loaded = neucrowd_tf.persistence.load(tmp_path / "saved")
+    np.testing.assert_allclose(loaded.predict_proba(crowd[0]), estimator.predict_proba(crowd[0]), rtol=1e-6)
+    np.testing.assert_array_equal(loaded.generate(crowd[0]).to_dense(), estimator.generate(crowd[0]).to_dense())
+
+
+def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
+    x, annotations, _ = crowd
+    for changes, match in (
+        ({"threshold": 1.0}, "threshold: expected a number between 0 and 1"),
+        ({"passes": 0}, "passes: expected a whole number from 1"),
+        ({"multiplier": "median"}, "multiplier"),
+        ({"selection": "best"}, "selection: expected one of 'entropy', 'random'"),
+        ({"information": -1.0}, "information"),
+        ({"ratio_cap": 0.0}, "ratio_cap"),
+    ):
+        with pytest.raises(UsageError, match=match):
+            CrowdInG(**changes).fit(x, annotations)
+    with pytest.raises(DataError, match="annotator_features"):
+        CrowdInG(annotator_features=np.zeros((2, 3))).fit(x, annotations)
+    with pytest.raises(IdentitiesError):
+        CrowdInG().fit(x, Annotations.from_votes(annotations.vote_counts()))
+
+
+def test_every_variant_is_registered() -> None:
+    for name in ("crowding", "crowdg", "crowdingu", "crowdingi", "crowdingr", "crowding_one_step", "crowding_no_lca", "dl_cl"):
+        method = registry.method(name)
+        assert isinstance(method.make(dataset="music"), CrowdInG) and method.requires_identities

@@ -1,0 +1,76 @@
+"""Eq. 1: factored sums against the network on concatenated inputs; drawing; the entropy of the classifier."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
+from neucrowd_tf.crowding.generator import Generator, draw_labels, pair_noise
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 5)).astype(np.float32)
+Z = RNG.dirichlet(np.ones(3), size=6).astype(np.float32)
+E = RNG.normal(size=(4, 2)).astype(np.float32)
+NOISE = RNG.normal(size=(6, 4, 3)).astype(np.float32)
+
+
+def made(**arguments: bool) -> Generator:
+    generator = Generator(3, embedding_size=4, hidden_units=7, noise_size=3, seed=2, **arguments)
+    generator.build(5, 2)
+    for variable in generator.trainable_variables:  # biases start at zero, which would hide a missing one
+        variable.assign(variable + RNG.normal(scale=0.3, size=variable.shape))
+    return generator
+
+
+def naive(g: Generator) -> np.ndarray:
+    """One hidden layer over the concatenation of instance, annotator, z-hat and noise, pair by pair."""
+    parts = [g.from_instance.get_weights()[0], g.from_annotator.get_weights()[0], g.from_classifier.get_weights()[0], g.from_noise.get_weights()[0]]
+    kernel, bias = np.concatenate(parts), g.from_classifier.get_weights()[1]
+    (wi, bi), (wa, ba), (ws, bs) = (layer.get_weights() for layer in (g.instance_embedding, g.annotator_embedding, g.scores))
+    logits = np.zeros((6, 4, 3))
+    for n in range(6):
+        for r in range(4):
+            pair = np.concatenate([X[n] @ wi + bi, E[r] @ wa + ba, Z[n], NOISE[n, r]])
+            logits[n, r] = np.maximum(pair @ kernel + bias, 0) @ ws + bs
+    return logits
+
+
+def test_all_and_some_pairs_equal_a_naive_loop() -> None:
+    generator = made()
+    expected = naive(generator)
+    np.testing.assert_allclose(generator.all_pairs(X, Z, E, NOISE), expected, rtol=1e-4, atol=1e-5)
+    rows, codes = np.array([3, 0, 3]), np.array([2, 1, 0])
+    some = generator.some_pairs(X[rows], Z[rows], E, NOISE[rows, codes], codes)
+    np.testing.assert_allclose(some, expected[rows, codes], rtol=1e-4, atol=1e-5)
+
+
+def test_variants_ignore_what_they_leave_out() -> None:
+    blind = made(use_instances=False)
+    np.testing.assert_array_equal(blind.all_pairs(X, Z, E, NOISE), blind.all_pairs(X[::-1], Z, E, NOISE))
+    alike = made(use_annotators=False)
+    np.testing.assert_array_equal(alike.all_pairs(X, Z, E, NOISE), alike.all_pairs(X, Z, E[::-1], NOISE))
+    both = made()
+    assert not np.allclose(both.all_pairs(X, Z, E, NOISE), both.all_pairs(X[::-1], Z, E, NOISE))
+    assert not np.allclose(both.all_pairs(X, Z, E, NOISE), both.all_pairs(X, Z, E[::-1], NOISE))
+
+
+def test_labels_are_drawn_from_the_distribution_and_by_the_seed() -> None:
+    p = np.array([0.1, 0.6, 0.3])
+    logits = np.tile(np.log(p), (4000, 5, 1)).astype(np.float32)
+    drawn = np.asarray(draw_labels(logits, [1, 2]))
+    np.testing.assert_allclose(np.bincount(drawn.ravel()) / drawn.size, p, atol=0.02)
+    np.testing.assert_array_equal(drawn, draw_labels(logits, [1, 2]))
+    assert (drawn != np.asarray(draw_labels(logits, [1, 3]))).any()
+    np.testing.assert_array_equal(pair_noise([3, 4], [2, 3, 2]), pair_noise([3, 4], [2, 3, 2]))
+
+
+def test_entropy_by_hand() -> None:
+    # One half, one quarter, one quarter: 1/2 log 2 + 2 x 1/4 log 4 = 3/2 log 2.
+    values = entropy(np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]]))
+    np.testing.assert_allclose(values, [1.5 * np.log(2), 0.0, np.log(3)], atol=1e-12)
+
+
+def test_split_by_entropy_gives_the_surest_to_the_generator() -> None:
+    sure, unsure = split_by_entropy(np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32), 0.4)
+    np.testing.assert_array_equal(sure, [1, 3])
+    np.testing.assert_array_equal(unsure, [0, 4, 2])
