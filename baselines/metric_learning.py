@@ -164,7 +164,8 @@ class MetricLearning(RepresentationEstimator):
         encoder = self._make_encoder(features.shape[1:], self.seed)
         build: Callable[..., tuple[Any, Any]] = self._triplets if self.objective in ("contrastive", "triplet") else self._whole_batches
         model, batches = build(encoder, features, labels)
-        model.compile(optimizer=make_optimizer(self.optimizer, self.learning_rate), steps_per_execution=self.steps_per_epoch, jit_compile=False)
+        optimizer = make_optimizer(self.optimizer, self.learning_rate)
+        model.compile(optimizer=optimizer, steps_per_execution=run.steps_per_call(self.steps_per_epoch), jit_compile=False)
         return model, batches
 
     def _triplets(self, encoder: Any, features: NDArray[np.float32], labels: NDArray[np.int64]) -> tuple[Any, Any]:

@@ -194,5 +194,6 @@ class RLL(RepresentationEstimator):
             similarity_name=self.similarity,
             weight_inside=self.weight_inside,
         )
-        model.compile(optimizer=make_optimizer(self.optimizer, self.learning_rate), steps_per_execution=self.steps_per_epoch, jit_compile=False)
+        optimizer = make_optimizer(self.optimizer, self.learning_rate)
+        model.compile(optimizer=optimizer, steps_per_execution=run.steps_per_call(self.steps_per_epoch), jit_compile=False)
         return model, uniform_batches(self.seed, self.batch_size, self.k + 2)

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.tuplets import prefetch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,6 @@ def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> An
 
     def make(first_step: int) -> tf.data.Dataset:
         steps = tf.data.Dataset.counter(start=first_step)
-        return steps.map(draw, num_parallel_calls=1, deterministic=True).prefetch(tf.data.AUTOTUNE)
+        return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
 
     return make
