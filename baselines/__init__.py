@@ -1,5 +1,5 @@
 """What the papers compare with. Importing this package registers every method in it."""
 
-from baselines import deep_labels, metric_learning, raykar, softprob, two_stage
+from baselines import auto, cpc, deep_labels, mbem, metric_learning, raykar, smote_two_stage, softprob, two_stage
 
-__all__ = ["deep_labels", "metric_learning", "raykar", "softprob", "two_stage"]
+__all__ = ["auto", "cpc", "deep_labels", "mbem", "metric_learning", "raykar", "smote_two_stage", "softprob", "two_stage"]

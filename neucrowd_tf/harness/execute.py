@@ -204,6 +204,7 @@ def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFold
         estimator = make(method, task.key, hparams)
         write_json(folder / CONFIG, config(task, options, dataset, estimator))
         timings["tune_seconds"] = time.perf_counter() - began
+    run.hparams(estimator.get_params(deep=False))
     began = time.perf_counter()
     estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
     timings["fit_seconds"] = time.perf_counter() - began
@@ -242,7 +243,7 @@ def _results(key: RunKey, dataset: CrowdDataset, estimator: Any, folder: RunFold
     if dataset.validation is not None:
         found["validation"] = _scores(dataset.validation, np.asarray(estimator.predict_proba(dataset.validation.features)), dataset.class_names)
         found["validation_labels"] = "truth" if dataset.validation_is_truth else "majority vote"
-    for name in ("n_iter_", "best_epoch_"):
+    for name in ("n_iter_", "best_epoch_", "recommendation_"):
         if getattr(estimator, name, None) is not None:
             found[name.rstrip("_")] = getattr(estimator, name)
     return found

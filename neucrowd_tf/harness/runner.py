@@ -203,7 +203,9 @@ def describe(outcome: Outcome) -> str:
         return f"{outcome.status}: {outcome.reason}"
     test, timings = outcome.metrics["test"], outcome.metrics["timings"]
     shown = [f"{name} {test[name]:.3f}" for name in ("accuracy", "auc") if test.get(name) is not None]
-    return ", ".join([*shown, f"{timings['fit_seconds']:.1f} s"])
+    found = ", ".join([*shown, f"{timings['fit_seconds']:.1f} s"])
+    recommended = outcome.metrics.get("recommendation")
+    return found if recommended is None else f"{found}\n{recommended['text']}"
 
 
 def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
