@@ -47,6 +47,19 @@ def test_the_table_and_the_places_are_printed(command: Command, tmp_path: Path, 
     assert "accuracy" in out and f"tensorboard --logdir {tmp_path}" in out and str(tmp_path / "summary.csv") in out
 
 
+def test_tensorboard_has_test_figures_and_hyper_parameters(command: Command, tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
+    events = EventAccumulator(str(tmp_path / "tiny" / "mean" / "seed-0" / "tensorboard"))
+    events.Reload()
+    assert "test/accuracy" in events.Tags()["tensors"]
+    content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    found = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info.hparams
+    assert found["shift"].number_value == 0.5
+
+
 def test_same_seed_same_bytes(command: Command, tmp_path: Path) -> None:
     for name in ("a", "b"):
         command("--dataset=tiny", "--method=mean,oracle", f"--output_dir={tmp_path / name}")
