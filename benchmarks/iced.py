@@ -1,0 +1,101 @@
+"""How long ICED takes: 20 rounds on USPS-Syn, one seed.
+
+    python -m benchmarks.iced [--data_dir=DIR] [--json] [--rounds=20] [--seed=0]
+
+`fit_seconds` is a whole fit after imports: building, tracing, auto-encoder, warm-up and all rounds. With --json one JSON object
+goes to stdout and the table to stderr. Without --data_dir the data is looked for in $NEUCROWD_DATA and in ../shared/data,
+then in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import numpy as np
+
+
+def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the time of one fit, of its parts, and how well it does."""
+    import data  # noqa: F401  (registers the datasets)
+    import neucrowd_tf.iced.build  # noqa: F401  (imports TensorFlow)
+    from neucrowd_tf import registry
+    from neucrowd_tf.aggregation import majority_labels
+    from neucrowd_tf.iced import ICED, score_rounds
+    from neucrowd_tf.iced.rounds import Rounds
+
+    usps = registry.dataset("usps_syn").load(arguments.data_dir, arguments.seed)
+    model: ICED = registry.method("iced").make(dataset="usps_syn", seed=arguments.seed, rounds=arguments.rounds)
+    marks: list[float] = []
+    starts: list[float] = []
+    start = Rounds.start
+
+    def timed(self: Rounds, index: int) -> dict[str, float]:
+        marks.append(time.perf_counter())
+        result = start(self, index)
+        starts.append(time.perf_counter() - marks[-1])
+        return result
+
+    Rounds.start = timed  # type: ignore[method-assign]
+    processor = time.process_time()
+    began = time.perf_counter()
+    model.fit(usps.features, usps.annotations)
+    total = time.perf_counter() - began
+    Rounds.start = start  # type: ignore[method-assign]
+    scores = score_rounds(model, usps.truth)
+    votes = majority_labels(usps.annotations.vote_counts(), "random", arguments.seed)
+    return {
+        "fit_seconds": total,
+        "fit_processor_seconds": time.process_time() - processor,
+        "before_rounds_seconds": marks[0] - began,
+        "round_seconds": float(np.median(np.diff(marks))) if len(marks) > 1 else total - (marks[0] - began),
+        "generation_seconds": float(np.median(starts)),
+        "rounds": arguments.rounds,
+        "instances": len(usps.features),
+        "accuracy": float(model.score(usps.test.features, usps.class_names[usps.test.labels])),
+        "label_accuracy_majority_vote": float((votes == usps.truth).mean()),
+        "label_accuracy_original": float(scores["label_accuracy"].iloc[0]),
+        "label_accuracy_first": float(scores["label_accuracy"].iloc[1]),
+        "label_accuracy_final": float(scores["label_accuracy"].iloc[-1]),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def data_folder(given: str | None) -> str | None:
+    """Returns the folder with the data, or None for the cache."""
+    for folder in (given, os.environ.get("NEUCROWD_DATA"), Path(__file__).resolve().parent.parent.parent / "shared" / "data"):
+        if folder is not None and (given is not None or Path(folder).is_dir()):
+            return str(folder)
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data_dir", default=None)
+    parser.add_argument("--json", action="store_true")
+    for name, value in (("rounds", 20), ("seed", 0), ("threads", 2)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    arguments = parser.parse_args()
+    arguments.data_dir = data_folder(arguments.data_dir)
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
+    result = timed_fit(arguments)
+    out = sys.stderr if arguments.json else sys.stdout
+    for name, value in result.items():
+        print(f"{name:<32}{value:>12.4f}" if isinstance(value, float) else f"{name:<32}{value:>12}", file=out)
+    if arguments.json:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
