@@ -39,10 +39,11 @@ class _Rounds:
         for name, value in values.items():
             self.history.setdefault(name, []).append(value)
 
-    def best(self) -> int:
-        """Returns the earliest round with the best validation accuracy, or the last one without validation."""
-        scores = self.history.get("val_accuracy", [])
-        return int(np.argmax(scores)) if scores else len(self.stages) - 1
+    def picked(self, size: int, tolerance: float) -> int:
+        """Returns the latest round whose validation accuracy, of `size` instances, is within `tolerance` standard errors of the best."""
+        scores = np.asarray(self.history["val_accuracy"])
+        best = scores.max()
+        return int(np.flatnonzero(scores >= best - tolerance * np.sqrt(best * (1.0 - best) / size) - 1e-12)[-1])
 
 
 class DASC(CrowdEstimator):
@@ -59,7 +60,9 @@ class DASC(CrowdEstimator):
         rounds: how many times pseudo-annotations are selected and the model is refitted; rounds end early when every annotator's
             answer to every instance is there.
         reselect: select anew from all unobserved answers in each round, instead of keeping selections for ever.
-        pick: "validation" predicts with the round of best validation accuracy, "last" with the last one.
+        pick: "last" predicts with the last round, as the paper does; "validation" with the latest round whose validation accuracy is
+            within `tolerance` standard errors of the best one: the last round too, unless an earlier one was clearly better.
+        tolerance: in standard errors of the best accuracy; 0 takes the best round itself.
         patience: stop after so many rounds without a better validation accuracy; None goes on.
         validation_fraction: without validation data, this share of the instances is held out in a first pass that chooses the round
             (scored against their majority votes); a second pass goes as many rounds on all instances.
@@ -92,6 +95,7 @@ class DASC(CrowdEstimator):
         rounds: int = 5,
         reselect: bool = False,
         pick: Literal["validation", "last"] = "validation",
+        tolerance: float = 1.0,
         patience: int | None = None,
         validation_fraction: float = 0.2,
         seed: int = 0,
@@ -102,6 +106,7 @@ class DASC(CrowdEstimator):
         self.rounds = rounds
         self.reselect = reselect
         self.pick = pick
+        self.tolerance = tolerance
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.seed = seed
@@ -117,6 +122,8 @@ class DASC(CrowdEstimator):
                 raise ValueError(f"{name}: expected a whole number from {least}, received {value!r}")
         if self.pick not in ("validation", "last"):
             raise ValueError(f"pick: expected 'validation' or 'last', received {self.pick!r}")
+        if not self.tolerance >= 0:
+            raise ValueError(f"tolerance: expected a number from 0, received {self.tolerance!r}")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction: expected a number between 0 and 1, received {self.validation_fraction!r}")
 
@@ -131,20 +138,22 @@ class DASC(CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self._check_arguments()
-        rounds, chosen = self.rounds, None
+        rounds, chosen, judged = self.rounds, None, data.validation
         if self.pick == "validation" and data.validation is None:
             from neucrowd_tf.aggregation import MajorityVote
 
             consensus = np.asarray(MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64)
             part, _ = hold_out(data, consensus, self.validation_fraction, self.seed)
-            chosen = self._go(part, rounds, run.stage("choose"))
+            chosen, judged = self._go(part, rounds, run.stage("choose")), part.validation
             rounds = len(chosen.history["round"]) - 1
         result = self._go(data, rounds, run)
         judge = result if chosen is None else chosen
         self.round_accuracy_ = [float(value) for value in judge.history.get("val_accuracy", [])]
         last = len(result.stages) - 1
-        # Deviation: "until expected performance reached" (algorithm 1) is the round with the best validation accuracy.
-        self.best_round_ = min(judge.best(), last) if self.pick == "validation" else last
+        self.best_round_ = last
+        if self.pick == "validation" and judged is not None:
+            # Deviation: "until expected performance reached" (algorithm 1) is made a rule on validation accuracy.
+            self.best_round_ = min(judge.picked(len(judged[1]), self.tolerance), last)
         self.history_, self.selections_ = result.history, result.selections
         self.stopped_ = "validation" if judge.stopped == "validation" else result.stopped
         self.last_estimator_ = result.last
