@@ -83,9 +83,11 @@ def _run(options: flags.Options, rooms: tuple[str, ...]) -> int:
 
 
 def _where(options: flags.Options, wanted: list) -> str:  # type: ignore[type-arg]
-    """Returns where the results, TensorBoard logs and SavedModels of these runs lie."""
+    """Returns where the results, TensorBoard logs, reports and SavedModels of these runs lie."""
     out: Path = options.output_dir
     lines = ["", f"Results:     {out / 'results.csv'}, {out / 'summary.csv'}", f"TensorBoard: tensorboard --logdir {out}"]
+    reports = [task.key.folder(out, options.folds) / "report.html" for task in wanted]
+    lines += [f"Report:      {path}" for path in reports if path.is_file()][:10]
     models = [task.key.folder(out, options.folds) / "saved_model" for task in wanted]
     lines += [f"SavedModel:  {path}" for path in models if path.is_dir()][:10]
     return "\n".join(lines)

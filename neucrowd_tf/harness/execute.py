@@ -7,6 +7,7 @@ import errno
 import sys
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,8 +176,22 @@ def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFol
     if options.export:
         export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
     metrics["timings"] = {**timings, "resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
+    if options.report is not False:
+        _report(folder, dataset, estimator, metrics)
     write_json(folder / FINISHED, metrics)
     return metrics
+
+
+def _report(folder: RunFolder, dataset: CrowdDataset, estimator: Any, metrics: dict[str, Any]) -> None:
+    """Writes report.html; what goes wrong with it is told and costs the run nothing."""
+    from neucrowd_tf.report import write_report
+
+    try:
+        write_report(folder.path, dataset, estimator, metrics)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in FATAL:
+            raise
+        warnings.warn(f"{folder.path}: no report.html was written ({_line(error)})", stacklevel=2)
 
 
 def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run) -> tuple[Any, dict[str, float]]:

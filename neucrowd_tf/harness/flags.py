@@ -33,6 +33,7 @@ _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_multi_string("hparam", [], "A hyper-parameter as name=value, or method.name=value for one of several methods; may be repeated."),
     flags.DEFINE_boolean("resume", False, "Skip finished runs and go on with half-finished ones."),
     flags.DEFINE_boolean("export", False, "Also write each fitted model as a SavedModel."),
+    flags.DEFINE_boolean("report", None, "Write report.html into each run's folder; by default yes, but not for the runs of --suite."),
     flags.DEFINE_boolean("list", False, "List methods and datasets and stop."),
     flags.DEFINE_string("device", "auto", "auto, cpu, gpu, or one device such as gpu:1."),
     flags.DEFINE_boolean("mixed_precision", False, "Compute in bfloat16, keep weights in float32."),
@@ -75,6 +76,7 @@ class Options:
     hparam: tuple[tuple[str, Any], ...] = ()
     resume: bool = False
     export: bool = False
+    report: bool | None = None
     list: bool = False
     device: str = "auto"
     mixed_precision: bool = False

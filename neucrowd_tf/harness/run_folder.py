@@ -14,7 +14,7 @@ from neucrowd_tf.files import jsonable, read_json
 FINISHED = "metrics.json"
 CONFIG, STATUS = "config.json", "status.json"
 SAVED_MODEL = "saved_model"
-FILES = (FINISHED, CONFIG, STATUS, "predictions.csv", "annotators.csv", "tuning.csv")
+FILES = (FINISHED, CONFIG, STATUS, "predictions.csv", "annotators.csv", "tuning.csv", "report.html")
 FOLDERS = ("checkpoints", "tensorboard", SAVED_MODEL)
 
 

@@ -57,12 +57,15 @@ def build_report(
     return page
 
 
-def write_report(run_folder: str | Path, dataset: CrowdDataset | None = None, estimator: Any = None) -> Path:
+def write_report(
+    run_folder: str | Path, dataset: CrowdDataset | None = None, estimator: Any = None, metrics: Mapping[str, Any] | None = None
+) -> Path:
     """Writes a run's report.html into its folder.
 
     Args:
         run_folder: of a finished run (or one that has written predictions.csv).
         dataset, estimator: what the run trained on and the fitted method. Without them the page has the model's results alone.
+        metrics: what metrics.json is going to hold, where it has not been written yet.
 
     Returns:
         the file's path.
@@ -71,7 +74,7 @@ def write_report(run_folder: str | Path, dataset: CrowdDataset | None = None, es
         DataError: the folder does not hold a run's files.
     """
     folder = Path(run_folder)
-    model = read_run(folder, dataset, estimator)
+    model = read_run(folder, dataset, estimator, metrics)
     name = dataset.name if dataset is not None else folder.resolve().parents[1].name
     notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
     annotations = None if dataset is None else dataset.annotations

@@ -60,18 +60,21 @@ class ModelResults:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def read_run(folder: Path, dataset: CrowdDataset | None = None, estimator: Any = None) -> ModelResults:
+def read_run(
+    folder: Path, dataset: CrowdDataset | None = None, estimator: Any = None, metrics: Mapping[str, Any] | None = None
+) -> ModelResults:
     """Returns the results of a run.
 
     Args:
         folder: of a run that wrote predictions.csv.
         dataset, estimator: what was trained on and the fitted method; without them the folder's files alone are used, and what
             needs the training instances is left out.
+        metrics: what metrics.json is going to hold, where it has not been written yet.
 
     Raises:
         DataError: the folder does not hold a run's files.
     """
-    metrics = _json(folder / "metrics.json")
+    metrics = _json(folder / "metrics.json") if metrics is None else metrics
     config = _json(folder / "config.json")
     class_names, labels, probabilities = read_predictions(folder / "predictions.csv")
     if dataset is not None:
@@ -89,7 +92,7 @@ def read_run(folder: Path, dataset: CrowdDataset | None = None, estimator: Any =
         training=training,
         points=points,
         curves=learning_curves(folder / "tensorboard"),
-        comparison=siblings(folder),
+        comparison=siblings(folder, metrics),
         recommendation=getattr(estimator, "recommendation_", None),
         metrics=metrics.get("test") or {},
         settings={"seed": metrics.get("seed"), "parameters": config.get("parameters", {})},
@@ -204,10 +207,10 @@ def _few(stages: dict[str, Curve]) -> dict[str, Curve]:
     return {name: stages[name] for name in names}
 
 
-def siblings(folder: Path) -> list[dict[str, Any]]:
+def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """Returns the test metrics of the finished runs of all methods on the same dataset and seed (and fold), by accuracy.
 
-    They lie beside a run's folder: `<dataset>/<method>/seed-<s>[/fold-<k>]`.
+    They lie beside a run's folder: `<dataset>/<method>/seed-<s>[/fold-<k>]`. `mine` are this run's, where they are not written yet.
     """
     fold = folder.name.startswith("fold-")
     base = folder.resolve().parents[2 if fold else 1]
@@ -216,7 +219,8 @@ def siblings(folder: Path) -> list[dict[str, Any]]:
         return []
     rows = []
     for path in sorted(base.glob("*")):
-        metrics = _json(path / part / "metrics.json")
+        own = mine is not None and path / part == folder.resolve()
+        metrics: Mapping[str, Any] = mine if own and mine is not None else _json(path / part / "metrics.json")
         if isinstance(metrics.get("test"), dict) and "method" in metrics:
             numbers = {name: value for name, value in metrics["test"].items() if isinstance(value, (int, float))}
             rows.append({"method": str(metrics["method"]), **numbers, "fit_seconds": (metrics.get("timings") or {}).get("fit_seconds")})

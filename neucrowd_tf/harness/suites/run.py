@@ -49,6 +49,7 @@ def case_options(options: Options, suite: Suite, case: Case) -> Options:
         hparam=tuple(case.hparams.items()),
         output_dir=case_folder(options.output_dir / suite.name, case),
         resume=True,
+        report=bool(options.report),
         **case.options,
     )
 
