@@ -1,0 +1,36 @@
+"""Doctor Net as CrowdInG's table 1 has it: what each annotator would say, aggregated by a weighted majority vote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.crowding.presets import PAPER
+from neucrowd_tf.registry import register_method
+
+
+@register_method(
+    "doctor_net",
+    summary="Doctor Net: a classifier for each annotator, their answers aggregated by a weighted majority vote",
+    requires_identities=True,
+    presets=PRESETS["wdn"],
+    space=SPACE,
+    paper=PAPER,
+)
+class DoctorNet(WeightedDoctorNet):
+    """Weighted Doctor Net whose doctors vote: each one's most probable label counts with its learnt weight.
+
+    A class's probability is the share of the weight that votes for it.
+
+    References:
+        CrowdInG, section 4.4.1; Guan et al. (2018), Who said what: modeling individual labelers improves classification.
+    """
+
+    def _graph(self, base: Any, inputs: Any, standardised: Any, num_annotators: int) -> tuple[Any, Any, Any]:
+        from keras import ops
+
+        head, logits, _ = super()._graph(base, inputs, standardised, num_annotators)
+        # Deviation: doctors share their features, as in Guan et al.; networks of their own would see a few dozen images each.
+        votes = ops.one_hot(ops.argmax(logits, axis=-1), len(self.classes_), dtype="float32")
+        return head, logits, self._average(votes)
