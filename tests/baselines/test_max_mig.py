@@ -1,0 +1,79 @@
+"""Max-MIG: the information gain, the aggregator, and a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from baselines.max_mig import MaxMIG
+from baselines.max_mig_model import Aggregator, information_gain_loss
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import UsageError
+
+RNG = np.random.default_rng(0)
+
+
+def test_loss_by_hand() -> None:
+    # Two instances, certain and of different classes, prior 1/2: t_ii = 2 and t_ij = 0, so the loss is 0 - 1 - log 2.
+    eye = np.eye(2, dtype=np.float32)
+    np.testing.assert_allclose(information_gain_loss(eye, eye, np.float32([0.5, 0.5])), -1 - np.log(2), rtol=1e-6)
+    # Two networks that always say the prior agree by chance alone: t_ij = 1 everywhere and the gain is 0.
+    flat = np.tile(np.float32([0.3, 0.7]), (4, 1))
+    np.testing.assert_allclose(information_gain_loss(flat, flat, np.float32([0.3, 0.7])), 0.0, atol=1e-6)
+
+
+def test_loss_equals_a_naive_loop() -> None:
+    first, second = (RNG.dirichlet(np.ones(3), size=5).astype(np.float32) for _ in range(2))
+    prior = np.float32([0.2, 0.5, 0.3])
+    own, others = [], []
+    for i in range(5):
+        for j in range(5):
+            t = sum(first[i, c] * second[j, c] / prior[c] for c in range(3))
+            (own if i == j else others).append(1 + np.log(t) if i == j else t)
+    np.testing.assert_allclose(information_gain_loss(first, second, prior), np.mean(others) - np.mean(own), rtol=1e-5)
+
+
+def test_a_batch_of_one_is_finite() -> None:
+    assert np.isfinite(information_gain_loss(np.float32([[1, 0]]), np.float32([[0, 1]]), np.float32([0.5, 0.5])))
+
+
+def test_aggregator_equals_a_naive_loop() -> None:
+    aggregator = Aggregator(3, 2)
+    weight, bias = RNG.normal(size=(3, 2, 2)), RNG.normal(size=2)
+    aggregator.weight.assign(weight)
+    aggregator.bias.assign(bias)
+    labels = np.array([[0, 1, -1], [-1, -1, -1], [1, 1, 0]])
+    expected = []
+    for row in labels:
+        scores = bias.copy()
+        for annotator, label in enumerate(row):
+            if label >= 0:
+                scores = scores + weight[annotator, :, label]
+        expected.append(np.exp(scores) / np.exp(scores).sum())
+    np.testing.assert_allclose(aggregator(labels), expected, rtol=1e-5)
+
+
+def make_crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
+    truth = np.arange(60) % 3
+    x = (2.5 * np.eye(3, 5)[truth] + RNG.normal(size=(60, 5))).astype(np.float32)
+    dense = np.where(RNG.random((60, 4)) < 0.8, truth[:, None], RNG.integers(0, 3, (60, 4)))
+    dense[RNG.random((60, 4)) < 0.4] = -1
+    dense[:, 3] = np.where(dense.max(axis=1) < 0, truth, dense[:, 3])
+    return x, Annotations.from_dense(dense, num_classes=3), truth
+
+
+def test_both_networks_learn_the_classes() -> None:
+    x, annotations, truth = make_crowd()
+    model = MaxMIG(hidden_units=(16,), dropout=0.0, learning_rate=1e-2, batch_size=20, epochs=30).fit(x, annotations)
+    assert model.score(x, truth) > 0.85
+    assert np.mean(model.labels_ == truth) > 0.8
+    np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
+    assert np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean() > 0.5
+
+
+def test_bad_arguments() -> None:
+    x, annotations, _ = make_crowd()
+    with pytest.raises(UsageError, match="prior"):
+        MaxMIG(prior="none").fit(x, annotations)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="smoothing"):
+        MaxMIG(smoothing=0.0).fit(x, annotations)
