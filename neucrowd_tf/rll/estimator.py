@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PAPER = "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced Labels: An Educational Case Study"
-_SYN = {"l2": 1e-3}
-_PRESETS: dict[str, dict[str, Any]] = {"syn1": _SYN, "syn2": _SYN}
 _SPACE: dict[str, tuple[Any, ...]] = {
     "k": (2, 3, 4, 5),
     "eta": (2.0, 5.0, 10.0, 20.0),
@@ -34,7 +32,6 @@ _SPACE: dict[str, tuple[Any, ...]] = {
     "rll_bayesian",
     summary="RLL with the Beta posterior mean as label confidence",
     defaults={"confidence": "bayesian"},
-    presets=_PRESETS,
     space={**_SPACE, "prior_mass": (0.5, 1.0, 2.0, 5.0)},
     paper=_PAPER,
 )
@@ -42,7 +39,6 @@ _SPACE: dict[str, tuple[Any, ...]] = {
     "rll_mle",
     summary="RLL with the share of agreeing votes as label confidence",
     defaults={"confidence": "mle"},
-    presets=_PRESETS,
     space=_SPACE,
     paper=_PAPER,
 )
@@ -50,7 +46,6 @@ _SPACE: dict[str, tuple[Any, ...]] = {
     "rll",
     summary="RLL: embedding from groups of two positive and k negative examples, labels by majority vote",
     defaults={"confidence": "majority"},
-    presets=_PRESETS,
     space=_SPACE,
     paper=_PAPER,
 )
