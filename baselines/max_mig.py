@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     summary="Max-MIG: a classifier and an aggregation network that maximise the information gained on each other",
     requires_identities=True,
     presets=PRESETS["crowd_layer"],
-    space={**SPACE, "aggregator_learning_rate": (1e-4, 1e-3)},
+    space={**SPACE, "prior": ("votes", "uniform")},
     paper="Cao, Xu, Kong and Wang: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds, ICLR 2019",
 )
 class MaxMIG(ClassifierEstimator):

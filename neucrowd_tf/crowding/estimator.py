@@ -257,18 +257,16 @@ class CrowdInG(CrowdEstimator):
         self.n_iter_, self.best_epoch_, self.collapsed_ = 0, None, False
         if self.epochs:
             from neucrowd_tf.crowding.generation import expected_confusions
-            from neucrowd_tf.crowding.network import build_players
             from neucrowd_tf.training.state import read_variables
 
-            if start.players is None:
-                start.players = build_players(self, start.network.base, data.annotations.num_classes, self.annotator_table_.shape[1])
-            players = start.players
-            players.start(self, start.standardised(data.features), data.annotations)
-            self._train(start, players, data, run, epochs)
+            players = self._players_for(start, data)
+            players.start(self, start, data)
+            self.model_ = players.inference
+            self._train(players, data, run, epochs)
             self.generator_weights_ = read_variables(players.generator.variables)
             self.confusion_matrices_ = expected_confusions(players)
 
-    def _train(self, start: Start, players: Players, data: TrainingData, run: Run, epochs: int) -> None:
+    def _train(self, players: Players, data: TrainingData, run: Run, epochs: int) -> None:
         """Pre-trains the players and plays the game; the start is kept where no epoch is better."""
         from neucrowd_tf.training.loop import train
         from neucrowd_tf.training.state import read_variables, write_variables
@@ -277,7 +275,7 @@ class CrowdInG(CrowdEstimator):
         passes = self.discriminator_pretrain_passes
         train(players.discriminative_pretraining, players.counter, epochs=passes, steps_per_epoch=1, run=run.stage("discriminator"))
         before = read_variables(players.game.variables)
-        evaluate = None if data.validation is None else self._evaluator(start, *data.validation)
+        evaluate = None if data.validation is None else self._evaluator(*data.validation)
         self.start_ = None if evaluate is None else evaluate()
         history = train(
             players.game,
@@ -310,30 +308,44 @@ class CrowdInG(CrowdEstimator):
         spread = logs.get("predicted_class_entropy", [])
         return bool(spread) and not spread[-1] >= 0.5 * spread[0]
 
-    def _evaluator(self, start: Start, features: NDArray[np.float32], labels: NDArray[np.int64]) -> Callable[[], dict[str, float]]:
+    def _evaluator(self, features: NDArray[np.float32], labels: NDArray[np.int64]) -> Callable[[], dict[str, float]]:
         def evaluate() -> dict[str, float]:
-            probabilities = start.probabilities(features).astype(np.float64)
+            probabilities = self._predict_proba(features).astype(np.float64)
             own = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
             values = {"accuracy": float((probabilities.argmax(axis=1) == labels).mean()), "log_loss": float(-np.log(own).mean())}
             for name, (watched, codes) in self.__dict__.get("_watched", {}).items():
-                values[f"{name}_accuracy"] = float((start.probabilities(watched).argmax(axis=1) == codes).mean())
+                values[f"{name}_accuracy"] = float((self._predict_proba(watched).argmax(axis=1) == codes).mean())
             return values
 
         return evaluate
 
+    def _compiled_for(self) -> tuple[Any, ...]:
+        """Returns what compiled networks depend on, apart from the number of instances."""
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_COMPILED}
+        return (self.feature_shape_, self.annotator_table_.shape, len(self.classes_), repr(sorted(parameters.items(), key=str)))
+
     def _start_for(self, data: TrainingData) -> Start:
-        """Returns the pre-trained part for data of this shape, made once for the fits of it; the two latest shapes are kept."""
+        """Returns DL-CL for data of this shape, made once for the fits of it; the two latest shapes are kept."""
         from neucrowd_tf.crowding.network import make_start
 
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_COMPILED}
-        shapes = (data.features.shape, data.annotations.shape, len(self.classes_), self.annotator_table_.shape)
-        key = (*shapes, repr(sorted(parameters.items(), key=str)))
+        key = (*self._compiled_for(), len(data.features))
         starts: dict[Any, Start] = self.__dict__.setdefault("_starts", {})
         start = starts.pop(key, None) or make_start(self)
         starts[key] = start
         for old in list(starts)[:-2]:
             del starts[old]
         return start
+
+    def _players_for(self, start: Start, data: TrainingData) -> Players:
+        """Returns the compiled players, made once for all fits that differ in their number of instances alone."""
+        from neucrowd_tf.crowding.network import build_players
+
+        cached: tuple[Any, Any] = self.__dict__.get("_players", (None, None))
+        if cached[0] != self._compiled_for():
+            cached = (self._compiled_for(), build_players(self, start, data.annotations.num_classes, self.annotator_table_.shape[1]))
+            self._players = cached
+        players: Players = cached[1]
+        return players
 
     def watch(self, name: str, features: ArrayLike, labels: ArrayLike) -> Self:
         """Adds the accuracy on further instances to each epoch's log, for learning curves; no choice depends on it.
@@ -405,4 +417,5 @@ class CrowdInG(CrowdEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Caches (compiled functions and networks) are left out of copies."""
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_starts", "_predict", "_generator", "_watched")}
+        caches = ("_starts", "_players", "_predict", "_generator", "_watched")
+        return {name: value for name, value in super().__getstate__().items() if name not in caches}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.crowding.auxiliary import Auxiliary
 from neucrowd_tf.crowding.crowd import Crowd, observed_cells
 from neucrowd_tf.crowding.discriminative import DiscriminativeModule
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
 
-    from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.crowding.estimator import CrowdInG
     from neucrowd_tf.training.estimator import TrainingData
     from neucrowd_tf.training.run import Run
@@ -31,16 +31,20 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class Players:
-    """All networks of a fit and what trains them.
+    """All networks of a fit and what trains them; none of it depends on how many instances there are.
 
     Attributes:
-        classifier: the base that the starter pre-trained; standardised features to probabilities.
+        classifier: standardised features to probabilities; a copy of DL-CL's base.
+        standardise: the layer that holds the features' mean and scale.
+        inference: raw features to {"probabilities"}.
         game, generator_pretraining, discriminative_pretraining: compiled models that share their layers.
         crowd: the data.
         counter: the pipeline of epoch numbers.
     """
 
     classifier: keras.Model
+    standardise: Standardise
+    inference: keras.Model
     game: CrowdInGModel
     generator_pretraining: GeneratorPretraining
     discriminative_pretraining: DiscriminativePretraining
@@ -51,16 +55,12 @@ class Players:
     def generator(self) -> Generator:
         return self.game.generative.generator
 
-    def start(self, estimator: CrowdInG, features: NDArray[np.float32], annotations: Annotations) -> None:
-        """Gives all players but the classifier fresh weights, their learning rates, and this fit's data.
-
-        Args:
-            features: standardised.
-        """
+    def start(self, estimator: CrowdInG, start: Start, data: TrainingData) -> None:
+        """Takes over DL-CL's classifier, and gives the other players fresh weights, their learning rates and this fit's data."""
         game = self.game
-        kept = read_variables(self.classifier.variables)
         reinitialise(game, estimator.seed)
-        write_variables(self.classifier.variables, kept)
+        write_variables(self.classifier.variables, read_variables(start.network.base.variables))
+        write_variables(self.standardise.variables, read_variables(start.network.standardise.variables))
         for optimizer, rate in (
             (game.optimizer, estimator.discriminator_learning_rate),
             (game.generator_optimizer, estimator.generator_learning_rate),
@@ -71,9 +71,9 @@ class Players:
             optimizer.learning_rate = rate
         discriminator = game.discriminative.discriminator
         if discriminator.aggregate_labels:
-            discriminator.correlation.assign(label_correlation(label_cooccurrence(annotations)))
-        counts = selection_counts(observed_cells(annotations))
-        self.crowd.set(features, annotations, estimator.annotator_table_, counts, estimator.seed)
+            discriminator.correlation.assign(label_correlation(label_cooccurrence(data.annotations)))
+        counts = selection_counts(observed_cells(data.annotations))
+        self.crowd.set(start.standardised(data.features), data.annotations, estimator.annotator_table_, counts, estimator.seed)
 
 
 def build_generator(estimator: CrowdInG, num_classes: int, feature_size: int, annotator_size: int) -> Generator:
@@ -91,9 +91,16 @@ def build_generator(estimator: CrowdInG, num_classes: int, feature_size: int, an
     return made
 
 
-def build_players(estimator: CrowdInG, classifier: keras.Model, num_classes: int, annotator_size: int) -> Players:
-    """Builds and compiles everything around a classifier."""
+def build_players(estimator: CrowdInG, start: Start, num_classes: int, annotator_size: int) -> Players:
+    """Builds and compiles everything around a copy of DL-CL's classifier."""
+    import keras
+
     shape = tuple(int(size) for size in estimator.feature_shape_)
+    classifier = keras.models.clone_model(start.network.base)
+    standardise = Standardise(estimator.square_root, name="standardise")
+    inputs = keras.Input(shape, name="features")
+    outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(classifier(standardise(inputs)))
+    inference = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
     crowd = Crowd(shape, annotator_size)
     size, k = crowd.feature_size, estimator.embedding_size
     discriminator = Discriminator(num_classes, embedding_size=k, aggregate_labels=estimator.label_correlation, seed=estimator.seed)
@@ -129,6 +136,8 @@ def build_players(estimator: CrowdInG, classifier: keras.Model, num_classes: int
 
     return Players(
         classifier=classifier,
+        standardise=standardise,
+        inference=inference,
         game=game,
         generator_pretraining=GeneratorPretraining(generative, estimator.generator_pretrain_batch, estimator.generator_pretrain_learning_rate),
         discriminative_pretraining=DiscriminativePretraining(game),
@@ -139,17 +148,15 @@ def build_players(estimator: CrowdInG, classifier: keras.Model, num_classes: int
 
 @dataclasses.dataclass
 class Start:
-    """What DL-CL leaves to the game; one for each shape of the data, used by every fit of it.
+    """DL-CL, whose compiled network is kept for the fits of one shape of data.
 
     Attributes:
-        estimator: the crowd-layer classifier, whose compiled network is kept.
+        estimator: the crowd-layer classifier.
         inference: raw features to {"probabilities"}.
-        players: built when the game begins.
     """
 
     estimator: CrowdLayer
     inference: keras.Model | None = None
-    players: Players | None = None
 
     def fit(self, estimator: CrowdInG, data: TrainingData, run: Run) -> None:
         """Trains the classifier from fresh weights."""
@@ -162,8 +169,7 @@ class Start:
         self.estimator._fit(data, run)
         if self.network is not before or self.inference is None:
             whole = self.network.whole
-            self.inference = keras.Model(whole.input, {"probabilities": whole.output["probabilities"]}, name="crowding")
-            self.players = None
+            self.inference = keras.Model(whole.input, {"probabilities": whole.output["probabilities"]}, name="dl_cl")
 
     @property
     def network(self) -> Any:
@@ -173,10 +179,6 @@ class Start:
         """Returns features as the classifier and the other players take them."""
         rows = range(0, len(features), 4096)
         return np.concatenate([np.asarray(self.network.standardise(features[row : row + 4096])) for row in rows])
-
-    def probabilities(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns `[M, C]` of raw features under the classifier's present weights."""
-        return np.asarray(self.estimator._predict_proba(features))
 
 
 def make_start(estimator: CrowdInG) -> Start:

@@ -60,12 +60,12 @@ def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -
 
 def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(estimator: CrowdInG, crowd: Crowd) -> None:
     first = results(fitted(estimator, crowd), crowd)
-    game = next(reversed(estimator._starts.values())).players.game
+    game = estimator._players[1].game
     turn = game.discriminative_turn.experimental_get_tracing_count()
     other = results(fitted(estimator, crowd, seed=1), crowd)
     assert other[0] != first[0] and other[2] != first[2]
     assert results(fitted(estimator, crowd), crowd) == first
-    assert next(reversed(estimator._starts.values())).players.game is game
+    assert estimator._players[1].game is game
     assert game.discriminative_turn.experimental_get_tracing_count() == turn
 
 
