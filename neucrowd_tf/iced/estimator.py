@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
 _PAPER = "Wang, Thekinen, Liu, Liu and Tang: Learning from Imbalanced Crowdsourced Labeled Data (ICED)"
 _SPACE: dict[str, tuple[Any, ...]] = {
-    "rounds": (10, 20, 40),
+    "rounds": (10, 15, 20),
+    "dropout": (0.0, 0.3, 0.5),
     "annotation_neighbours": (10, 20, 40),
     "warm_up": ("all", "groups"),
+    "standardise": (True, False),
     "hidden_units": ((128, 64), (256, 64), (64, 32)),
     "learning_rate": (3e-4, 1e-3, 3e-3),
 }
+# Pixels in [0, 1] are left as they are: border pixels, blank but for a few images, are noise once they are standardised.
+_PRESETS: dict[str, dict[str, Any]] = {"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}}
 _CHOICES = {
     "interpolation": ("certainty", "literal", "uniform"),
     "candidates": ("classifier", "inferred"),
@@ -46,6 +50,7 @@ _CHOICES = {
     summary="ICED as printed: candidates by inferred label, equation 2.5 and the warm-up by certainty groups to the letter",
     defaults={"candidates": "inferred", "interpolation": "literal", "warm_up": "groups"},
     requires_identities=True,
+    presets=_PRESETS,
     space=_SPACE,
     paper=_PAPER,
 )
@@ -53,6 +58,7 @@ _CHOICES = {
     "iced",
     summary="ICED: label inference and synthetic instances of rare classes that improve each other",
     requires_identities=True,
+    presets=_PRESETS,
     space=_SPACE,
     paper=_PAPER,
 )
@@ -64,7 +70,7 @@ class ICED(CrowdEstimator):
     their neighbours, infers the labels of all instances (Dawid-Skene with a uniform prior) and trains the classifier on them.
 
     Args:
-        rounds: how often.
+        rounds: how often; with many of them the classifier begins to follow its own mistakes.
         epochs_per_round: passes over the augmented data in each.
         k: neighbours for the interpolation, among the class's own candidates.
         annotation_neighbours: real neighbours that annotators are copied from.
@@ -114,20 +120,20 @@ class ICED(CrowdEstimator):
 
     def __init__(
         self,
-        rounds: int = 20,
+        rounds: int = 15,
         epochs_per_round: int = 1,
         k: int = 5,
-        annotation_neighbours: int = 30,
+        annotation_neighbours: int = 20,
         epsilon: float = 0.01,
         eta: float = 0.1,
         interpolation: Literal["certainty", "literal", "uniform"] = "certainty",
         candidates: Literal["classifier", "inferred"] = "classifier",
         targets: Literal["hard", "soft"] = "hard",
         prior: Literal["uniform", "update"] = "uniform",
-        smoothing: float = 0.01,
+        smoothing: float = 1.0,
         em_iterations: int = 100,
         warm_up: WarmUp = "all",
-        warm_up_epochs: int = 6,
+        warm_up_epochs: int = 4,
         autoencoder_epochs: int = 20,
         decoder_epochs: int = 1,
         tol: float | None = None,
@@ -136,7 +142,7 @@ class ICED(CrowdEstimator):
         decoder: Any = None,
         hidden_units: Sequence[int] = (128, 64),
         activation: str = "relu",
-        dropout: float = 0.0,
+        dropout: float = 0.3,
         l2: float = 0.0,
         optimizer: str = "adam",
         learning_rate: float = 1e-3,

@@ -16,7 +16,15 @@ from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.iced import ICED, score_rounds
 from neucrowd_tf.training import Run
 
-SMALL: dict[str, Any] = {"hidden_units": (16, 8), "autoencoder_epochs": 3, "warm_up_epochs": 3, "rounds": 4, "batch_size": 16, "learning_rate": 3e-3}
+SMALL: dict[str, Any] = {
+    "hidden_units": (16, 8),
+    "annotation_neighbours": 15,
+    "autoencoder_epochs": 3,
+    "warm_up_epochs": 3,
+    "rounds": 4,
+    "batch_size": 16,
+    "learning_rate": 3e-3,
+}
 
 
 def task(sizes: tuple[int, ...] = (120, 15), seed: int = 0, rate: float = 1.0, low: float = 0.55) -> tuple[np.ndarray, Annotations, np.ndarray]:
