@@ -99,7 +99,17 @@ def execute(task: Task, options: Options, dataset: CrowdDataset, strategy: Any =
             raise
         return _ended(folder, Outcome(FAILED, reason=_line(error)))
     except Exception as error:
+        if _about_arguments(error, task.hparams):
+            return _ended(folder, Outcome(FAILED, reason=f"--hparam: {' '.join(str(error).split())}", mendable=True))
         return _ended(folder, Outcome(FAILED, reason=_line(error), mendable=isinstance(error, (DataError, UsageError))))
+
+
+def _about_arguments(error: Exception, hparams: dict[str, Any]) -> bool:
+    """Whether an error is about a hyper-parameter that the user gave: it begins with its name, or speaks of its text."""
+    if not isinstance(error, (ValueError, TypeError)):
+        return False
+    text = str(error)
+    return text.partition(":")[0] in hparams or any(isinstance(value, str) and value and value in text for value in hparams.values())
 
 
 def prepare(folder: RunFolder, now: dict[str, Any], resume: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -192,7 +193,9 @@ def make_run(task: Task, options: Options, data: Data, strategy: Any, only_expor
     """Makes one run, or only the SavedModel of a finished one."""
     dataset = data.load(task.key)
     if not only_export:
-        return execute(task, options, dataset, strategy)
+        outcome = execute(task, options, dataset, strategy)
+        gc.collect()  # models hold themselves in cycles, and would add up over many runs
+        return outcome
     export_missing(task, options, dataset, strategy)
     return Outcome(OK, RunFolder(task.key.folder(options.output_dir, options.folds)).metrics())
 

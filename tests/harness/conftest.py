@@ -66,6 +66,8 @@ class Mean(CrowdEstimator):
             raise RuntimeError("it broke\nbadly")
         if self.fail == "usage":
             raise UsageError("fail: expected something else, received 'usage'")
+        if self.fail == "value":
+            raise ValueError("fail: expected nothing, received 'value'")
         if self.fail == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         self.center_ = float(data.features.mean()) + self.shift - 0.5

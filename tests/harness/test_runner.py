@@ -160,8 +160,10 @@ def test_a_failed_run_is_tried_again(command: Command, tmp_path: Path, monkeypat
 
 def test_arguments_that_cannot_be_used(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("--dataset=tiny", "--method=mean", "--hparam=fail=usage", f"--output_dir={tmp_path / 'out'}") == 2
-    assert capsys.readouterr().err == "error: fail: expected something else, received 'usage'\n"
+    assert capsys.readouterr().err == "error: --hparam: fail: expected something else, received 'usage'\n"
     assert files(tmp_path) == {}
+    assert command("--dataset=tiny", "--method=mean", "--hparam=fail=value", f"--output_dir={tmp_path / 'out'}") == 2
+    assert "error: --hparam: fail: expected nothing, received 'value'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
