@@ -41,5 +41,9 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy neucrowd_tf baselines data run_experiment.py
 
+# RESULTS.md from the tables in results/.
+results: $(STAMP)
+	$(BIN)/python -m neucrowd_tf.harness.suites.page results RESULTS.md
+
 clean:
 	rm -rf $(VENV) .venv-lowest build *.egg-info

@@ -107,19 +107,13 @@ SUITES: tuple[Suite, ...] = (
         "dasc_fig1",
         "DASC, figure 1 (confidence alone skews the annotations)",
         (Case(("labelme",), ("confidence_crowd_layer", "random_crowd_layer", "dasc_crowd_layer"), seeds=3),),
-        analysis="neucrowd_tf.harness.suites.rounds:imbalance_by_round",
+        analysis="neucrowd_tf.harness.suites.curves:imbalance_by_round",
     ),
     Suite(
         "dasc_fig4",
         "DASC, figure 4 (imbalance ratio R by round)",
         (Case(_LABELME_MUSIC, _each(("confidence", "random", "dasc")), seeds=3),),
-        analysis="neucrowd_tf.harness.suites.rounds:imbalance_by_round",
-    ),
-    Suite(
-        "dasc_fig5",
-        "DASC, figure 5 (precision on majority, recall on minority classes)",
-        (Case(("labelme",), ("crowd_layer", "confidence_crowd_layer", "dasc_crowd_layer"), seeds=3),),
-        analysis="neucrowd_tf.harness.suites.rounds:precision_and_recall",
+        analysis="neucrowd_tf.harness.suites.curves:imbalance_by_round",
     ),
     Suite(
         "dasc_fig6",
@@ -140,14 +134,14 @@ SUITES: tuple[Suite, ...] = (
         "dasc_fig7",
         "DASC, figure 7 (imbalance losses with self-training)",
         (Case(_LABELME_MUSIC, ("focal_self_crowd_layer", "cb_focal_self_crowd_layer", "dasc_crowd_layer")),),
-        analysis="neucrowd_tf.harness.suites.rounds:imbalance_by_round",
+        analysis="neucrowd_tf.harness.suites.curves:imbalance_by_round",
     ),
     Suite(
         "dasc_fig8",
         "DASC, figure 8 (heavy imbalance)",
         (Case(_HEAVY, _each(("", "confidence", "random", "dasc")), seeds=3),),
         ("accuracy", "balanced_accuracy"),
-        analysis="neucrowd_tf.harness.suites.rounds:imbalance_by_round",
+        analysis="neucrowd_tf.harness.suites.curves:imbalance_by_round",
         note="Data1 and Data2 are not published in a form that can be had; one class against the rest of public data stands in, under its own name.",
     ),
     Suite(

@@ -93,3 +93,8 @@ def training_loss(suite: Suite, root: Path, results: Path) -> list[Path]:
 def validation_accuracy(suite: Suite, root: Path, results: Path) -> list[Path]:
     """The validation accuracy by epoch."""
     return write_curves(results / f"{suite.name}_curves", _collect(suite, root, ("val_accuracy",)), suite.title)
+
+
+def imbalance_by_round(suite: Suite, root: Path, results: Path) -> list[Path]:
+    """The annotations' imbalance ratio R, pseudo-annotations included, by round of self-training (DASC, figures 1 and 4)."""
+    return write_curves(results / f"{suite.name}_rounds", _collect(suite, root, ("imbalance_ratio",)), suite.title)
