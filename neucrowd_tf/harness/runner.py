@@ -28,6 +28,8 @@ def tasks(options: Options, progress: bool | None = None) -> list[Task]:
     Raises:
         UsageError: an unknown method, dataset or hyper-parameter.
     """
+    if not registry.datasets():
+        raise UsageError(f"--dataset: expected a checkout of the project, which has the datasets, received {','.join(options.dataset)} without one")
     for name in options.dataset:
         rooms.dataset_options(registry.dataset(name), dataset_flags(options, name))
     hparams = rooms.hyper_parameters(options.method, options.hparam)
