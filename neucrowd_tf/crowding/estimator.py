@@ -269,11 +269,12 @@ class CrowdInG(CrowdEstimator):
     def _train(self, players: Players, data: TrainingData, run: Run, epochs: int) -> None:
         """Pre-trains the players and plays the game; the start is kept where no epoch is better."""
         from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.state import read_variables, write_variables
+        from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
 
         train(players.generator_pretraining, players.counter, epochs=self.generator_pretrain_epochs, steps_per_epoch=1, run=run.stage("generator"))
         passes = self.discriminator_pretrain_passes
         train(players.discriminative_pretraining, players.counter, epochs=passes, steps_per_epoch=1, run=run.stage("discriminator"))
+        reset_optimizer(players.game.optimizer)  # every player begins the game with a fresh one
         before = read_variables(players.game.variables)
         evaluate = None if data.validation is None else self._evaluator(*data.validation)
         self.start_ = None if evaluate is None else evaluate()

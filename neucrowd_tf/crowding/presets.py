@@ -7,7 +7,7 @@ from typing import Any
 PAPER = "Chu and Wang: Improve learning from crowds via generative augmentation, KDD 2021"
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "labelme": {},
+    "labelme": {"square_root": True},
     "music": {"dropout": 0.0, "batch_norm": True, "pretrain_epochs": 80, "label_correlation": False},
     "cifar10n": {"base": "small_cnn", "dropout": 0.3, "pretrain_batch": 128, "pretrain_epochs": 20},
     "cifar10h": {"base": "small_cnn", "dropout": 0.3, "pretrain_batch": 128, "pretrain_epochs": 20},
