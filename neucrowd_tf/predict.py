@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from neucrowd_tf.csv_cells import text_cell
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.files import atomic_path, read_json
+from neucrowd_tf.quiet import import_tensorflow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class Scorer:
         if not (folder / "saved_model.pb").is_file():
             hint = "; did the run have --export?" if folder.name == "saved_model" else ""
             raise DataError(f"{folder}: expected a folder with a SavedModel, received none{hint}")
+        import_tensorflow()
         import tensorflow as tf
 
         try:
@@ -163,7 +164,6 @@ def one_line(error: Exception, longest: int = 1000) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         given = _arguments(argv)
         size = predict(given.model, given.features, given.output, batch_size=given.batch_size)

@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.metadata
-import os
 import platform
-import re
 import resource
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.quiet import quiet, without_notes
 
 PACKAGES = ("neucrowd-tf", "tensorflow", "keras", "tf-keras", "tensorflow-probability", "numpy", "scipy", "scikit-learn", "pandas", "absl-py")
-_NOTE = re.compile(rb"I\d{4} |WARNING: All log messages before absl|E\d{4} .*failed call to cuInit|To enable the following instructions")
 _started: dict[str, Any] = {}
-
-
-def quiet() -> None:
-    """Keeps TensorFlow's start-up notes off stderr; has to be called before it is imported."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-
-@contextlib.contextmanager
-def _without_notes() -> Iterator[None]:
-    """Keeps the notes that TensorFlow writes to stderr while it is imported off it; all other lines still get there.
-
-    They are written below Python, before any setting for the log's level counts.
-    """
-    try:
-        sys.stderr.flush()
-        original = os.dup(2)
-    except OSError:  # there is no stderr
-        yield
-        return
-    with tempfile.TemporaryFile() as caught:
-        os.dup2(caught.fileno(), 2)
-        try:
-            yield
-        finally:
-            sys.stderr.flush()
-            os.dup2(original, 2)
-            caught.seek(0)
-            kept = [line for line in caught.read().splitlines(keepends=True) if not _NOTE.match(line)]
-            os.write(original, b"".join(kept))
-            os.close(original)
 
 
 def start(options: Options) -> Any:
@@ -71,7 +36,7 @@ def start(options: Options) -> Any:
     import threadpoolctl
 
     quiet()
-    with _without_notes():
+    with without_notes():
         import keras
         import tensorflow as tf
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +37,7 @@ def write(arguments: argparse.Namespace) -> Path:
     from neucrowd_tf.annotations import as_name_array
     from neucrowd_tf.feature_files import read_features
     from neucrowd_tf.files import write_text
+    from neucrowd_tf.quiet import import_tensorflow
     from neucrowd_tf.report.build import build_report
     from neucrowd_tf.report.results import read_run
     from neucrowd_tf.table_files import read_annotations, read_truth
@@ -55,6 +55,8 @@ def write(arguments: argparse.Namespace) -> Path:
             names = as_name_array([str(name) for name in annotations.instance_names.tolist()])
             truth = read_truth(arguments.truth, names, annotations.class_names, others=arguments.features is None)
     if arguments.run is not None:
+        if any((arguments.run / "tensorboard").glob("*tfevents*")):
+            import_tensorflow()  # TensorBoard's reader of learning curves does, and is not quiet about it
         model = read_run(arguments.run)
     source = arguments.annotations or arguments.run
     write_text(output, build_report(annotations, truth=truth, model=model, title=f"Crowd report: {source.name or source}"))
@@ -65,7 +67,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
     from neucrowd_tf.report.text import printable
 
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorBoard's reader of learning curves imports TensorFlow where there is one
     try:
         output = write(_parser().parse_args(argv))
     except (UsageError, DataError) as error:
