@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -191,8 +192,11 @@ class ICED(CrowdEstimator):
         self.certainty_ = label_certainty(data.annotations.vote_counts(), self.epsilon)
         self.mean_, self.scale_ = fit_scaler(data.features, self.standardise)
         scaled = np.asarray((data.features - self.mean_) / self.scale_, dtype=np.float32)
-        with run.scope():
-            model = self._networks(scaled)
+        if run.strategy is not None and run.strategy.num_replicas_in_sync > 1:
+            # Replicas meet at every step, which a loop inside the graph cannot wait for; the networks are small.
+            warnings.warn(f"{type(self).__name__}: trains on one device, the strategy's others stay idle", UserWarning, stacklevel=3)
+        run = dataclasses.replace(run, strategy=None)
+        model = self._networks(scaled)
         self.model_ = prediction_model(model, self.feature_shape_, self.mean_, self.scale_)
         self.decoder_ = model.decoder
         self._train_autoencoder(model, run)

@@ -169,6 +169,16 @@ def test_decoder_presets_undo_the_encoders(side: int) -> None:
         convolutional_encoder((15, 16, 1), 10)
 
 
+def test_a_strategy_of_several_devices_changes_nothing_but_says_so(fitted: Any) -> None:
+    class Two:
+        num_replicas_in_sync = 2
+
+    model, x, crowd, _ = fitted
+    with pytest.warns(UserWarning, match="one device"):
+        again = ICED(**{**SMALL, "rounds": 1}).fit(x, crowd, run=Run(strategy=Two()))
+    assert np.array_equal(again.candidates_history_[0], model.candidates_history_[0])
+
+
 def test_bad_arguments_and_votes_only() -> None:
     x, crowd, _ = task((20, 6))
     for change, message in (({"rounds": 0}, "rounds"), ({"candidates": "all"}, "candidates"), ({"epsilon": 0.0}, "epsilon"), ({"eta": 2}, "eta")):
