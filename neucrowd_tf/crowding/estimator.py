@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from neucrowd_tf.crowding.arguments import check_arguments
 from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, check_features, hold_out
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -313,10 +313,7 @@ class CrowdInG(CrowdEstimator):
         def evaluate() -> dict[str, float]:
             probabilities = self._predict_proba(features).astype(np.float64)
             own = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
-            values = {"accuracy": float((probabilities.argmax(axis=1) == labels).mean()), "log_loss": float(-np.log(own).mean())}
-            for name, (watched, codes) in self.__dict__.get("_watched", {}).items():
-                values[f"{name}_accuracy"] = float((self._predict_proba(watched).argmax(axis=1) == codes).mean())
-            return values
+            return {"accuracy": float((probabilities.argmax(axis=1) == labels).mean()), "log_loss": float(-np.log(own).mean())}
 
         return evaluate
 
@@ -347,17 +344,6 @@ class CrowdInG(CrowdEstimator):
             self._players = cached
         players: Players = cached[1]
         return players
-
-    def watch(self, name: str, features: ArrayLike, labels: ArrayLike) -> Self:
-        """Adds the accuracy on further instances to each epoch's log, for learning curves; no choice depends on it.
-
-        Args:
-            name: logged as `val_<name>_accuracy`.
-            features: `[M, ...]`.
-            labels: `[M]` class codes.
-        """
-        self.__dict__.setdefault("_watched", {})[name] = (check_features(features), np.asarray(labels))
-        return self
 
     # ----------------------------------------------------------------- use
 
@@ -418,5 +404,5 @@ class CrowdInG(CrowdEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Caches (compiled functions and networks) are left out of copies."""
-        caches = ("_starts", "_players", "_predict", "_generator", "_watched")
+        caches = ("_starts", "_players", "_predict", "_generator")
         return {name: value for name, value in super().__getstate__().items() if name not in caches}

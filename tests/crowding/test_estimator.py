@@ -120,14 +120,11 @@ def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(crowd: Crowd, estim
     assert estimator._collapsed({"val_accuracy": [0.65], "predicted_class_entropy": [1.0]})
     assert estimator._collapsed({"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, 0.4]})
     assert estimator._collapsed({"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, float("nan")]})
-    estimator.watch("other", crowd[0], crowd[2])
     with pytest.warns(UserWarning, match="collapsed"):
         fitted(estimator, crowd, classifier_learning_rate=1.0, epochs=8, collapse_drop=0.05)
-    del estimator.__dict__["_watched"]
     assert estimator.collapsed_ and estimator.n_iter_ < 8
     kept = estimator.score(crowd[0][:18], crowd[2][:18])
     assert estimator.start_ is not None and kept == max(estimator.start_["accuracy"], *estimator.history_["val_accuracy"])
-    assert "val_other_accuracy" in estimator.history_
     estimator.set_params(classifier_learning_rate=1e-4, epochs=3, collapse_drop=0.1)
 
 

@@ -1,0 +1,119 @@
+"""How long CrowdInG takes on LabelMe, and what memory it holds after many fits in one process.
+
+    python -m benchmarks.crowding [--data_dir=DIR] [--json] [--epochs=10] [--refits=50] [--seed=0]
+
+`pretrain_seconds` is everything before the first epoch of the game, tracing included: DL-CL, the generator, the discriminative
+module. `epoch_seconds` is an epoch of the game, the mean over all of them with the first one's tracing. `growth_mb` is by how much
+the process grows between the third fit and the last one of one estimator, each with another seed.
+
+With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is looked for in
+$NEUCROWD_DATA and in ../shared/data, then in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def peak_memory_mb() -> float:
+    """Returns the most memory that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def memory_mb() -> float:
+    """Returns the memory that this process holds now."""
+    gc.collect()
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return peak_memory_mb()
+
+
+def data_folder(given: str | None) -> str | None:
+    """Returns the given folder, or one of the usual places that exists."""
+    if given is not None:
+        return given
+    for place in (os.environ.get("NEUCROWD_DATA"), Path(__file__).resolve().parent.parent.parent / "shared" / "data"):
+        if place is not None and Path(place).is_dir():
+            return str(place)
+    return None
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the times of one fit, and the growth over many."""
+    import data  # noqa: F401  (registers the datasets)
+    import neucrowd_tf.crowding  # noqa: F401  (registers the methods)
+    from neucrowd_tf import registry
+    from neucrowd_tf.training import loop
+
+    labelme = registry.dataset("labelme").load(data_folder(arguments.data_dir))
+    model = registry.method("crowding").make(dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0)
+    stages: dict[str, float] = {}
+    train = loop.train
+
+    def timed(trained: Any, *args: Any, **kwargs: Any) -> Any:
+        began = time.perf_counter()
+        result = train(trained, *args, **kwargs)
+        stages[type(trained).__name__] = time.perf_counter() - began
+        return result
+
+    loop.train = timed
+    began = time.perf_counter()
+    model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
+    total = time.perf_counter() - began
+    loop.train = train
+    game, first = stages.pop("CrowdInGModel"), model.n_iter_
+    accuracy = float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels]))
+    peak = peak_memory_mb()
+    began = time.perf_counter()
+    before = memory_mb()
+    for index in range(1, arguments.refits):
+        model.set_params(seed=arguments.seed + index).fit(labelme.features, labelme.annotations, labelme.validation_pair())
+        if index == 2:
+            before = memory_mb()
+    return {
+        "pretrain_seconds": total - game,
+        "epoch_seconds": game / first,
+        "game_seconds": game,
+        "fit_seconds": total,
+        "refit_seconds": (time.perf_counter() - began) / max(1, arguments.refits - 1),
+        "epochs": first,
+        "accuracy": accuracy,
+        "refits": arguments.refits,
+        "growth_mb": memory_mb() - before,
+        "peak_memory_mb": peak,
+        "peak_memory_after_refits_mb": peak_memory_mb(),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data_dir", default=None)
+    parser.add_argument("--json", action="store_true")
+    for name, value in (("epochs", 10), ("refits", 50), ("seed", 0), ("threads", 2)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    arguments = parser.parse_args()
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
+    result = measure(arguments)
+    out = sys.stderr if arguments.json else sys.stdout
+    for name, value in result.items():
+        print(f"{name:<30}{value:>12.4f}", file=out)
+    if arguments.json:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
