@@ -138,21 +138,25 @@ class WeightedDoctorNet(AnnotatorEstimator):
     def _build(self, data: TrainingData) -> DoctorNetwork:
         import keras
 
-        from neucrowd_tf.crowd_layers.doctor_weights import CyclicSGD, DoctorWeights
-        from neucrowd_tf.nn.encoders import make_optimizer
+        from neucrowd_tf.crowd_layers.doctor_weights import DoctorWeights
 
         made = super()._build(data)
         average = self.__dict__.pop("_average")
         answers = keras.Model(made.whole.input, made.whole.output["annotators"], name="answers")
         trainer = DoctorWeights(answers, average, made.model._features, len(self.classes_), self.weight_softmax)
-        steps = -(-len(data.features) // self.batch_size)
+        return DoctorNetwork(**vars(made), average=average, weights=trainer)
+
+    def _compile(self, network: Any, run: Run) -> None:
+        from neucrowd_tf.crowd_layers.doctor_weights import CyclicSGD
+        from neucrowd_tf.nn.encoders import make_optimizer
+
+        super()._compile(network, run)
         if self.weight_schedule == "cyclic":
             # Half a cycle of five epochs, within the two to ten that Smith recommends.
-            optimizer = CyclicSGD(half_cycle=5 * steps)
+            optimizer: Any = CyclicSGD(half_cycle=5 * network.steps)
         else:
             optimizer = make_optimizer(self.optimizer, self.weight_learning_rate)
-        trainer.compile(optimizer=optimizer, steps_per_execution=steps, jit_compile=False)
-        return DoctorNetwork(**vars(made), average=average, weights=trainer)
+        network.weights.compile(optimizer=optimizer, steps_per_execution=run.steps_per_call(network.steps), jit_compile=False)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         from neucrowd_tf.training.state import reinitialise

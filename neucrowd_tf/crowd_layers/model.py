@@ -10,29 +10,34 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.losses import annotation_losses
+from neucrowd_tf.training.tuplets import prefetch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def position_batches(num_instances: int, batch_size: int) -> tuple[Callable[[int], tf.data.Dataset], int]:
+def position_batches(num_instances: int, batch_size: int, replicas: int = 1) -> tuple[Callable[[int], tf.data.Dataset], int]:
     """Returns the pipeline's maker and the steps of an epoch.
 
-    An element is `[B]` positions, counted through all epochs: which instance a position stands for is a permutation that
-    the model draws for each epoch, so one pipeline serves every round of a method (making one costs about 80 ms).
+    An element is `[B]` positions, N of them an epoch: which instance a position stands for is a permutation that the model
+    draws for each epoch, so one pipeline serves every round of a method (making one costs about 80 ms).
+
+    An epoch has ceil(N / batch_size) steps of one size, as `tf.distribute` needs it; where they do not divide N, the few
+    positions left over stand for the epoch's first instances once more.
     """
     steps = -(-num_instances // batch_size)
+    size = -(-num_instances // (steps * replicas)) * replicas
     made: dict[int, tf.data.Dataset] = {}
 
     def make(first_step: int) -> tf.data.Dataset:
         if first_step not in made:
 
             def positions(step: tf.Tensor) -> tf.Tensor:
-                start = (step // steps) * num_instances
-                begin = (step % steps) * batch_size
-                return start + tf.range(begin, tf.minimum(begin + batch_size, num_instances), dtype=tf.int64)
+                within = (step % steps) * size + tf.range(size, dtype=tf.int64)
+                return (step // steps) * num_instances + within % num_instances
 
-            made[first_step] = tf.data.Dataset.counter(start=first_step).map(positions, num_parallel_calls=1, deterministic=True).prefetch(8)
+            steps_from = tf.data.Dataset.counter(start=first_step)
+            made[first_step] = prefetch(steps_from.map(positions, num_parallel_calls=1, deterministic=True))
         return made[first_step]
 
     return make, steps
@@ -74,7 +79,7 @@ class InstanceModel(keras.Model):
 
     def draw(self, positions: Any) -> Any:
         """Returns the instances `[B]` at these positions: a permutation of 0..N-1 for each epoch, a function of (seed, epoch)."""
-        # A batch lies within one epoch; the maximum is defined for a replica's empty share too.
+        # A batch lies within one epoch.
         epoch = tf.reduce_max(positions) // self.num_instances
         seed = tf.stack([tf.cast(self._draw_seed, tf.uint32), tf.cast(epoch, tf.uint32)])
         within = tf.cast(positions % self.num_instances, tf.int32)

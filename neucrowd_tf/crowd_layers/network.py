@@ -78,6 +78,13 @@ class ClassifierEstimator(CrowdEstimator):
     def _build(self, data: TrainingData) -> Network:
         raise NotImplementedError
 
+    def _compile(self, network: Any, run: Run) -> None:
+        """Compiles what is trained."""
+        from neucrowd_tf.nn.encoders import make_optimizer
+
+        optimizer = make_optimizer(self.optimizer, self.learning_rate)
+        network.model.compile(optimizer=optimizer, steps_per_execution=run.steps_per_call(network.steps), jit_compile=False)
+
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         """Sets what the network is trained on."""
         raise NotImplementedError
@@ -137,7 +144,6 @@ class ClassifierEstimator(CrowdEstimator):
 
     def _network_for(self, data: TrainingData, run: Run) -> Any:
         from neucrowd_tf.crowd_layers.model import position_batches
-        from neucrowd_tf.nn.encoders import make_optimizer
         from neucrowd_tf.training.state import read_variables
 
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "seed"}
@@ -150,10 +156,10 @@ class ClassifierEstimator(CrowdEstimator):
             network = self._build(data)
             if self.pretrained or self.weights is not None:
                 network.start = read_variables(network.base.variables)
-            network.batches, network.steps = position_batches(len(data.features), self.batch_size)
-            network.model.compile(
-                optimizer=make_optimizer(self.optimizer, self.learning_rate), steps_per_execution=network.steps, jit_compile=False
+            network.batches, network.steps = position_batches(
+                len(data.features), self.batch_size, 1 if run.strategy is None else run.strategy.num_replicas_in_sync
             )
+            self._compile(network, run)
         network.key = key
         self._network = network
         return network

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -12,20 +16,30 @@ from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
 def test_positions_cover_each_epoch():
     from neucrowd_tf.crowd_layers.model import InstanceModel, position_batches
 
-    make, steps = position_batches(10, 4)
-    assert steps == 3
-    batches = [b.numpy() for b in make(0).take(6)]
-    assert [len(b) for b in batches] == [4, 4, 2, 4, 4, 2]
+    make, steps = position_batches(10, 5)
+    assert steps == 2
+    batches = [b.numpy() for b in make(0).take(4)]
+    assert [len(b) for b in batches] == [5, 5, 5, 5]
     np.testing.assert_array_equal(np.concatenate(batches), np.arange(20))
-    np.testing.assert_array_equal(next(iter(make(4))).numpy(), batches[4])
+    np.testing.assert_array_equal(next(iter(make(3))).numpy(), batches[3])
     assert make(0) is make(0), "one pipeline for all rounds"
     model = InstanceModel(np.zeros((10, 1), np.float32), [])
     model.set_draw_seed(5)
     rows = [model.draw(b).numpy() for b in batches]
-    first, second = np.concatenate(rows[:3]), np.concatenate(rows[3:])
+    first, second = np.concatenate(rows[:2]), np.concatenate(rows[2:])
     assert sorted(first) == sorted(second) == list(range(10)) and first.tolist() != second.tolist()
     model.set_draw_seed(6)
-    assert np.concatenate([model.draw(b).numpy() for b in batches[:3]]).tolist() != first.tolist()
+    assert np.concatenate([model.draw(b).numpy() for b in batches[:2]]).tolist() != first.tolist()
+
+
+def test_uneven_batches_repeat_the_first_positions():
+    from neucrowd_tf.crowd_layers.model import position_batches
+
+    make, steps = position_batches(10, 4)
+    # Three steps of four take twelve positions: the epoch's first two stand once more.
+    assert [b.numpy().tolist() for b in make(3).take(steps)] == [[10, 11, 12, 13], [14, 15, 16, 17], [18, 19, 10, 11]]
+    make, steps = position_batches(10, 4, replicas=3)
+    assert steps == 3 and all(len(b) == 6 for b in make(0).take(3)), "replicas have equal shares"
 
 
 def test_loss_against_loop(crowd):
@@ -92,6 +106,33 @@ def test_resnet18_trains(images):
     pixels, _, annotations = images
     model = AnnoReg("resnet18", epochs=1, batch_size=12).fit(pixels, annotations)
     assert np.isfinite(model.predict_proba(pixels)).all()
+
+
+MIRRORED = """
+import sys
+import numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+sys.path.insert(0, {tests!r})
+from conftest import make_crowd
+from neucrowd_tf.crowd_layers import CrowdLayer, WeightedDoctorNet
+from neucrowd_tf.training.run import Run
+x, truth, annotations = make_crowd()
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+for kind in (CrowdLayer, WeightedDoctorNet):
+    model = kind(hidden_units=(16,), dropout=0.0, epochs=5, batch_size=40, learning_rate=1e-2)
+    one = model.fit(x, annotations).predict_proba(x)
+    two = model.fit(x, annotations, run=Run(strategy=strategy)).predict_proba(x)
+    np.testing.assert_allclose(one, two, atol=1e-5)
+print("mirrored works")
+"""
+
+
+@pytest.mark.slow
+def test_two_replicas_do_what_one_does(repository):
+    code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=repository, timeout=300, check=False)
+    assert "mirrored works" in done.stdout, done.stderr[-2000:]
 
 
 def test_augmentation_needs_images(crowd):
