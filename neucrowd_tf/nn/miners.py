@@ -72,9 +72,15 @@ def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
     """
     positives, negatives = pair_masks(labels)
     distances = ops.stop_gradient(ops.convert_to_tensor(distances))
+    # How many negatives are no farther than each example, by sorting, which takes far less than comparing all triplets.
+    # Sorting twice (it is stable) puts negatives before other examples that are equally far.
+    first = ops.argsort(ops.cast(ops.logical_not(negatives), "int32"), axis=1)
+    order = ops.take_along_axis(first, ops.argsort(ops.take_along_axis(distances, first, axis=1), axis=1), axis=1)
+    passed = ops.cumsum(ops.cast(ops.take_along_axis(negatives, order, axis=1), "int32"), axis=1)
+    passed = ops.take_along_axis(passed, ops.argsort(order, axis=1), axis=1)
+    total = ops.sum(ops.cast(negatives, "int32"), axis=1, keepdims=True)
     infinity = ops.convert_to_tensor(float("inf"), dtype=distances.dtype)
-    farther = ops.logical_and(negatives[:, None, :], distances[:, None, :] > distances[:, :, None])
-    nearest = ops.argmin(ops.where(farther, distances[:, None, :], infinity), axis=2)
-    farthest = ops.argmax(ops.where(negatives, distances, -infinity), axis=1)
-    chosen = ops.where(ops.any(farther, axis=2), nearest, farthest[:, None])
-    return ops.cast(chosen, "int32"), ops.logical_and(positives, ops.any(negatives, axis=1)[:, None])
+    nearest_first = ops.argsort(ops.where(negatives, distances, infinity), axis=1)
+    place = ops.maximum(ops.minimum(passed, total - 1), 0)  # the next one, or the farthest where none is left
+    chosen = ops.take_along_axis(nearest_first, place, axis=1)
+    return ops.cast(chosen, "int32"), ops.logical_and(positives, total > 0)

@@ -49,3 +49,16 @@ def test_labels_of_other_shapes() -> None:
     assert flat_labels(np.zeros((4, 1))).shape == (4,)
     with pytest.raises(ValueError, match=r"\[B\]"):
         flat_labels(np.zeros((4, 2)))
+
+
+def test_semihard_with_ties_equals_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 40)
+    points = np.round(rng.normal(size=(40, 2)))  # many examples coincide, many distances are equal
+    distances = np.linalg.norm(points[:, None] - points[None, :], axis=-1).astype(np.float32)
+    chosen, counted = (np.asarray(part) for part in semihard_negatives(distances, labels))
+    for a, p in zip(*np.nonzero(counted), strict=True):
+        negatives = distances[a, labels != labels[a]]
+        beyond = negatives[negatives > distances[a, p]]
+        assert labels[chosen[a, p]] != labels[a]
+        assert distances[a, chosen[a, p]] == (beyond.min() if len(beyond) else negatives.max())
