@@ -24,13 +24,14 @@ def documents() -> list[Path]:
 
 
 def blocks(path: Path) -> list[tuple[int, str, str]]:
-    """Returns line, language and text of each block that is to run."""
+    """Returns line, language and text of each block that is to run; of one marked `file=NAME`, "file NAME" as its language."""
     text = path.read_text(encoding="utf-8")
     found = []
     for match in BLOCK.finditer(text):
         language, marks, body = match.groups()
         if language in (*SHELL, *PYTHON) and "no-test" not in marks.split():
-            found.append((text.count("\n", 0, match.start()) + 1, language, body))
+            name = next((mark.removeprefix("file=") for mark in marks.split() if mark.startswith("file=")), None)
+            found.append((text.count("\n", 0, match.start()) + 1, language if name is None else f"file {name}", body))
     return found
 
 
@@ -82,6 +83,10 @@ def tables(folder: Path) -> None:
 @pytest.mark.parametrize(("document", "language", "body"), parameters())
 def test_block(document: str, language: str, body: str, folders: dict[str, Path]) -> None:
     folder = folders[document]
+    if language.startswith("file "):
+        (folder / language.removeprefix("file ")).write_text(body, encoding="utf-8")
+        assert body.count("\n") < 60, "an example that a page shows in full has fewer than 60 lines"
+        return
     environment = {**os.environ, "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(folder)}
     environment.pop("MAKEFLAGS", None)
     command = ["bash", "-euo", "pipefail", "-c", body] if language in SHELL else [sys.executable, "-c", body]
