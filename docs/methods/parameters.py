@@ -1,0 +1,68 @@
+"""Writes each method page's table of parameters from the constructors and their docstrings: python docs/methods/parameters.py"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+MARK = re.compile(r"(<!-- parameters of ([\w.]+):(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def described(kind: Any) -> list[tuple[list[str], str]]:
+    """Returns the names and the text of each entry under "Args:" in a class's docstring."""
+    match = re.search(r"Args:\n(.*?)(?:\n\n|\Z)", inspect.getdoc(kind) or "", re.DOTALL)
+    entries: list[tuple[list[str], str]] = []
+    for line in (match[1] if match else "").split("\n"):
+        start = re.match(r"^    ([A-Za-z_][\w, ]*): (.*)$", line)
+        if start:
+            entries.append(([name.strip() for name in start[1].split(",")], start[2]))
+        elif entries:
+            names, text = entries[-1]
+            entries[-1] = names, f"{text} {line.strip()}"
+    return entries
+
+
+def shown(value: Any) -> str:
+    """Returns a default value, a long sequence by its ends."""
+    if isinstance(value, tuple) and len(value) > 6:
+        return f"{value[0]} ... {value[-1]}"
+    return repr(value)
+
+
+def table(kind: Any) -> str:
+    """Returns the parameters of a constructor in Markdown; those without an entry of their own stand in the last row."""
+    parameters = {name: item for name, item in inspect.signature(kind.__init__).parameters.items() if name != "self"}
+    rows, left = [], dict(parameters)
+    for names, text in described(kind):
+        defaults = ", ".join(f"`{shown(parameters[name].default)}`" for name in names)
+        rows.append(f"| {', '.join(f'`{name}`' for name in names)} | {defaults} | {text.replace('|', chr(92) + '|')} |")
+        for name in names:
+            left.pop(name, None)
+    if left:
+        rows.append(f"| {', '.join(f'`{name}`' for name in left)} | | as above |")
+    return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+def page(text: str) -> str:
+    """Returns a page with its tables written anew."""
+
+    def fill(match: re.Match[str]) -> str:
+        return match[1] + table(getattr(importlib.import_module(match[2]), match[3])) + match[4]
+
+    return MARK.sub(fill, text)
+
+
+def main() -> None:
+    """Rewrites the pages beside this file."""
+    sys.path.insert(0, str(HERE.parent.parent))
+    for path in sorted(HERE.glob("*.md")):
+        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
