@@ -1,0 +1,82 @@
+"""NeuCrowd's joint iteration against sections 3.3.2 to 3.4 written out as loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.training import Run
+
+
+def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarray]:
+    """A model that has not been trained, one batch of its tuplets with their classes, and the labels it was made with."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % classes
+    x = (rng.normal(size=(60, 5)) + 2 * np.eye(classes, 5)[truth]).astype(np.float32)
+    dense = np.where(rng.random((60, 5)) < 0.7, truth[:, None], rng.integers(classes, size=(60, 5)))
+    sizes: dict[str, Any] = {"n": 4, "batch_size": 12, "steps_per_epoch": 3, "hidden_units": (8, 4), "dropout": 0.0, "l2": 0.0}
+    method = NeuCrowd(**{**sizes, "eta": 3.0, "seed": 1, **options})
+    data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None)
+    labels = method._labels(data, Run())
+    model, make = method._trainer(x, data, labels, Run())
+    return model, model.draw(next(iter(make(0)))), method, labels
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("anchor", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weight_inside", [True, False])
+def test_loss_is_the_negative_log_posterior_of_the_positive(classes: int, anchor: str, weight_inside: bool) -> None:
+    model, (tuplets, which), method, labels = made(classes, anchor=anchor, weight_inside=weight_inside, offset=0.5, sampling_network=False)
+    losses = model.tuplet_losses(model.embed_rows(model.encoder, tuplets, training=False), tuplets, which).numpy()
+    embedded, assurance = model.embed(np.asarray(model._instances)), method.assurance_
+    rows = tuplets.numpy()
+    for t, members in enumerate(rows):
+        assert len(set(members)) == 4 and labels[members[0]] == labels[members[1]]
+        assert (labels[members[2:]] != labels[members[0]]).all()
+        own = [other[0] for other in rows if labels[other[0]] == labels[members[0]]]
+        centre = sum(assurance[c] * embedded[c] for c in own)
+        if anchor == "mean":
+            centre = centre / sum(assurance[c] for c in own)
+        elif anchor == "none":
+            centre = embedded[members[0]]
+        terms = []
+        for member in members[1:]:
+            relevance = 0.5 - np.linalg.norm(embedded[member] - centre)
+            terms.append(np.exp(3.0 * assurance[member] * relevance) if weight_inside else assurance[member] * np.exp(3.0 * relevance))
+        assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
+
+
+def test_anchors_combined_in_input_space_are_embedded_afterwards() -> None:
+    model, (tuplets, which), method, _ = made(anchor="sum", anchor_space="input", sampling_network=False)
+    raw, anchors = np.asarray(model._instances), tuplets.numpy()[:, 0]
+    expected = model.embed(sum(method.assurance_[c] * raw[c] for c in anchors)[None])
+    found = model.anchors(model.embed_rows(model.encoder, tuplets, training=False), tuplets, which)
+    np.testing.assert_allclose(found, np.repeat(expected, len(anchors), axis=0), rtol=1e-4)
+
+
+def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:
+    model, (pool, which), method, _ = made(pool_factor=3, sampler_warmup=2)
+    assert pool.shape[0] == 3 * method.batch_size
+    scores = model._sampler_scores(pool, training=False).numpy()
+    selected, classes = model.select(pool, which, tf.constant(6, tf.int64))
+    hardest = np.argsort(-scores, kind="stable")[: method.batch_size]
+    np.testing.assert_array_equal(selected, pool.numpy()[hardest])
+    np.testing.assert_array_equal(classes, which.numpy()[hardest])
+    as_drawn, _ = model.select(pool, which, tf.constant(5, tf.int64))
+    np.testing.assert_array_equal(as_drawn, pool.numpy()[: method.batch_size])
+
+
+def test_the_sampling_network_learns_the_loss_and_leaves_the_embedding_alone() -> None:
+    # Its square error has the gradient 2 * mean(predicted - loss) at the bias.
+    model, (tuplets, _), _, _ = made()
+    hardness = tf.constant(np.linspace(0.0, 3.0, len(tuplets)), tf.float32)
+    predicted = model._sampler_scores(tuplets, training=False).numpy()
+    variables, gradients = model._sampler_gradients(tuplets, hardness)
+    bias = next(g for v, g in zip(variables, gradients, strict=True) if v is model.sampler.bias)
+    assert float(bias) == pytest.approx(2 * np.mean(predicted - hardness.numpy()), rel=1e-4)
+    assert not {id(v) for v in variables} & {id(v) for v in model.encoder.variables}
