@@ -6,9 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.iced.neighbours import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,7 +94,7 @@ def synthesise(
     if len(rows) < 2:
         raise DataError(f"SMOTE: expected at least two candidates, received {len(rows)}")
     points = embeddings[rows]
-    near = NearestNeighbors(n_neighbors=min(k, len(rows) - 1)).fit(points).kneighbors(return_distance=False)
+    near = nearest(points, None, min(k, len(rows) - 1))
     order = rng.permutation(len(rows))
     base = np.tile(order, -(-count // len(rows)))[:count]
     other = near[base, rng.integers(near.shape[1], size=count)]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
 
 from neucrowd_tf.annotations import MISSING
+from neucrowd_tf.iced.neighbours import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,8 +18,7 @@ _CELLS_AT_ONCE = 1 << 22
 
 def nearest_real(embeddings: NDArray[np.float32], synthetic: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     """Returns the rows `[S, k]` of the k real embeddings `[N, h]` nearest to each synthetic one `[S, h]`; k is at most N."""
-    near: NDArray[np.int64] = NearestNeighbors(n_neighbors=min(k, len(embeddings))).fit(embeddings).kneighbors(synthetic, return_distance=False)
-    return near
+    return nearest(embeddings, synthetic, min(k, len(embeddings)))
 
 
 def copy_annotations(

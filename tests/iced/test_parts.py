@@ -208,3 +208,18 @@ def test_schedules() -> None:
     assert [rows.tolist() for rows in warm_up_schedule("groups", np.ones(2, int), 2)] == [[0, 1], [0, 1]]
     with pytest.raises(UsageError, match="warm_up"):
         warm_up_schedule("cold", groups, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("small", [0, 1 << 40])
+def test_neighbours_against_a_naive_loop_with_and_without_threads(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from neucrowd_tf.iced import neighbours
+
+    monkeypatch.setattr(neighbours, "_SMALL", small)
+    rng = np.random.default_rng(0)
+    points, queries = rng.normal(size=(30, 4)).astype(np.float32), rng.normal(size=(7, 4)).astype(np.float32)
+    for i, row in enumerate(neighbours.nearest(points, queries, 3)):
+        assert row.tolist() == sorted(range(30), key=lambda j: float(np.linalg.norm(points[j] - queries[i])))[:3]
+    for i, row in enumerate(neighbours.nearest(points, None, 3)):
+        assert row.tolist() == sorted((j for j in range(30) if j != i), key=lambda j: float(np.linalg.norm(points[j] - points[i])))[:3]
+    # Other points at the same place are neighbours, the point itself is not.
+    assert all(i not in row for i, row in enumerate(neighbours.nearest(np.zeros((5, 2), np.float32), None, 4)))
