@@ -48,6 +48,8 @@ TINY: dict[str, Any] = {
     "annotation_neighbours": 3,
     "em_iterations": 10,
     "max_iter": 20,
+    "methods": ("mv_lr", "ds_lr"),
+    "folds": 2,
 }
 TRAINING = ("epochs", "rounds")  # a method with one of these trains by epochs: it writes scalars and checkpoints
 ROWS, NEW_ROWS = 48, 20
