@@ -67,6 +67,7 @@ class NeuCrowdModel(TupletModel):
 
     def select(self, tuplets: Any, classes: Any, step: Any) -> tuple[Any, Any]:
         """Returns the tuplets with the highest predicted hardness (step 1); dropout is off while scoring."""
+        # Deviation: "higher hardness" has no number in the paper; here the hardest 1 / pool_factor, once the warm-up is over.
         keep = tuplets.shape[0] // self.pool_factor
         if self.sampler is None or self.pool_factor == 1:
             return tuplets, classes

@@ -92,8 +92,9 @@ class NeuCrowd(RepresentationEstimator):
         seed: draws everything that is random.
 
     Attributes:
-        safe_: `[N]` which training instances were safe when training began its last epoch, or None.
-        assurance_: `[N]` label assurance.
+        safe_: `[n]` which of the instances that the embedding was trained on (without held-out ones) were safe when training
+            began its last epoch, or None.
+        assurance_: `[n]` their label assurance.
         model_, history_, n_iter_, best_epoch_, train_labels_, rows_: see `RepresentationEstimator`.
 
     References:
@@ -189,6 +190,7 @@ class NeuCrowd(RepresentationEstimator):
         sampler = None
         if self.sampling_network:
             sampler = SamplingNetwork(self._make_encoder(features.shape[1:], self.seed + 7919, "sampler"), self.n, seed=self.seed + 7919)
+        # Deviation: the assurance multiplies the exponential itself unless `weight_inside`, and the posterior's sum leaves the anchor out.
         model = NeuCrowdModel(
             self._make_encoder(features.shape[1:], self.seed),
             features,

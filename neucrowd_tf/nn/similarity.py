@@ -55,6 +55,7 @@ def tuplet_log_likelihood(similarities: Any, weights: Any, *, eta: float, weight
     if weight_inside:
         logits = eta * weights * similarities
     else:
+        # Deviation: a weight of 0 counts as 1e-6, or the loss of a tied positive example would be infinite.
         logits = eta * similarities + ops.log(ops.maximum(weights, 1e-6))
     return logits[..., 0] - ops.logsumexp(logits, axis=-1)
 
