@@ -202,7 +202,7 @@ class Annotations:
             task, worker = self.instance_names[instances[row]], self.annotator_names[annotators[row]]
             raise DataError(
                 f"row {row}, columns 'task' and 'worker': expected each pair once, received task {spelt(task)} and worker {spelt(worker)} again "
-                "(pass duplicates='first' or 'last' to keep one)"
+                "(in Python, duplicates='first' or 'last' keeps one)"
             )
         return ~twice
 

@@ -28,10 +28,15 @@ def read_text_table(path: Path, **options: Any) -> pd.DataFrame:
     """Reads a CSV whose cells are kept as text unless `options` say otherwise; headers lose surrounding spaces.
 
     Raises:
-        DataError: no such file, no UTF-8, NUL bytes, no rows, or rows longer than the header.
+        DataError: no such file, no UTF-8, NUL bytes, no rows, rows longer than the header, or a column that is there twice.
     """
     if path.is_file() and b"\0" in path.read_bytes():
         raise DataError(f"{path}: expected text, received NUL bytes")
+    if "header" not in options:  # pandas would call the second one "name.1"
+        header = read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip()
+        twice = header[header.duplicated() & (header != "")].tolist()
+        if twice:
+            raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
     frame = read_csv(path, **{"dtype": str, "keep_default_na": False, **options})
     frame.columns = [str(column).strip() for column in frame.columns]
     nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]

@@ -30,6 +30,13 @@ def test_parquet_and_csv_are_read_alike(tmp_path: Path) -> None:
         assert rows.dtype == np.float32 and rows.tolist() == wanted[1].tolist()
 
 
+@pytest.mark.parametrize("header", ["task,x,x", "task,x, x ", "task,x,x.1,x"])
+def test_a_column_that_is_there_twice(tmp_path: Path, header: str) -> None:
+    (tmp_path / "f.csv").write_text(f"{header}\na{',1' * header.count(',')}\n")
+    with pytest.raises(DataError, match=r"f\.csv: expected each column once, received 'x' again"):
+        read_features(tmp_path / "f.csv")
+
+
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
