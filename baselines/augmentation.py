@@ -237,7 +237,7 @@ class DLCLInG(AugmentedDLCL):
         self,
         base: Any = "dense",
         *,
-        crowding_epochs: int = 10,
+        crowding_epochs: int = 12,
         label_correlation: bool = True,
         fill: Literal["sampled", "most_probable"] = "sampled",
         hidden_units: Sequence[int] = (128,),

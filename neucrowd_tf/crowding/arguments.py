@@ -46,6 +46,8 @@ def check_arguments(estimator: CrowdInG) -> None:
     for name in ("information", "output_penalty"):
         if not getattr(estimator, name) >= 0:
             raise UsageError(f"{name}: expected a number from 0, received {getattr(estimator, name)!r}")
+    if not 0 <= estimator.averaging < 1:
+        raise UsageError(f"averaging: expected a number from 0 and below 1, received {estimator.averaging!r}")
     for name in ("threshold", "validation_fraction"):
         if not 0 < getattr(estimator, name) < 1:
             raise UsageError(f"{name}: expected a number between 0 and 1, received {getattr(estimator, name)!r}")

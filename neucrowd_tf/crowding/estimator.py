@@ -82,6 +82,8 @@ class CrowdInG(CrowdEstimator):
         generator_learning_rate, classifier_learning_rate, discriminator_learning_rate: Adam's.
         batch_size: instances in a batch of the generative module, each with all annotators.
         pair_batch_size: annotations in a batch of the discriminative module.
+        averaging: what predicts is a running average of the classifier's weights over epochs, which keeps this share of itself each
+            epoch; 0 predicts with the classifier as it stands, as in the paper. It is only read: the game goes on with the present one.
         epochs: of the game; 0 stops after DL-CL.
         monitor: which validation figure chooses the epoch, "accuracy" or "log_loss"; the start is a candidate too.
         collapse_drop: the guard stops when validation accuracy falls so far below the best one, or when the entropy of the
@@ -159,7 +161,8 @@ class CrowdInG(CrowdEstimator):
         discriminator_learning_rate: float = 1e-3,
         batch_size: int = 100,
         pair_batch_size: int = 512,
-        epochs: int = 10,
+        averaging: float = 0.8,
+        epochs: int = 12,
         monitor: Literal["accuracy", "log_loss"] = "accuracy",
         collapse_drop: float = 0.1,
         refit: bool = True,
@@ -204,6 +207,7 @@ class CrowdInG(CrowdEstimator):
         self.discriminator_learning_rate = discriminator_learning_rate
         self.batch_size = batch_size
         self.pair_batch_size = pair_batch_size
+        self.averaging = averaging
         self.epochs = epochs
         self.monitor = monitor
         self.collapse_drop = collapse_drop

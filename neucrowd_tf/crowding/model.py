@@ -30,6 +30,7 @@ class Settings:
     multiplier: Multiplier = "mean"
     by_entropy: bool = True
     two_step: bool = True
+    averaging: float = 0.0
 
 
 class CrowdInGModel(keras.Model):
@@ -40,6 +41,7 @@ class CrowdInGModel(keras.Model):
     Args:
         generative: classifier and generator.
         discriminative: discriminator and auxiliary network.
+        averaged: a copy of the classifier, whose weights follow the classifier's as a running average over epochs.
         crowd: the data.
         settings: how the turns are taken.
 
@@ -47,9 +49,12 @@ class CrowdInGModel(keras.Model):
         CrowdInG, sections 3.2 and 3.3.
     """
 
-    def __init__(self, generative: GenerativeModule, discriminative: DiscriminativeModule, crowd: Crowd, settings: Settings) -> None:
+    def __init__(
+        self, generative: GenerativeModule, discriminative: DiscriminativeModule, averaged: keras.Model, crowd: Crowd, settings: Settings
+    ) -> None:
         super().__init__()
         self.generative, self.discriminative, self.crowd, self.settings = generative, discriminative, crowd, settings
+        self.averaged = averaged
         self.built = True
 
     def compile_players(self, generator: float, classifier: float, discriminator: float) -> None:
@@ -64,7 +69,7 @@ class CrowdInGModel(keras.Model):
 
     def call(self, features: Any, training: bool = False) -> Any:
         """Returns class probabilities."""
-        return self.generative.classify(features)
+        return self.averaged(features, training=False)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
@@ -75,10 +80,17 @@ class CrowdInGModel(keras.Model):
             logs |= self.classifier_turn(epoch, unsure)
         else:
             logs |= self.joint_turn(epoch)
+        self.average()
         latent = self.generative.classify_all()
         logs["classifier_entropy"] = tf.reduce_mean(entropy(latent))
         logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
         return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
+
+    def average(self) -> None:
+        """Moves the averaged classifier towards the present one; without averaging it becomes the same."""
+        share = self.settings.averaging
+        for mean, now in zip(self.averaged.trainable_variables, self.generative.classifier.trainable_variables, strict=True):
+            mean.assign(share * mean + (1.0 - share) * now)
 
     # ----------------------------------------------------------------- discriminator and auxiliary network
 

@@ -36,7 +36,7 @@ class Players:
     Attributes:
         classifier: standardised features to probabilities; a copy of DL-CL's base.
         standardise: the layer that holds the features' mean and scale.
-        inference: raw features to {"probabilities"}.
+        inference: raw features to {"probabilities"} by the averaged classifier.
         game, generator_pretraining, discriminative_pretraining: compiled models that share their layers.
         crowd: the data.
         counter: the pipeline of epoch numbers.
@@ -59,7 +59,8 @@ class Players:
         """Takes over DL-CL's classifier, and gives the other players fresh weights, their learning rates and this fit's data."""
         game = self.game
         reinitialise(game, estimator.seed)
-        write_variables(self.classifier.variables, read_variables(start.network.base.variables))
+        for classifier in (self.classifier, game.averaged):
+            write_variables(classifier.variables, read_variables(start.network.base.variables))
         write_variables(self.standardise.variables, read_variables(start.network.standardise.variables))
         for optimizer, rate in (
             (game.optimizer, estimator.discriminator_learning_rate),
@@ -96,10 +97,10 @@ def build_players(estimator: CrowdInG, start: Start, num_classes: int, annotator
     import keras
 
     shape = tuple(int(size) for size in estimator.feature_shape_)
-    classifier = keras.models.clone_model(start.network.base)
+    classifier, averaged = (keras.models.clone_model(start.network.base) for _ in range(2))
     standardise = Standardise(estimator.square_root, name="standardise")
     inputs = keras.Input(shape, name="features")
-    outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(classifier(standardise(inputs)))
+    outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(averaged(standardise(inputs)))
     inference = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
     crowd = Crowd(shape, annotator_size)
     size, k = crowd.feature_size, estimator.embedding_size
@@ -130,8 +131,9 @@ def build_players(estimator: CrowdInG, start: Start, num_classes: int, annotator
         multiplier=estimator.multiplier,
         by_entropy=estimator.selection == "entropy",
         two_step=estimator.two_step,
+        averaging=estimator.averaging,
     )
-    game = CrowdInGModel(generative, discriminative, crowd, settings)
+    game = CrowdInGModel(generative, discriminative, averaged, crowd, settings)
     game.compile_players(estimator.generator_learning_rate, estimator.classifier_learning_rate, estimator.discriminator_learning_rate)
 
     return Players(

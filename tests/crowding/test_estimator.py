@@ -92,6 +92,18 @@ def test_a_killed_fit_ends_where_an_unbroken_one_does(
     assert results(fitted(estimator, crowd, run), crowd) == expected  # finished stages are restored
 
 
+def test_what_predicts_is_a_running_average_of_the_classifier(estimator: CrowdInG, crowd: Crowd) -> None:
+    fitted(estimator, crowd)
+    game = estimator._players[1].game
+    for variable in game.generative.classifier.trainable_variables:
+        variable.assign(variable + 1.0)
+    before = [np.array(v) for v in game.averaged.trainable_variables]
+    now = [np.array(v) for v in game.generative.classifier.trainable_variables]
+    game.average()  # .8 of itself and .2 of the classifier
+    for variable, a, b in zip(game.averaged.trainable_variables, before, now, strict=True):
+        np.testing.assert_allclose(variable, 0.8 * a + 0.2 * b, rtol=1e-5, atol=1e-7)
+
+
 def test_dl_cl_is_where_crowding_starts(estimator: CrowdInG, crowd: Crowd) -> None:
     fitted(estimator, crowd)
     start = estimator.start_
