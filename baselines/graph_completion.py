@@ -45,14 +45,14 @@ class GraphCompletion(keras.Model):
 
         def weight(shape: tuple[int, ...], index: int) -> Any:
             stddev = float(np.sqrt(2.0 / (shape[-2] + shape[-1])))
-            return self.add_weight(shape=shape, initializer=keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index))
+            return self.add_weight(shape=shape, initializer=keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index), dtype="float32")
 
         self.from_features = weight((features.shape[1], units), 0)
         self.of_annotators = weight((self.annotators, units), 1)
         self.to_instances = weight((self.classes, units, units), 2)
         self.to_annotators = weight((self.classes, units, units), 3)
-        self.instance_layer = keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 4))
-        self.annotator_layer = keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 5))
+        self.instance_layer = keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 4), dtype="float32")
+        self.annotator_layer = keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 5), dtype="float32")
         self.decoders = weight((self.classes, units, units), 6)
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
         self.instance_layer.build((None, 2 * units))

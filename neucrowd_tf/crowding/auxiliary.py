@@ -28,11 +28,12 @@ class Auxiliary(keras.layers.Layer):
     """
 
     def __init__(self, num_classes: int, *, hidden_units: int = 128, label_size: int = 32, embedding_size: int = 32, seed: int = 0) -> None:
-        super().__init__(name="auxiliary")
+        super().__init__(name="auxiliary", dtype="float32")
         self.num_classes, self.embedding_size = num_classes, embedding_size
 
         def dense(units: int, index: int, use_bias: bool = False) -> keras.layers.Dense:
-            return keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=keras.initializers.GlorotUniform(seed * 1051 + index))
+            maker = keras.initializers.GlorotUniform(seed * 1051 + index)
+            return keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=maker, dtype="float32")
 
         self.label_embedding = dense(label_size, 0, use_bias=True)
         self.from_label = dense(hidden_units, 1, use_bias=True)

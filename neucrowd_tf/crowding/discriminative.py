@@ -30,7 +30,7 @@ class DiscriminativeModule(keras.layers.Layer):
     def __init__(
         self, discriminator: Discriminator, auxiliary: Auxiliary, crowd: Crowd, *, information: float, output_penalty: float, literal: bool
     ) -> None:
-        super().__init__(name="discriminative_module")
+        super().__init__(name="discriminative_module", dtype="float32")
         self.discriminator, self.auxiliary, self.crowd = discriminator, auxiliary, crowd
         self.information, self.output_penalty, self.literal = information, output_penalty, literal
         self.built = True

@@ -53,11 +53,11 @@ class Discriminator(keras.layers.Layer):
     """
 
     def __init__(self, num_classes: int, *, embedding_size: int = 32, aggregate_labels: bool = True, seed: int = 0) -> None:
-        super().__init__(name="discriminator")
+        super().__init__(name="discriminator", dtype="float32")
         self.num_classes, self.embedding_size, self.aggregate_labels = num_classes, embedding_size, aggregate_labels
 
         def dense(index: int) -> keras.layers.Dense:
-            return keras.layers.Dense(embedding_size, kernel_initializer=keras.initializers.GlorotUniform(seed * 1049 + index))
+            return keras.layers.Dense(embedding_size, kernel_initializer=keras.initializers.GlorotUniform(seed * 1049 + index), dtype="float32")
 
         self.instance_encoder = dense(0)
         self.annotator_encoder = dense(1)

@@ -35,7 +35,7 @@ class GenerativeModule(keras.layers.Layer):
     def __init__(
         self, classifier: keras.Model, generator: Generator, crowd: Crowd, *, batch_rows: int, ratio_cap: float, probability_floor: float
     ) -> None:
-        super().__init__(name="generative_module")
+        super().__init__(name="generative_module", dtype="float32")
         self.classifier, self.generator, self.crowd = classifier, generator, crowd
         self.batch_rows, self.ratio_cap, self.probability_floor = batch_rows, ratio_cap, probability_floor
         self.built = True

@@ -38,12 +38,13 @@ class Generator(keras.layers.Layer):
         use_annotators: bool = True,
         seed: int = 0,
     ) -> None:
-        super().__init__(name="generator")
+        super().__init__(name="generator", dtype="float32")
         self.num_classes, self.noise_size = num_classes, noise_size
         self.use_instances, self.use_annotators = use_instances, use_annotators
 
         def dense(units: int, index: int, use_bias: bool = False) -> keras.layers.Dense:
-            return keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=keras.initializers.GlorotUniform(seed * 1039 + index))
+            maker = keras.initializers.GlorotUniform(seed * 1039 + index)
+            return keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=maker, dtype="float32")
 
         self.instance_embedding = dense(embedding_size, 0, use_bias=True)
         self.annotator_embedding = dense(embedding_size, 1, use_bias=True)
