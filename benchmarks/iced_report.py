@@ -74,7 +74,7 @@ def write_report(folder: Path) -> None:
     if "figure2" in frames:
         columns = ("label_majority_vote", "label_original", "label_first", "label_final", "candidate_purity", "accuracy")
         said += ["", "## Figure 2: accuracy of inferred labels", "", "    python -m benchmarks.iced_study --part=figure2", ""]
-        said += ["The paper, on Gisette-Syn: D&S-orig below .60, D&S-first above .80, D&S-final above .90, majority vote between.", ""]
+        said += ["The paper, on Gisette-Syn: D&S-orig below .60, D&S-first above .80, D&S-final above .90; majority vote is drawn, not printed.", ""]
         said += [table(frames["figure2"], columns, {})]
     if "table3" in frames:
         printed = {(d, m, k): v[at] for (d, m), v in TABLE3.items() for at, k in enumerate(("accuracy", "f1"))}
