@@ -167,10 +167,14 @@ class NeuCrowd(RepresentationEstimator):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        if self.n < 3:
-            raise ValueError(f"n: expected at least 3 (anchor, positive, one negative), received {self.n!r}")
-        if self.pool_factor < 1:
-            raise ValueError(f"pool_factor: expected at least 1, received {self.pool_factor!r}")
+        if not isinstance(self.n, (int, np.integer)) or self.n < 3:
+            raise ValueError(f"n: expected a whole number from 3 (anchor, positive, one negative), received {self.n!r}")
+        if not isinstance(self.pool_factor, (int, np.integer)) or self.pool_factor < 1:
+            raise ValueError(f"pool_factor: expected a whole number from 1, received {self.pool_factor!r}")
+        if not isinstance(self.sampler_warmup, (int, np.integer)) or self.sampler_warmup < 0:
+            raise ValueError(f"sampler_warmup: expected a whole number from 0, received {self.sampler_warmup!r}")
+        if not self.eta > 0:
+            raise ValueError(f"eta: expected a number above 0, received {self.eta!r}")
         if self.anchor not in ("mean", "sum", "none"):
             raise ValueError(f"anchor: expected 'mean', 'sum' or 'none', received {self.anchor!r}")
         if self.anchor_space not in ("embedding", "input"):

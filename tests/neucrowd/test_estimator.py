@@ -74,8 +74,9 @@ def test_large_sets_embed_only_what_a_step_needs() -> None:
 
 def test_bad_arguments_and_data() -> None:
     x, annotations, _ = crowd()
-    for options in ({"n": 2}, {"pool_factor": 0}, {"anchor": "median"}, {"unsafe_weight": 2.0}, {"epochs": 0}, {"monitor": "f1"}):
-        with pytest.raises(ValueError, match=next(iter(options))):
+    wrong: tuple[dict[str, Any], ...] = ({"n": 2}, {"n": 4.5}, {"pool_factor": 0}, {"pool_factor": 1.5}, {"sampler_warmup": -1}, {"eta": -1.0})
+    for options in (*wrong, {"anchor": "median"}, {"unsafe_weight": 2.0}, {"epochs": 0}, {"monitor": "f1"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(options))}: expected"):
             NeuCrowd(**{**TINY, **options}).fit(x, annotations)
     with pytest.raises(DataError, match="two classes"):
         NeuCrowd(**TINY).fit(x, Annotations.from_dense(np.ones((90, 3), int)))
