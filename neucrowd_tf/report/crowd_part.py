@@ -25,7 +25,9 @@ MOST_INSTANCES = 60
 MOST_RELABELLED = 1000
 LARGEST_DOWNLOAD = 600_000
 FEW_LABELS = 5
-SPAMMER, ADVERSARY = 0.2, 0.2
+# An annotator who knows less than this share of what good ones know (the upper quartile), or hardly anything, looks like a spammer.
+# Informedness is judged by what others say, and where these are often wrong it is low for everybody: hence the comparison.
+SPAMMER, NOTHING = 0.3, 0.05
 
 _STATISTICS = {
     "num_instances": "instances",
@@ -83,13 +85,19 @@ def crowd_part(
     }
 
 
-def flag(row: Mapping[str, Any]) -> str:
-    """Returns what stands out about an annotator, or nothing."""
+def flag(row: Mapping[str, Any], good: float, chance: float) -> str:
+    """Returns what stands out about an annotator, or nothing.
+
+    Args:
+        row: of `rank_annotators`.
+        good: the upper quartile of informedness.
+        chance: the accuracy of guessing.
+    """
     if row["num_labels"] < FEW_LABELS:
         return "few labels"
-    if row["adversary_score"] >= ADVERSARY:
+    if row["accuracy_high"] < chance:
         return "worse than chance"
-    return "like a spammer" if row["informedness"] < SPAMMER else ""
+    return "like a spammer" if row["informedness"] < max(SPAMMER * good, NOTHING) else ""
 
 
 def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArray[np.int64] | None, downloads: bool) -> dict[str, Any]:
@@ -113,9 +121,12 @@ def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArra
     records: list[dict[str, Any]] = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     small = len(classes) <= 30
+    chance = 1.0 / max(1, annotations.num_classes)
+    enough = table["informedness"][table["num_labels"] >= FEW_LABELS]
+    good = float(enough.quantile(0.75)) if len(enough) else 0.0
     rows = []
     for place, record in enumerate(records):
-        record |= {"annotator": names[codes[place]], "flag": flag(record)}
+        record |= {"annotator": names[codes[place]], "flag": flag(record, good, chance)}
         recalls = ", ".join(f"{name} {percent(share)}" for name, share in zip(classes, np.diagonal(shares[place]), strict=True)) if small else ""
         picture = heatmap(shares[place]) if small else None
         rows.append({**record, "heatmap": picture, "recalls": recalls, "actual": None if actual is None else actual[place]})
@@ -129,7 +140,7 @@ def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArra
         "suspects": [row["annotator"] for row in flagged[::-1][:20]],
         "classes": classes,
         "has_actual": actual is not None,
-        "chance": 1.0 / max(1, annotations.num_classes),
+        "chance": chance,
         "download": _annotator_csv(table, rows) if downloads else None,
     }
 

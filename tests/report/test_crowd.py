@@ -7,6 +7,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.report import crowd as part
+from neucrowd_tf.report.crowd_part import flag
 
 
 def test_entropy_by_hand() -> None:
@@ -46,3 +47,23 @@ def test_instances_without_labels_and_without_predictions() -> None:
     assert agreed.labels[1] == -1
     doubts = part.rank_by_doubt(annotations, agreed, model=np.array([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]]))
     assert set(doubts.rows.tolist()) == {0, 2} and np.isfinite(doubts.score).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "noted"),
+    [
+        ({}, ""),
+        ({"num_labels": 4}, "few labels"),
+        ({"accuracy_high": 0.3}, "worse than chance"),
+        ({"informedness": 0.17}, "like a spammer"),
+        ({"informedness": 0.19}, ""),
+    ],
+)
+def test_what_stands_out(changes: dict[str, float], noted: str) -> None:
+    """Good annotators have an informedness of .6: below .3 * .6 = .18 is like a spammer; chance is one third."""
+    row = {"num_labels": 50, "accuracy_high": 0.8, "informedness": 0.5, **changes}
+    assert flag(row, good=0.6, chance=1 / 3) == noted
+
+
+def test_where_nobody_knows_anything_everybody_stands_out() -> None:
+    assert flag({"num_labels": 50, "accuracy_high": 0.6, "informedness": 0.04}, good=0.03, chance=0.5) == "like a spammer"
