@@ -17,3 +17,10 @@ class UnsupportedDataError(DataError):
 
 class UsageError(ValueError):
     """A flag or an argument whose value cannot be used."""
+
+
+def one_line(error: BaseException, longest: int = 1000) -> str:
+    """Returns an error as one line that a terminal can show: printable, and cut in the middle where an id in it is very long."""
+    text = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
+    text = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
+    return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"

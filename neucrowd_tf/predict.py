@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.csv_cells import text_cell
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.files import atomic_path, read_json
 from neucrowd_tf.quiet import import_tensorflow
@@ -153,13 +153,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, required=True, help="the CSV to write: task, predicted, p_<class>...")
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
     return parser.parse_args(argv)
-
-
-def one_line(error: Exception, longest: int = 1000) -> str:
-    """Returns an error as one line of bounded length."""
-    text: Any = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
-    text = " ".join(text.split())
-    return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from typing import NoReturn, TextIO
 from absl import app, logging
 from absl import flags as absl_flags
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import flags, process
 
 PROBLEM = 2
@@ -49,11 +49,8 @@ def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
     plain_warnings()
     try:
         return _run(options, tuple(rooms))
-    except (UsageError, DataError) as error:
-        _tell(f"error: {' '.join(str(error).split())}")
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        _tell(f"error: {error.strerror or error}{where}")
+    except (UsageError, DataError, OSError) as error:
+        _tell(f"error: {one_line(error)}")
     except KeyboardInterrupt:
         _tell("interrupted: start again with --resume to go on")
         return 130

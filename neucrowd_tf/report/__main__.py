@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, one_line
 
 PROBLEM = 2
 
@@ -65,16 +65,10 @@ def write(arguments: argparse.Namespace) -> Path:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
-    from neucrowd_tf.report.text import printable
-
     try:
         output = write(_parser().parse_args(argv))
-    except (UsageError, DataError) as error:
-        text = printable(" ".join(str(error).split()))
-        sys.stderr.write(f"error: {text if len(text) <= 1000 else text[:500] + ' … ' + text[-400:]}\n")
-        return PROBLEM
-    except OSError as error:
-        sys.stderr.write(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}\n")
+    except (UsageError, DataError, OSError) as error:
+        sys.stderr.write(f"error: {one_line(error)}\n")
         return PROBLEM
     sys.stdout.write(f"{output}\n")
     return 0
