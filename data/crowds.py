@@ -9,6 +9,7 @@ import numpy as np
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.splits import stratified_sample
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -17,28 +18,6 @@ if TYPE_CHECKING:
 def sklearn_seed(seed: int, *stream: int) -> int:
     """Returns a seed for scikit-learn's functions; different streams of one seed have nothing in common."""
     return int(np.random.default_rng([seed, 0xDA7A, *stream]).integers(2**31))
-
-
-def stratified_sample(labels: ArrayLike, size: int, seed: int, stream: int = 0) -> NDArray[np.int64]:
-    """Draws `size` row numbers whose classes have the shares of the whole; a class with a single row is no obstacle.
-
-    Each class's rows are shuffled and spread evenly over (0, 1); the rows with the smallest numbers are drawn.
-
-    Args:
-        labels: `[N]` codes.
-        size: how many, at most N.
-        seed, stream: of the draw.
-
-    Returns:
-        sorted row numbers.
-    """
-    codes = np.asarray(labels)
-    generator = np.random.default_rng([seed, 0xDA7A, 1, stream])
-    keys = np.empty(len(codes))
-    for code in np.unique(codes):
-        rows = np.flatnonzero(codes == code)
-        keys[rows] = (generator.permutation(len(rows)) + generator.random()) / len(rows)
-    return np.sort(np.argsort(keys, kind="stable")[:size])
 
 
 def stratified_parts(labels: ArrayLike, shares: tuple[float, ...], seed: int) -> list[NDArray[np.int64]]:

@@ -19,6 +19,7 @@ LIBRARY = (
     "neucrowd_tf.dasc",
     "neucrowd_tf.crowding",
     "neucrowd_tf.iced",
+    "neucrowd_tf.harness.table",
 )
 
 

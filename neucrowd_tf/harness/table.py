@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from data.crowds import stratified_sample
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array, spelt
 from neucrowd_tf.dataset import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.feature_files import read_features, read_images
 from neucrowd_tf.registry import register_dataset
+from neucrowd_tf.splits import stratified_sample
 from neucrowd_tf.table_files import read_annotations, read_truth, typed_names
 
 if TYPE_CHECKING:
