@@ -22,10 +22,10 @@ run: $(STAMP)
 	$(BIN)/python run_experiment.py --dataset=breast_cancer --method=neucrowd,mv_lr --output_dir=$(OUT) --export --resume
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow and not gpu" tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests
 	$(MAKE) test-lowest
 
 # The lowest end of setup.py's ranges, in an environment of its own.
@@ -33,7 +33,7 @@ test-lowest: requirements-lowest.lock
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow and not gpu" tests
+	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
