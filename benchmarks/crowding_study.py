@@ -176,6 +176,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
     tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
+    tf.config.experimental.enable_op_determinism()  # as run_experiment.py does, so that a seed's start is the same in both
     import baselines  # noqa: F401  (registers the methods)
     import data  # noqa: F401  (registers the datasets)
     import neucrowd_tf.crowd_layers
