@@ -23,6 +23,7 @@ RUNTIME = [
     "absl-py>=2.1",
     "h5py>=3.11",
     "jinja2>=3.1",
+    "threadpoolctl>=3.5",
 ]
 PLOTS = ["matplotlib>=3.9"]
 PARQUET = ["pyarrow>=17"]
