@@ -134,4 +134,4 @@ def test_the_wheel_is_built_installed_and_imported(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(target)], check=True, timeout=300, cwd=tmp_path, env=environment)
     command = [sys.executable, str(target / "bin" / "neucrowd"), "--list"]
     listed = subprocess.run(command, check=True, timeout=300, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert "neucrowd" in listed.stdout
+    assert "neucrowd" in listed.stdout and "table " in listed.stdout

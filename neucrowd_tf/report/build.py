@@ -75,7 +75,7 @@ def write_report(
     """
     folder = Path(run_folder)
     model = read_run(folder, dataset, estimator, metrics)
-    name = dataset.name if dataset is not None else folder.resolve().parents[1].name
+    name = dataset.name if dataset is not None else folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
     notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
     annotations = None if dataset is None else dataset.annotations
     truth = None if dataset is None else dataset.truth
