@@ -6,13 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
+from neucrowd_tf.crowding.holding_out import held_out
 from neucrowd_tf.crowding.presets import PAPER
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import TrainingData, hold_out
+from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -101,13 +100,9 @@ class DLCLGAN(AugmentedDLCL):
             raise UsageError(f"gan_epochs and passes: expected numbers from 0 and 1, received {self.gan_epochs!r} and {self.passes!r}")
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
-        epochs, evaluated = self.gan_epochs, data
+        epochs = self.gan_epochs
         if epochs and data.validation is None:
-            from neucrowd_tf.aggregation import MajorityVote
-
-            consensus = np.asarray(MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64)
-            evaluated, _ = hold_out(data, consensus, self.validation_fraction, self.seed)
-            self._play(evaluated, run.stage("choice"), epochs)
+            self._play(held_out(data, self.validation_fraction, self.seed), run.stage("choice"), epochs)
             history, best = self.history_, self.best_epoch_
             self._play(data, run.stage("refit"), 0 if best is None else best + 1)
             self.history_, self.best_epoch_ = history, best

@@ -129,7 +129,7 @@ class CrowdGANModel(keras.Model):
 def make_gan(estimator: DLCLGAN, classifier: CrowdLayer, data: TrainingData) -> CrowdGANModel:
     """Returns the compiled game around a trained DL-CL."""
     network: Any = classifier.__dict__["_network"]
-    crowd_labels = data.annotations
+    crowd_labels = data.annotations.observed()
     crowd = Crowd(tuple(data.features.shape[1:]), crowd_labels.num_annotators)
     features = np.asarray(network.standardise(data.features))
     table = np.eye(crowd_labels.num_annotators, dtype=np.float32)

@@ -11,10 +11,11 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding.arguments import check_arguments
+from neucrowd_tf.crowding.holding_out import held_out
 from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
 @_registered
 class CrowdInG(CrowdEstimator):
     """A classifier and a generator of annotations against a discriminator and an auxiliary network.
+
+    Annotations that are marked as generated train DL-CL alone; for the other players only authentic ones are authentic.
 
     The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic annotations, the
     discriminative module against that generator. Then each epoch trains the discriminative module on authentic and selected
@@ -221,13 +224,12 @@ class CrowdInG(CrowdEstimator):
         check_arguments(self)
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
+        if not data.annotations.observed().num_annotations:
+            raise DataError("annotations: expected authentic ones, received generated ones alone")
         self.annotator_table_ = self._annotator_table(data.annotations)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
-            from neucrowd_tf.aggregation import MajorityVote
-
-            consensus = np.asarray(MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64)
-            part, _ = hold_out(data, consensus, self.validation_fraction, self.seed)
+            part = held_out(data, self.validation_fraction, self.seed)
             self._play(part, run.stage("choice") if self.refit else run, self.epochs)
             if self.refit:
                 chosen = {name: getattr(self, name) for name in ("history_", "start_", "n_iter_", "best_epoch_")}

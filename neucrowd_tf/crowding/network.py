@@ -70,11 +70,12 @@ class Players:
         ):
             reset_optimizer(optimizer)
             optimizer.learning_rate = rate
+        authentic = data.annotations.observed()
         discriminator = game.discriminative.discriminator
         if discriminator.aggregate_labels:
-            discriminator.correlation.assign(label_correlation(label_cooccurrence(data.annotations)))
-        counts = selection_counts(observed_cells(data.annotations))
-        self.crowd.set(start.standardised(data.features), data.annotations, estimator.annotator_table_, counts, estimator.seed)
+            discriminator.correlation.assign(label_correlation(label_cooccurrence(authentic)))
+        counts = selection_counts(observed_cells(authentic))
+        self.crowd.set(start.standardised(data.features), authentic, estimator.annotator_table_, counts, estimator.seed)
 
 
 def build_generator(estimator: CrowdInG, num_classes: int, feature_size: int, annotator_size: int) -> Generator:

@@ -13,7 +13,9 @@ import neucrowd_tf.persistence
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
+from neucrowd_tf.crowding.holding_out import held_out
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
+from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
 Crowd = tuple[np.ndarray, Annotations, np.ndarray]
@@ -163,8 +165,19 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
     made = estimator.generate(x, annotations=annotations)
     wrong = annotations.with_generated(made.instances[made.generated], made.annotators[made.generated], (made.labels[made.generated] + 1) % 3)
     assert estimator.score(x, made) == estimator.score(x, wrong) == estimator.score(x, annotations)
-    # Nor do they choose the epoch: what is held out votes with its authentic annotations alone.
-    np.testing.assert_array_equal(made.observed().vote_counts(), annotations.vote_counts())
+    # Nor do they choose the epoch: what is held out is judged by authentic annotations, those of instances that have any.
+    kept = annotations.select(annotations.instances != 7).with_generated([7, 7], [0, 1], [2, 2])
+    data = TrainingData(x, kept, None, np.arange(len(x)))
+    for seed in range(5):
+        part = held_out(data, 0.3, seed)
+        held = np.setdiff1d(np.arange(len(x)), part.rows)
+        assert 7 in part.rows and len(held) == len(part.validation[1])
+        votes = kept.observed().vote_counts()[held]
+        assert (votes[np.arange(len(held)), part.validation[1]] == votes.max(axis=1)).all()
+    estimator.fit(x, wrong, (x[:18], crowd[2][:18]))
+    np.testing.assert_array_equal(estimator._players[1].crowd.labels, annotations.labels)
+    with pytest.raises(DataError, match="authentic"):
+        estimator.fit(x, estimator.generate(x))
 
 
 def test_without_validation_data_annotations_are_held_out_and_all_are_used_in_the_end(
