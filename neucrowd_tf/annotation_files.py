@@ -222,6 +222,10 @@ def from_answers_json(source: str | Path | Mapping[str, Mapping[str, Hashable]],
             if label is None or not isinstance(label, Hashable):
                 raise DataError(f"{where}: task {task!r}, worker {worker!r}: expected a label, received {label!r}")
             triples.append((task, worker, label))
+    for triple in triples:
+        for what, value in zip(ALIASES, triple, strict=True):
+            if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise DataError(f"{where}: expected text, received a {what} with half a surrogate pair: {value!r}")
     tasks, workers, labels = (list(column) for column in zip(*triples, strict=True)) if triples else ([], [], [])
     names.setdefault("instance_names", list(answers))
     return Annotations.from_arrays(tasks, workers, labels, **names)

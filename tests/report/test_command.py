@@ -49,6 +49,12 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, content: bytes, messa
     assert error.count("\n") == 1 and len(error) < 1100 and message in error and not (tmp_path / "page.html").exists()
 
 
+def test_half_a_character_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.json").write_text('{"t1": {"w1": "cat", "w\\ud800": "dog"}}')
+    assert main([f"--annotations={tmp_path / 'a.json'}", f"--output={tmp_path / 'page.html'}"]) == 2
+    assert "a worker with half a surrogate pair" in capsys.readouterr().err
+
+
 def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {"--anotations=x": "--anotations", "--annotations=/none.csv": "no such file", "--truth=t.csv": "--annotations: expected a file"}
     for flags, message in (([flag], message) for flag, message in wrong.items()):
