@@ -95,6 +95,7 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
     np.testing.assert_allclose(-np.asarray(tape.gradient(loss, logits)).sum(axis=(0, 1)), p * (rewards - p @ rewards), atol=0.03)
 
 
+@pytest.mark.slow
 def test_gan_keeps_the_start_or_a_better_epoch() -> None:
     validation = (X[:20], TRUTH[:20])
     estimator = DLCLGAN(**SMALL, gan_epochs=2, passes=2, embedding_size=4).fit(X, CROWD, validation)

@@ -71,7 +71,7 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(estimator
     assert game.discriminative_turn.experimental_get_tracing_count() == turn
 
 
-@pytest.mark.parametrize("kill_at", [1, 3])
+@pytest.mark.parametrize("kill_at", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_fit_ends_where_an_unbroken_one_does(
     estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
 ) -> None:
@@ -106,25 +106,18 @@ def test_what_predicts_is_a_running_average_of_the_classifier(estimator: CrowdIn
         np.testing.assert_allclose(variable, 0.8 * a + 0.2 * b, rtol=1e-5, atol=1e-7)
 
 
-def test_dl_cl_is_where_crowding_starts(estimator: CrowdInG, crowd: Crowd) -> None:
-    fitted(estimator, crowd)
-    start = estimator.start_
-    dl_cl = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0})
+def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_better(
+    estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, annotations, truth = crowd
-    dl_cl.fit(x, annotations, (x[:18], truth[:18]))
-    assert start is not None and start["accuracy"] == np.mean(dl_cl.predict(x[:18]) == truth[:18])
-    with pytest.raises(UsageError, match="DL-CL"):
-        dl_cl.generate(x)
-
-
-def test_the_start_is_kept_where_no_epoch_is_better(estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted(estimator, crowd)
     monkeypatch.setattr(CrowdInG, "_better", lambda *_: False)
     fitted(estimator, crowd)
-    assert estimator.best_epoch_ is None
-    x, annotations, truth = crowd
-    start = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations, (x[:18], truth[:18]))
-    np.testing.assert_array_equal(estimator.predict_proba(x), start.predict_proba(x))
+    assert estimator.best_epoch_ is None and estimator.start_ is not None
+    dl_cl = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations, (x[:18], truth[:18]))
+    np.testing.assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
+    assert estimator.start_["accuracy"] == np.mean(dl_cl.predict(x[:18]) == truth[:18])
+    with pytest.raises(UsageError, match="DL-CL"):
+        dl_cl.generate(x)
 
 
 def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(crowd: Crowd, estimator: CrowdInG) -> None:
