@@ -54,7 +54,7 @@ class Dataset:
     Attributes:
         loader: `loader(data_dir, seed, **options)`; `seed` draws what is simulated, and is ignored by real data.
         simulated: whether `seed` changes the data.
-        options: the names of further options that the loader takes (`--keep_annotations` and such, a table's files).
+        options: the names of further options that the loader takes (a table's files, for one).
     """
 
     name: str

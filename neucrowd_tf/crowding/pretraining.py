@@ -57,7 +57,7 @@ class GeneratorPretraining(keras.Model):
             chosen = shuffled(positions, size, crowd.draw(number, _ORDER))
             with tf.GradientTape() as tape:
                 loss = authentic_loss(self.generative, chosen, latent, fold(crowd.draw(number, _NOISE), index))
-            self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients="zero"), variables)
+            self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
             share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
             return tf.reshape(loss * share, [1])
 

@@ -65,6 +65,7 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
         "hparams": task.hparams,
         "data_seed": task.key.seed if options.data_seed is None else options.data_seed,
         "keep_annotations": options.keep_annotations,
+        "keep_one": options.keep_one,
         "tune": options.tune,
         "threads": options.threads,
         "device": options.device,

@@ -42,7 +42,8 @@ _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
         "logical_cpus", 1, "Split the CPU into so many devices, to try --distribute=mirrored without GPUs.", lower_bound=1, upper_bound=64
     ),
     flags.DEFINE_integer("data_seed", None, "Draws simulated crowds and splits; by default each run's own.", lower_bound=0, upper_bound=MAX_SEED),
-    flags.DEFINE_float("keep_annotations", None, "The share of annotations that is kept, for datasets with that option."),
+    flags.DEFINE_float("keep_annotations", None, "The share of annotations that is kept, drawn with the run's seed."),
+    flags.DEFINE_boolean("keep_one", False, "--keep_annotations: every instance keeps at least one."),
     flags.DEFINE_string("features", None, "--dataset=table: CSV (or Parquet) with a column `task`, then numbers; or an NPY array with a row a task."),
     flags.DEFINE_string("images", None, "--dataset=table: in place of --features, a folder of images whose names are the tasks."),
     flags.DEFINE_integer("image_size", None, "--images: scale each to so many pixels high and wide.", lower_bound=1, upper_bound=4096),
@@ -84,6 +85,7 @@ class Options:
     logical_cpus: int = 1
     data_seed: int | None = None
     keep_annotations: float | None = None
+    keep_one: bool = False
     features: Path | None = None
     images: Path | None = None
     image_size: int | None = None

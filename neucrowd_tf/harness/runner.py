@@ -18,6 +18,7 @@ from neucrowd_tf.harness.execute import Outcome, Task, check_supported, execute,
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
 from neucrowd_tf.harness.run_folder import SAVED_MODEL, RunFolder, RunKey
+from neucrowd_tf.simulation import remove_annotations
 
 Report = Callable[[str], None]
 
@@ -52,8 +53,6 @@ def dataset_flags(options: Options, name: str) -> dict[str, Any]:
         given["image_size"] = options.image_size
     if name == "table" and options.classes is not None:
         given["classes"] = options.classes
-    if options.keep_annotations is not None:
-        given["keep_annotations"] = options.keep_annotations
     return given
 
 
@@ -69,14 +68,21 @@ class Data:
         options = self.options
         entry = registry.dataset(key.dataset)
         seed = key.seed if options.data_seed is None else options.data_seed
-        drawn = entry.simulated or "keep_annotations" in entry.options
+        drawn = entry.simulated or options.keep_annotations is not None
         wanted: tuple[Any, ...] = (key.dataset, seed if drawn else 0)
-        given = dataset_flags(options, key.dataset)
-        whole = self._get("dataset", wanted, lambda: entry.load(options.data_dir, wanted[1], **given))
+        whole = self._get("dataset", wanted, lambda: self._read(key.dataset, wanted[1]))
         if key.fold is None or key.repeat is None:
             return whole
         repeat, fold = key.repeat, key.fold
         return self._get("fold", (*wanted, seed, repeat, fold), lambda: fold_dataset(whole, repeat=repeat, fold=fold, folds=options.folds, seed=seed))
+
+    def _read(self, name: str, seed: int) -> CrowdDataset:
+        options = self.options
+        whole = registry.dataset(name).load(options.data_dir, seed, **dataset_flags(options, name))
+        if options.keep_annotations is None:
+            return whole
+        left = remove_annotations(whole.annotations, options.keep_annotations, seed, at_least_one=options.keep_one)
+        return whole.replace(annotations=left)
 
     def _get(self, what: str, wanted: tuple[Any, ...], load: Callable[[], CrowdDataset]) -> CrowdDataset:
         if what not in self._kept or self._kept[what][0] != wanted:

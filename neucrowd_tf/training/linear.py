@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from neucrowd_tf.errors import DataError
@@ -36,7 +36,7 @@ class LinearHead(Persistent, BaseEstimator):
         kernel_: `[d, C]` weights on standardised features. With two classes the first column is zero.
         bias_: `[C]`.
         C_: the inverse regularisation strength that was chosen.
-        scores_: the score of each strength that was tried, in their order (higher is better); empty when there was no choice.
+        scores_: minus the log loss of each strength that was tried, in their order; empty when there was no choice.
     """
 
     mean_: NDArray[np.float64]
@@ -92,12 +92,15 @@ def fit_logistic(
     standardise: bool = True,
     groups: NDArray[Any] | None = None,
 ) -> LinearHead:
-    """Fits a logistic regression, its L2 strength chosen by AUC (two classes) or log loss (more).
+    """Fits a logistic regression, its L2 strength chosen by log loss.
+
+    AUC, which the papers report, would not do for two classes: it says nothing of the threshold, and takes strengths under
+    which every probability is near the commoner class's share.
 
     Args:
         x: `[N, d]` features.
         codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of about zero.
-        Cs: inverse strengths to choose from; among equals by log loss, then the first (list the strongest regularisation first).
+        Cs: inverse strengths to choose from; among equals the first (list the strongest regularisation first).
         validation: features `[M, d]` and codes `[M]` to choose by; without them by cross-validation over the rows.
         sample_weight: `[N]` weights of the rows.
         seed: shuffles the rows into folds.
@@ -135,8 +138,8 @@ def fit_logistic(
             ]
         if parts:
             scores = np.mean([_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts], axis=0)
-            head.scores_ = [float(score) for score in scores[:, 0]]
-            best = max(range(len(Cs)), key=lambda index: (scores[index, 0], scores[index, 1], -index))
+            head.scores_ = [float(score) for score in scores]
+            best = int(np.argmax(scores))
     head.C_ = float(Cs[best]) if head.scores_ else float(Cs[len(Cs) // 2])
     head.kernel_, head.bias_ = _weights(z, codes, weight, num_classes, [head.C_])[0]
     return head
@@ -196,14 +199,11 @@ def _scores(
     *,
     num_classes: int,
     Cs: Sequence[float],
-) -> list[tuple[float, float]]:
-    """Returns two scores of each strength on held-out rows: AUC for two classes that both occur there (else minus log loss),
-    and minus log loss, which decides among strengths that rank the rows equally well."""
-    by_auc = num_classes == 2 and len(np.unique(held_codes)) == 2
-    scores = []
+) -> list[float]:
+    """Returns minus the log loss of each strength on held-out rows."""
+    classes = np.arange(num_classes)
+    found = []
     for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
         probabilities = softmax(held @ kernel + bias, axis=1)
-        likelihood = -float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=np.arange(num_classes)))
-        auc = float(roc_auc_score(held_codes, probabilities[:, 1], sample_weight=held_weight)) if by_auc else likelihood
-        scores.append((auc, likelihood))
-    return scores
+        found.append(-float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=classes)))
+    return found

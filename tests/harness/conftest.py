@@ -26,12 +26,11 @@ from neucrowd_tf.training.run import Run
 CLASSES = np.array(["no", "-yes"], dtype=object)
 
 
-def tiny_dataset(data_dir: Path | None = None, seed: int = 0, *, keep_annotations: float = 1.0) -> CrowdDataset:
+def tiny_dataset(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     rng = np.random.default_rng([seed, 5])
     truth = np.arange(60) % 2
     features = (rng.normal(size=(60, 3)) + truth[:, None]).astype(np.float32)
     dense = np.where(rng.random((60, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
-    dense[rng.random((60, 4)) > keep_annotations] = -1
     dense[:, 3] = -1  # an annotator without labels
     dense[:, 0] = truth
     names = np.array([f"t{i}" for i in range(60)], dtype=object)
@@ -80,7 +79,7 @@ class Mean(CrowdEstimator):
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> type[Mean]:
     """Registers the dataset `tiny` and the methods `mean`, `needs_ids`, `at_most_one`, `oracle` for one test."""
-    entry = registry.Dataset("tiny", tiny_dataset, "for tests", simulated=True, options=("keep_annotations",))
+    entry = registry.Dataset("tiny", tiny_dataset, "for tests", simulated=True)
     monkeypatch.setitem(registry._DATASETS, "tiny", entry)
     votes = registry.Dataset("tiny_votes", lambda data_dir=None, seed=0: _votes_only(seed), "for tests")
     monkeypatch.setitem(registry._DATASETS, "tiny_votes", votes)

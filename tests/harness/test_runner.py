@@ -174,7 +174,6 @@ def test_arguments_that_cannot_be_used(command: Command, tmp_path: Path, capsys:
         (["--method=mean", "--hparam=shif=1"], "received 'shif'; did you mean 'shift'?"),
         (["--method=mean", "--hparam=seed=1"], "expected --seed"),
         (["--method=mean", "--hparam=oracle.shift=1"], "expected one of --method's names before the dot"),
-        (["--method=mean", "--dataset=tiny_votes", "--keep_annotations=0.5"], "--keep_annotations: expected a dataset with that option (tiny"),
     ],
 )
 def test_names_that_do_not_exist(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], items: list[str], message: str) -> None:
@@ -224,10 +223,16 @@ def test_data_seed_pins_the_draw(command: Command, tmp_path: Path) -> None:
     assert tests("pinned")[0] == tests("pinned")[1] and tests("free")[0] != tests("free")[1]
 
 
-def test_dataset_options_reach_the_loader(command: Command, tmp_path: Path) -> None:
-    command("--dataset=tiny", "--method=mean", "--keep_annotations=0.5", f"--output_dir={tmp_path}")
-    annotators = pd.read_csv(tmp_path / "tiny" / "mean" / "seed-0" / "annotators.csv")
-    assert 5 < annotators["num_labels"][1] < 35
+def test_a_share_of_the_annotations_is_kept(command: Command, tmp_path: Path) -> None:
+    # Three annotators label all of the 40 training instances, the fourth none of them.
+    def labels(name: str, *items: str) -> list[int]:
+        assert command("--dataset=tiny", "--method=mean", *items, f"--output_dir={tmp_path / name}") == 0
+        return list(pd.read_csv(tmp_path / name / "tiny" / "mean" / "seed-0" / "annotators.csv")["num_labels"])
+
+    assert labels("all") == [40, 40, 40, 0]
+    half = labels("half", "--keep_annotations=0.5")
+    assert sum(half) == 60 and max(half) < 40
+    assert sum(labels("one", "--keep_annotations=0.1", "--keep_one")) == 40 and sum(labels("few", "--keep_annotations=0.1")) == 12
 
 
 def test_cross_validation(command: Command, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from neucrowd_tf.harness.suites.papers import Table
 
 # The first seed of every table. Freeze presets in a commit before seeds from here on are run.
-FIRST_SEED = 100
+FIRST_SEED = 1000
 
 
 @dataclasses.dataclass(frozen=True)
