@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.files import write_json
+from neucrowd_tf.files import read_json, write_json
+from neucrowd_tf.harness import rooms
 from neucrowd_tf.harness.suites import catalogue, page, papers
-from neucrowd_tf.harness.suites.suite import Case, Suite
+from neucrowd_tf.harness.suites.suite import FIRST_SEED, Case, Suite
 from neucrowd_tf.harness.suites.table import ABOVE, BELOW, NO_FIGURE, PRIVATE_DATA, REPRODUCED, Cell, cells, markdown, write_csv
 
 
@@ -31,8 +35,9 @@ def test_a_private_dataset_is_never_substituted() -> None:
 
 def test_table_from_finished_runs(tmp_path: pathlib.Path) -> None:
     suite = Suite("tiny", "Tiny", (Case(("hotel",), ("a", "b"), "k=3", seeds=2),), ("accuracy",), {("hotel", "k=3/a"): {"accuracy": (0.5, None)}})
-    for seed, value in ((100, 0.4), (101, 0.6)):
-        write_json(tmp_path / "k=3" / "hotel" / "a" / f"seed-{seed}" / "metrics.json", {"test": {"accuracy": value}})
+    # The third seed is another suite's.
+    for seed, value in ((FIRST_SEED, 0.4), (FIRST_SEED + 1, 0.6), (FIRST_SEED + 2, 0.9)):
+        write_json(tmp_path / "runs" / "k=3" / "hotel" / "a" / f"seed-{seed}" / "metrics.json", {"test": {"accuracy": value}})
     table = cells(suite, tmp_path)
     assert [(cell.method, cell.values, cell.paper) for cell in table] == [("k=3/a", (0.4, 0.6), 0.5), ("k=3/b", (), None)]
     write_csv(tmp_path / "tiny.csv", table)
@@ -56,3 +61,58 @@ def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
     (tmp_path / "neucrowd_table3.md").write_text("## NeuCrowd, table 3\n")
     text = page.page(tmp_path)
     assert "print 4 figures" in text and "- 3 reproduced" in text and "--suite=dasc_table2" in text
+
+
+def test_runs_are_shared_by_setting() -> None:
+    """All suites write into one pool, so a setting's name says what its runs are."""
+    found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for suite in catalogue.SUITES:
+        for case in suite.cases:
+            what = dict(case.hparams), dict(case.options)
+            assert found.setdefault(case.folder, what) == what, f"{suite.name}: {case.folder}"
+    assert found["default"] == ({}, {})
+    assert len(found) > 10
+    for name, what in found.items():
+        assert [other for other in found if found[other] == what] == [name]
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms.register(("baselines", "data"))
+
+
+def test_catalogue_names_what_is_registered(registered: None) -> None:
+    methods = {method.name for method in registry.methods()}
+    datasets = {dataset.name for dataset in registry.datasets()}
+    for suite in catalogue.SUITES:
+        for case in suite.cases:
+            assert set(case.methods) <= methods and set(case.datasets) <= datasets, suite.name
+            for full in case.hparams:
+                owner, _, name = full.rpartition(".")
+                for method in [owner] if owner else case.methods:
+                    taken = rooms.parameter_names(registry.method(method))
+                    assert taken is None or name in taken, f"{suite.name}: {method} has no {name}"
+
+
+def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
+    monkeypatch.setattr(catalogue, "SUITES", tuple(suites.values()))
+
+
+def test_suites_share_runs_and_go_on_after_a_failure(
+    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    first = Suite("a", "A", (Case(("tiny",), ("broken",), seeds=2), Case(("tiny",), ("mean",), seeds=2), Case(("absent",), ("mean",), seeds=1)))
+    second = Suite("b", "B", (Case(("tiny",), ("mean", "oracle"), seeds=3),))
+    tiny_suites(monkeypatch, a=first, b=second)
+    assert command("--suite=a,b", f"--output_dir={tmp_path}") == 1
+    pool = tmp_path / "runs" / "default"
+    assert tiny.calls == 2 + 3 + 3  # two that fail, three seeds each of the others: mean's first two run once
+    rows = (pool / "results.csv").read_text().splitlines()[1:]
+    assert sorted(row.split(",")[1] for row in rows) == ["broken"] * 2 + ["mean"] * 3 + ["oracle"] * 3
+    failures = read_json(tmp_path / "results" / "a.json")["failures"]
+    assert [line.split(":")[1].strip() for line in failures] == ["tiny broken seed 1000", "tiny broken seed 1001", "--dataset"]
+    assert "tiny,mean,accuracy,,0.85," in (tmp_path / "results" / "a.csv").read_text()
+    assert read_json(tmp_path / "results" / "b.json")["failures"] == []
+    done = tiny.calls
+    assert command("--suite=b", f"--output_dir={tmp_path}") == 0
+    assert tiny.calls == done

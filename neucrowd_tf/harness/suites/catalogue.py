@@ -43,7 +43,7 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "neucrowd_fig2",
         "NeuCrowd, figure 2 (training loss by epoch)",
-        (Case(("hotel",), _NEUCROWD, seeds=3, hparams={"epochs": 50}),),
+        (Case(("hotel",), _NEUCROWD, "epochs=50", seeds=3, hparams={"epochs": 50}),),
         ("accuracy", "auc"),
         analysis="neucrowd_tf.harness.suites.curves:training_loss",
         note="Losses of batches that a sampling network makes harder are not losses of the same tuplets; the curves show how each method trains.",
@@ -55,6 +55,7 @@ SUITES: tuple[Suite, ...] = (
             Case(
                 ("hotel",),
                 ("mv_lr", "softprob", *_METRIC_LEARNING, "relation_net", *_RLL, *_NEUCROWD),
+                "cv=5x5",
                 seeds=1,
                 options={"evaluation": "cv", "folds": 5, "repeats": 5},
             ),
@@ -67,7 +68,8 @@ SUITES: tuple[Suite, ...] = (
         "RLL, table I",
         (
             Case(("hotel",), ("softprob", "contrastive", "triplet", "relation_net", *_RLL)),
-            Case(("syn1", "syn2"), ("softprob", "ds_lr", "glad_lr", "contrastive", "triplet", "relation_net", *_WITH_NAMES, *_RLL)),
+            Case(("syn1", "syn2"), ("softprob", "ds_lr", "glad_lr", "contrastive", "triplet", *_RLL)),
+            Case(("syn1", "syn2"), ("relation_net", *_WITH_NAMES), seeds=3),
         ),
         ("accuracy", "f1_positive"),
         papers.RLL_TABLE1,
@@ -184,8 +186,8 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig6",
         "CrowdInG, figure 6 (lambda and t)",
         (
-            *(Case(("labelme",), ("crowding",), f"lambda={v}", seeds=3, hparams={"information_weight": v}) for v in (0.1, 0.3, 0.5, 0.7, 1.0)),
-            *(Case(("labelme",), ("crowding",), f"t={v}", seeds=3, hparams={"entropy_threshold": v}) for v in (0.2, 0.4, 0.6, 0.8)),
+            *(Case(_LABELME_MUSIC, ("crowding",), f"lambda={v}", seeds=3, hparams={"information": v}) for v in (0.1, 0.25, 0.5, 0.75, 1.0)),
+            *(Case(_LABELME_MUSIC, ("crowding",), f"t={v}", seeds=3, hparams={"threshold": v}) for v in (0.2, 0.35, 0.5, 0.65, 0.8)),
         ),
         x="lambda, t",
     ),

@@ -11,7 +11,7 @@ import numpy as np
 from neucrowd_tf.csv_cells import number_cell, to_csv
 from neucrowd_tf.files import atomic_path, write_text
 from neucrowd_tf.harness.suites.suite import Suite
-from neucrowd_tf.harness.suites.table import case_folder
+from neucrowd_tf.harness.suites.table import run_folders
 
 Curve = dict[int, float]
 
@@ -41,7 +41,7 @@ def _collect(suite: Suite, root: Path, names: Sequence[str]) -> list[dict[str, A
     for case in suite.cases:
         for dataset in case.datasets:
             for method in case.methods:
-                for run in sorted((case_folder(root, case) / dataset / method).glob("seed-*")):
+                for run in run_folders(root, case, dataset, method):
                     if not (run / "metrics.json").exists() or not (run / "tensorboard").is_dir():
                         continue
                     for tag, curve in read_scalars(run / "tensorboard").items():

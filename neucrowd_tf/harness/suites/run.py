@@ -37,7 +37,7 @@ def chosen(names: Sequence[str]) -> list[Suite]:
     return found
 
 
-def case_options(options: Options, suite: Suite, case: Case) -> Options:
+def case_options(options: Options, case: Case) -> Options:
     """Returns the command that makes one case's runs."""
     methods = tuple(name for name in case.methods if any(method.name == name for method in registry.methods()))
     return dataclasses.replace(
@@ -47,7 +47,7 @@ def case_options(options: Options, suite: Suite, case: Case) -> Options:
         seed=FIRST_SEED,
         num_runs=case.seeds,
         hparam=tuple(case.hparams.items()),
-        output_dir=case_folder(options.output_dir / suite.name, case),
+        output_dir=case_folder(options.output_dir, case),
         resume=True,
         report=bool(options.report),
         **case.options,
@@ -68,39 +68,50 @@ def _available(options: Options, case: Case, report: Report) -> Case:
     return dataclasses.replace(case, datasets=tuple(kept))
 
 
-def run_suite(suite: Suite, options: Options, report: Report, rooms: tuple[str, ...] = ()) -> bool:
+def run_suite(suite: Suite, options: Options, report: Report, rooms: tuple[str, ...] = ()) -> list[str]:
     """Makes a suite's runs and writes its table as CSV, Markdown and PNG into `<output_dir>/results`.
 
+    A run that fails, or a case that cannot be run, is told and keeps no other from being made.
+
     Returns:
-        whether no run failed.
+        a line for each run that failed and each case that could not be run.
     """
-    started, good = time.perf_counter(), True
+    started, failures = time.perf_counter(), list[str]()
     for number, case in enumerate(suite.cases, 1):
-        case = _available(options, case, report)
-        if not case.datasets:
-            continue
-        command = case_options(options, suite, case)
-        absent = set(case.methods) - set(command.method)
-        if absent:
-            report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
         report(f"{suite.name}: case {number} of {len(suite.cases)}{f' ({case.setting})' if case.setting else ''}")
-        wanted = runner.tasks(command)
-        _, outcomes = runner.run_all(command, wanted, report, rooms)
-        good = good and all(outcome.status != FAILED for outcome in outcomes.values())
-        write_tables(suite, options)  # after each case, so that what is there can be read while the rest runs
+        try:
+            failures += _run_case(suite, case, options, report, rooms)
+        except (UsageError, DataError) as error:
+            failures.append(f"{case.folder}: {' '.join(str(error).split())}")
+            report(failures[-1])
+        write_tables(suite, options, failures)  # after each case, so that what is there can be read while the rest runs
     report(f"{suite.name}: {time.perf_counter() - started:.0f} s")
-    return good
+    return failures
 
 
-def write_tables(suite: Suite, options: Options) -> list[Path]:
-    """Writes a suite's table and pictures from the runs that are finished; returns the files."""
-    root, folder = options.output_dir / suite.name, options.output_dir / RESULTS
+def _run_case(suite: Suite, case: Case, options: Options, report: Report, rooms: tuple[str, ...]) -> list[str]:
+    """Makes a case's runs; returns a line for each that failed."""
+    case = _available(options, case, report)
+    if not case.datasets:
+        return []
+    command = case_options(options, case)
+    absent = set(case.methods) - set(command.method)
+    if absent:
+        report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
+    _, outcomes = runner.run_all(command, runner.tasks(command), report, rooms)
+    return [f"{case.folder}: {key}: {outcome.reason}" for key, outcome in outcomes.items() if outcome.status == FAILED]
+
+
+def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -> list[Path]:
+    """Writes a suite's table and pictures from the runs that are finished, and what failed; returns the files."""
+    root, folder = options.output_dir, options.output_dir / RESULTS
     table = cells(suite, root)
     command = f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT --jobs=2"
     csv, page, picture = (folder / f"{suite.name}.{ending}" for ending in ("csv", "md", "png"))
     write_csv(csv, table)
     write_text(page, markdown(suite, table, command))
-    write_json(folder / f"{suite.name}.json", {"title": suite.title, "outcomes": outcome_counts(table), "command": command})
+    record = {"title": suite.title, "outcomes": outcome_counts(table), "command": command, "failures": list(failures)}
+    write_json(folder / f"{suite.name}.json", record)
     made = [csv, page]
     if draw(suite, table, picture):
         made.append(picture)
@@ -117,12 +128,10 @@ def run_suites(names: Sequence[str], options: Options, report: Report, rooms: tu
     Returns:
         the exit code: 0, or 1 when some runs failed.
     """
-    good = True
+    failures: list[str] = []
     for suite in chosen(names):
-        try:
-            good = run_suite(suite, options, report, rooms) and good
-        except (UsageError, DataError) as error:
-            report(f"{suite.name}: {' '.join(str(error).split())}")
-            good = False
+        failures += [f"{suite.name}: {line}" for line in run_suite(suite, options, report, rooms)]
         report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
-    return 0 if good else 1
+    if failures:
+        report("\n".join([f"{len(failures)} failed:", *failures]))
+    return 1 if failures else 0

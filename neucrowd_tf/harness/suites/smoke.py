@@ -36,5 +36,5 @@ def suite() -> Suite:
     """Returns the suite of all methods that are registered now."""
     methods = registry.methods()
     hparams = {f"{method.name}.{name}": value for method in methods for name, value in tiny_arguments(method).items()}
-    case = Case(("breast_cancer",), tuple(method.name for method in methods), seeds=1, hparams=hparams)
+    case = Case(("breast_cancer",), tuple(method.name for method in methods), "smoke", seeds=1, hparams=hparams)
     return Suite("smoke", "Every method once, tiny", (case,), ("accuracy",))

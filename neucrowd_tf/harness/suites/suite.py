@@ -19,8 +19,9 @@ class Case:
 
     Attributes:
         datasets, methods: by name.
-        setting: a name for the settings ("k=3"); it precedes the method in the table and names the folder.
-        seeds: how many.
+        setting: a name for `hparams` and `options` ("k=3"), the same in every suite that has these; it precedes the method in the
+            table and names the folder, so that suites share their runs. Nothing is called nothing.
+        seeds: how many of them the table shows.
         hparams: hyper-parameters by name, or by "method.name".
         options: further flags of the command ("evaluation", "folds", "repeats", "keep_annotations").
     """
@@ -31,6 +32,11 @@ class Case:
     seeds: int = 5
     hparams: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def folder(self) -> str:
+        """The folder of these runs in the pool that all suites share."""
+        return self.setting.replace("/", "_") or "default"
 
     def row_name(self, method: str) -> str:
         """Returns the method as the table names it."""

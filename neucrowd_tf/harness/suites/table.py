@@ -14,8 +14,9 @@ from neucrowd_tf.csv_cells import number_cell, to_csv
 from neucrowd_tf.evaluation.intervals import mean_interval
 from neucrowd_tf.files import read_json, write_text
 from neucrowd_tf.harness.suites.papers import ELSEWHERE, PRIVATE
-from neucrowd_tf.harness.suites.suite import Case, Suite
+from neucrowd_tf.harness.suites.suite import FIRST_SEED, Case, Suite
 
+RUNS = "runs"
 COLUMNS = ("dataset", "method", "metric", "paper", "mean", "sd", "low", "high", "runs", "difference", "status")
 REPRODUCED, ABOVE, BELOW = "reproduced within the interval", "above", "below"
 PRIVATE_DATA = "not reproduced: private data"
@@ -72,22 +73,29 @@ class Cell:
 
 
 def case_folder(root: Path, case: Case) -> Path:
-    """Returns where a case's runs lie."""
-    return root / (case.setting.replace("/", "_") or "runs")
+    """Returns where a case's runs lie: in the pool `<root>/runs`, by setting. Suites with the same case share its runs."""
+    return root / RUNS / case.folder
+
+
+def run_folders(root: Path, case: Case, dataset: str, method: str) -> list[Path]:
+    """Returns the folders of a row's own seeds, whether they are there or not; other suites may have run more."""
+    folder = case_folder(root, case) / dataset / method
+    return [folder / f"seed-{seed}" for seed in range(FIRST_SEED, FIRST_SEED + case.seeds)]
 
 
 def _values(root: Path, case: Case, dataset: str, method: str, metric: str) -> tuple[tuple[float, ...], str]:
     """Returns a metric of all finished runs, by seed and fold, and why there are none."""
     found: list[float] = []
     reason = ""
-    folder = case_folder(root, case) / dataset / method
-    for path in sorted(folder.glob("seed-*/metrics.json")) + sorted(folder.glob("seed-*/fold-*/metrics.json")):
-        value = read_json(path)["test"].get(metric)
-        if value is not None:
-            found.append(float(value))
-    for path in sorted(folder.glob("seed-*/status.json"))[:1]:
-        record = read_json(path)
-        reason = f"{record.get('status', 'skipped')}: {record.get('reason', '')}".strip(": ")
+    for folder in run_folders(root, case, dataset, method):
+        for path in [folder / "metrics.json", *sorted(folder.glob("fold-*/metrics.json"))]:
+            value = read_json(path)["test"].get(metric) if path.exists() else None
+            if value is not None:
+                found.append(float(value))
+        for path in [folder / "status.json", *sorted(folder.glob("fold-*/status.json"))]:
+            if not reason and path.exists():
+                record = read_json(path)
+                reason = f"{record.get('status', 'skipped')}: {record.get('reason', '')}".strip(": ")
     return tuple(found), reason
 
 
