@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowding.auxiliary import Auxiliary
-from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, observed_cells, passes_over, shuffled
+from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, gradients, observed_cells, passes_over, shuffled
 from neucrowd_tf.crowding.discriminative import NUM_SUMS, DiscriminativeModule, discriminative_report
 from neucrowd_tf.crowding.discriminator import Discriminator
 from neucrowd_tf.crowding.generator import draw_labels
@@ -96,7 +96,7 @@ class CrowdGANModel(keras.Model):
             latent = tf.zeros([tf.size(chosen), self.discriminative.discriminator.num_classes])
             with tf.GradientTape() as tape:
                 loss, sums = self.discriminative.loss(rows, codes, labels, real, latent)
-            self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
+            self.optimizer.apply(gradients(tape, loss, variables), variables)
             return sums
 
         sums = passes_over(self.passes, batches_of(total, self.batch_pairs), NUM_SUMS, step)
@@ -119,7 +119,7 @@ class CrowdGANModel(keras.Model):
                 # log(1 + exp(f)), the reward with which IRGAN replaces log(1 - D) for steadier gradients.
                 rewards = tf.nn.softplus(tf.gather(scores, labels, axis=2, batch_dims=2))
                 loss = policy_loss(logits, labels, rewards)
-            self.generator_optimizer.apply(tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
+            self.generator_optimizer.apply(gradients(tape, loss, variables), variables)
             return tf.stack([tf.reduce_sum(rewards), tf.cast(tf.size(rewards), tf.float32)])
 
         sums = passes_over(self.passes, batches_of(size, _BATCH_ROWS), 2, step)

@@ -8,6 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.crowding.crowd import gradients
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -95,7 +97,7 @@ class GraphCompletion(keras.Model):
             logits = tf.einsum("ach,ah->ac", pairs, tf.gather(instances, rows)) + tf.convert_to_tensor(self.biases)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             loss = tf.math.divide_no_nan(tf.reduce_sum(losses * (1 - kept)), tf.reduce_sum(1 - kept))
-        self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
+        self.optimizer.apply(gradients(tape, loss, variables), variables)
         return {"loss": loss}
 
     def most_probable(self) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,6 +115,14 @@ def shuffled(positions: Any, size: Any, seed: Any) -> Any:
 def batches_of(size: Any, batch: int) -> Any:
     """Returns how many batches `size` rows make."""
     return -tf.math.floordiv(-size, batch)
+
+
+def gradients(tape: tf.GradientTape, loss: Any, variables: Sequence[Any]) -> list[Any]:
+    """Returns the gradients of Keras variables; zeros for one that the loss does not touch (an ablation's unused encoder).
+
+    TensorFlow makes these zeros from its own variables only; from Keras' it raises an AttributeError.
+    """
+    return list(tape.gradient(loss, [variable.value for variable in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO))
 
 
 # The loops below are written out, as AutoGraph's conversion of Python loops takes longer than all the rest of tracing.

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
 from neucrowd_tf.crowding.counterfactual import Multiplier, counterfactual_risk, ratio_report, ratio_sums, search_multiplier
-from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, passes_over, shuffled
+from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, gradients, passes_over, shuffled
 from neucrowd_tf.crowding.discriminative import NUM_SUMS, DiscriminativeModule, discriminative_report
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import draw_labels
@@ -122,7 +122,7 @@ class CrowdInGModel(keras.Model):
             rows, codes, labels, authentic = (tf.gather(part, chosen) for part in pairs)
             with tf.GradientTape() as tape:
                 loss, sums = self.discriminative.loss(rows, codes, labels, authentic, tf.gather(latent, rows))
-            self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
+            self.optimizer.apply(gradients(tape, loss, variables), variables)
             return sums
 
         sums = passes_over(passes, batches_of(size, batch), NUM_SUMS, step)
@@ -165,7 +165,7 @@ class CrowdInGModel(keras.Model):
             with tf.GradientTape() as tape:
                 ratios = self.generative.ratios(rows[part], tf.gather(latent, rows[part]), labels[part], chances[part], fold(seed, index))
                 risk = counterfactual_risk(deltas[part], ratios, multiplier)
-            self.generator_optimizer.apply(tape.gradient(risk, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
+            self.generator_optimizer.apply(gradients(tape, risk, variables), variables)
             return ratio_sums(deltas[part], ratios)
 
         mu, sums = self._passes(step, deltas, [*variables, *self.generator_optimizer.variables])
@@ -186,7 +186,7 @@ class CrowdInGModel(keras.Model):
                 latent = self.generative.classify(tf.gather(features, rows[part]))
                 ratios = self.generative.ratios(rows[part], latent, labels[part], chances[part], fold(seed, index))
                 risk = counterfactual_risk(signals[part], ratios, multiplier)
-            self.classifier_optimizer.apply(tape.gradient(risk, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
+            self.classifier_optimizer.apply(gradients(tape, risk, variables), variables)
             return ratio_sums(signals[part], ratios)
 
         mu, sums = self._passes(step, signals, [*variables, *self.classifier_optimizer.variables])
@@ -208,10 +208,9 @@ class CrowdInGModel(keras.Model):
                 ratios = generative.ratios(rows[part], latent, labels[part], chances[part], fold(seed, index))
                 risk = counterfactual_risk(deltas[part], ratios, multiplier)
                 other = counterfactual_risk(signals[part], ratios, mean_signal if isinstance(self.settings.multiplier, str) else multiplier)
-            zero = tf.UnconnectedGradients.ZERO
-            gradients = tape.gradient(risk, mine, unconnected_gradients=zero), tape.gradient(other, theirs, unconnected_gradients=zero)
-            self.generator_optimizer.apply(gradients[0], mine)
-            self.classifier_optimizer.apply(gradients[1], theirs)
+            found = gradients(tape, risk, mine), gradients(tape, other, theirs)
+            self.generator_optimizer.apply(found[0], mine)
+            self.classifier_optimizer.apply(found[1], theirs)
             return ratio_sums(deltas[part], ratios)
 
         changed = [*mine, *theirs, *self.generator_optimizer.variables, *self.classifier_optimizer.variables]

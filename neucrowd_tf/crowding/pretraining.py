@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowding.crowd import batches_of, fold, passes_over, shuffled
+from neucrowd_tf.crowding.crowd import batches_of, fold, gradients, passes_over, shuffled
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import pair_noise
 from neucrowd_tf.crowding.model import CrowdInGModel
@@ -57,7 +57,7 @@ class GeneratorPretraining(keras.Model):
             chosen = shuffled(positions, size, crowd.draw(number, _ORDER))
             with tf.GradientTape() as tape:
                 loss = authentic_loss(self.generative, chosen, latent, fold(crowd.draw(number, _NOISE), index))
-            self.optimizer.apply(tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO), variables)
+            self.optimizer.apply(gradients(tape, loss, variables), variables)
             share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
             return tf.reshape(loss * share, [1])
 

@@ -210,6 +210,15 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
         CrowdInG().fit(x, Annotations.from_votes(annotations.vote_counts()))
 
 
+@pytest.mark.parametrize("unused", ["instance_features", "annotator_identities"])
+def test_a_generator_that_does_not_see_the_instance_or_the_annotator_trains(estimator: CrowdInG, crowd: Crowd, unused: str) -> None:
+    fitted(estimator, crowd, epochs=1, **{unused: False})  # an encoder that the loss does not touch has gradients of zero
+    expected = estimator.predict_annotators(crowd[0][:2])
+    assert np.isfinite(expected).all()
+    if unused == "annotator_identities":
+        np.testing.assert_allclose(expected, expected[:, :1].repeat(expected.shape[1], axis=1), rtol=1e-5)
+
+
 def test_every_variant_is_registered() -> None:
     for name in ("crowding", "crowdg", "crowdingu", "crowdingi", "crowdingr", "crowding_one_step", "crowding_no_lca", "dl_cl"):
         method = registry.method(name)
