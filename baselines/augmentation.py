@@ -34,6 +34,11 @@ def dl_cl_presets() -> dict[str, dict[str, Any]]:
 
 
 DL_CL_PRESETS = dl_cl_presets()
+# DL-CL+InG trains CrowdInG as it is trained on the dataset by itself: without label correlation on Music.
+ING_PRESETS = {
+    dataset: {**preset, **{name: value for name, value in PRESETS[dataset].items() if name == "label_correlation"}}
+    for dataset, preset in DL_CL_PRESETS.items()
+}
 DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {"epochs": (15, 25, 50), "learning_rate": (3e-4, 1e-3), "dropout": (0.0, 0.3, 0.5)}
 
 
@@ -134,8 +139,8 @@ def predicted_labels(model: CrowdLayer, features: NDArray[np.float32]) -> NDArra
     return np.concatenate(parts)
 
 
-def _registered(name: str, summary: str) -> Any:
-    return register_method(name, summary=summary, requires_identities=True, presets=DL_CL_PRESETS, space=DL_CL_SPACE, paper=PAPER)
+def _registered(name: str, summary: str, presets: Mapping[str, dict[str, Any]] = DL_CL_PRESETS) -> Any:
+    return register_method(name, summary=summary, requires_identities=True, presets=presets, space=DL_CL_SPACE, paper=PAPER)
 
 
 @_registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")
@@ -219,7 +224,7 @@ class DLCLGCN(AugmentedDLCL):
         return completed(data.annotations, graph.most_probable())
 
 
-@_registered("dl_cl_ing", "DL-CL+InG: DL-CL on annotations that CrowdInG's generator completed")
+@_registered("dl_cl_ing", "DL-CL+InG: DL-CL on annotations that CrowdInG's generator completed", ING_PRESETS)
 class DLCLInG(AugmentedDLCL):
     """DL-CL+InG: CrowdInG is trained, its generator fills the empty cells, and DL-CL is trained on all cells.
 

@@ -136,3 +136,20 @@ def test_presets_are_those_with_which_crowding_starts() -> None:
         assert estimator.epochs == crowding.pretrain_epochs and estimator.batch_size == crowding.pretrain_batch
         assert estimator.square_root == crowding.square_root and estimator.dropout == crowding.dropout
         assert set(preset) <= set(estimator.get_params())
+
+
+def test_ing_trains_crowding_as_its_own_presets_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neucrowd_tf.crowding import CrowdInG
+
+    seen: list[dict[str, Any]] = []
+
+    def fit(self: CrowdInG, data: Any, run: Any) -> None:
+        seen.append(self.get_params())
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr(CrowdInG, "_fit", fit)
+    for dataset in ("labelme", "music"):
+        with pytest.raises(RuntimeError, match="enough"):
+            registry.method("dl_cl_ing").make(dataset=dataset, seed=3).fit(X, CROWD)
+        assert seen[-1] == registry.method("crowding").make(dataset=dataset, seed=3).get_params()
+    assert not seen[-1]["label_correlation"]  # section 4.1: no label correlation on Music
