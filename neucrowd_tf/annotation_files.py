@@ -6,6 +6,7 @@ peerannot's `answers.json`.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import pandas as pd
 
 from neucrowd_tf.annotations import Annotations, Duplicates, as_name_array
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import atomic_path, read_csv, read_json, require_columns
+from neucrowd_tf.files import atomic_path, not_text, read_csv, read_header, read_json, require_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,8 +71,8 @@ def from_frame(frame: pd.DataFrame, *, duplicates: Duplicates = "error", source:
 
 def from_csv(path: str | Path, *, duplicates: Duplicates = "error", **names: Any) -> Annotations:
     """See `Annotations.from_csv`. Ids keep their spelling: `007` stays text, `7` is a number, `True` a truth value."""
-    header = read_csv(path, nrows=0)
-    columns = resolve_columns(list(header.columns), path)
+    read_header(path)
+    columns = resolve_columns(list(read_csv(path, nrows=0).columns), path)
     wanted = list(columns.values())
     columns_read = _read_numbers(path, wanted) or _read_text(path, wanted)
     try:
@@ -164,7 +165,7 @@ def _typed(column: Column, role: str, path: str | Path) -> Any:
     if len(codes) and codes.min() < 0:
         raise DataError(f"{path}: row {int(np.flatnonzero(codes < 0)[0])}, column {role!r}: expected a value, received an empty cell")
     if "\0" in "".join(texts):
-        raise DataError(f"{path}: column {role!r}: expected text, received a value with a NUL byte")
+        raise DataError(f"{path}: column {role!r}: expected text, received {not_text(path) or 'a NUL byte'}")
     distinct: list[Any] = texts
     if texts and plain_integers(texts):
         distinct = [int(text) for text in texts]
@@ -176,8 +177,12 @@ def _typed(column: Column, role: str, path: str | Path) -> Any:
 
 def to_csv(annotations: Annotations, path: str | Path) -> None:
     """See `Annotations.to_csv`."""
+    frame = annotations.to_frame()
+    names = (annotations.instance_names, annotations.annotator_names, annotations.class_names)
+    # Carriage returns end lines for those who read the file, but pandas quotes line feeds only.
+    returns = any("\r" in name for part in names for name in part.tolist() if isinstance(name, str))
     with atomic_path(path) as temporary:
-        annotations.to_frame().to_csv(temporary, index=False)
+        frame.to_csv(temporary, index=False, quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
 
 
 def from_wide_frame(frame: pd.DataFrame, *, class_names: Any = None) -> Annotations:

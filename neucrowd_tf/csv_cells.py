@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Full-width signs too: spreadsheets in East Asian languages take them for the plain ones.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def text_cell(value: Any) -> str:
@@ -36,10 +37,29 @@ def number_cell(value: Any) -> str:
     return str(value) if isinstance(value, (int, np.integer)) else f"{value:.9g}"
 
 
+class _PlainLines:
+    """Ends lines with a line feed alone."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> int:
+        return self._stream.write(row.removesuffix("\r\n") + "\n")
+
+
+def csv_writer(stream: TextIO) -> Any:
+    """Returns a writer of rows that quotes cells with a carriage return as well as those with a line feed.
+
+    Python's quotes those characters that end its own lines. A carriage return that is not quoted would end the row for whoever
+    reads the file, and what follows it would begin a cell.
+    """
+    return csv.writer(_PlainLines(stream), lineterminator="\r\n")
+
+
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Returns a CSV as text."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
+    writer = csv_writer(stream)
     writer.writerow(header)
     writer.writerows(rows)
     return stream.getvalue()

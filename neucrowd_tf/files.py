@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -14,6 +15,8 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+
+LINE_FEED = b"\n"
 
 
 @contextlib.contextmanager
@@ -74,8 +77,10 @@ def read_json(path: str | Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except json.JSONDecodeError as error:
         raise DataError(f"{path}: expected JSON in UTF-8, received {error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: expected JSON in UTF-8, received {not_text(path)}") from None
 
 
 def save_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
@@ -93,6 +98,36 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
         return {key: archive[key] for key in archive.files}
 
 
+def has_nul(path: str | Path) -> bool:
+    """Whether a file holds a NUL byte, which readers of CSVs take for all sorts of things."""
+    with Path(path).open("rb") as stream:
+        return any(b"\0" in block for block in iter(lambda: stream.read(1 << 24), b""))
+
+
+def not_text(path: str | Path) -> str | None:
+    """Returns what a file holds that text in UTF-8 does not, and in which line (from 1), or None."""
+    content = Path(path).read_bytes()
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16 (save it as UTF-8)"
+    if content.startswith(b"PK\x03\x04"):
+        return "a zip archive, such as a spreadsheet's own format (save it as CSV)"
+    nul = content.find(b"\0")
+    if nul >= 0:
+        return f"a NUL byte in line {content.count(LINE_FEED, 0, nul) + 1}"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"other bytes in line {content.count(LINE_FEED, 0, error.start) + 1} ({error.reason})"
+    return None
+
+
+def check_commas(path: str | Path, columns: Sequence[str]) -> None:
+    """Raises DataError when a header looks like columns that something else than commas separates."""
+    for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        if len(columns) == 1 and sign in str(columns[0]).strip():
+            raise DataError(f"{path}: expected columns separated by commas, received {name}")
+
+
 def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
     """Reads a CSV in UTF-8; whatever is wrong with the file as a file is one DataError that names it."""
     try:
@@ -104,20 +139,35 @@ def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
     except pd.errors.EmptyDataError:
         raise DataError(f"{path}: expected a header and rows, received an empty file") from None
     except pd.errors.ParserError as error:
-        raise DataError(f"{path}: expected a CSV, received {' '.join(str(error).split())}") from None
+        what = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+        raise DataError(f"{path}: expected a CSV, received one that cannot be read: {what}") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected text in UTF-8, received bytes that are not ({error.reason} at byte {error.start})") from None
+        raise DataError(f"{path}: expected text in UTF-8, received {not_text(path) or error.reason}") from None
     except PermissionError:
         raise DataError(f"{path}: expected a file that can be read, received no permission") from None
+
+
+def read_header(path: str | Path) -> list[str]:
+    """Returns a CSV's column names without surrounding spaces.
+
+    Raises:
+        DataError: a name that is there twice, which pandas would rename.
+    """
+    header = read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip()
+    twice = header[header.duplicated() & (header != "")].tolist()
+    if twice:
+        raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
+    return [str(name) for name in header]
 
 
 def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str]) -> None:
     """Raises DataError when a column is missing, with the closest name that is there."""
     import difflib
 
+    check_commas(path, found)
     for name in wanted:
         if name not in found:
             close = difflib.get_close_matches(name, [str(column) for column in found], n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f" ({close[0]!r} comes close: rename it if it is that)" if close else ""
             shown = ", ".join(repr(str(column)) for column in list(found)[:8]) + (", ..." if len(found) > 8 else "")
             raise DataError(f"{path}: expected a column {name!r}, received columns {shown}{hint}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from neucrowd_tf.annotations import as_name_array
-from neucrowd_tf.csv_cells import text_cell
+from neucrowd_tf.csv_cells import csv_writer, text_cell
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.files import atomic_path, read_json
@@ -116,8 +116,6 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    import csv
-
     from neucrowd_tf.feature_files import read_features
 
     if batch_size < 1:
@@ -130,7 +128,7 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
     with atomic_path(output) as temporary, temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
+        writer = csv_writer(stream)
         writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
         done = 0
         for part in scorer.batches(rows, batch_size):

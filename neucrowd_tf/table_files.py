@@ -13,7 +13,7 @@ import pandas as pd
 from neucrowd_tf.annotation_files import ALIASES, plain_integers
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import read_csv, require_columns
+from neucrowd_tf.files import check_commas, has_nul, not_text, read_csv, read_header, require_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +30,10 @@ def read_text_table(path: Path, **options: Any) -> pd.DataFrame:
     Raises:
         DataError: no such file, no UTF-8, NUL bytes, no rows, rows longer than the header, or a column that is there twice.
     """
-    if path.is_file() and b"\0" in path.read_bytes():
-        raise DataError(f"{path}: expected text, received NUL bytes")
-    if "header" not in options:  # pandas would call the second one "name.1"
-        header = read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip()
-        twice = header[header.duplicated() & (header != "")].tolist()
-        if twice:
-            raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
+    if path.is_file() and has_nul(path):
+        raise DataError(f"{path}: expected text in UTF-8, received {not_text(path)}")
+    if "header" not in options:
+        read_header(path)
     frame = read_csv(path, **{"dtype": str, "keep_default_na": False, **options})
     frame.columns = [str(column).strip() for column in frame.columns]
     nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
@@ -143,13 +140,14 @@ def read_annotations(path: Path, tasks: NDArray[Any] | None = None) -> Annotatio
         return _dense(matrix, None, tasks, path)
     first = read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
     columns = [str(cell).strip() for cell in first.iloc[0].tolist()]
+    check_commas(path, columns)
     if all(WHOLE.fullmatch(column) for column in columns):
         return _dense_csv(path, columns, tasks)
     roles = {role for role in ALIASES if alias(columns, role)}
     if roles & {"worker", "label"} or ("task" in roles and _misspelt_long(columns)):
         return _align(Annotations.from_csv(path), tasks, path)
     if "task" in roles:
-        return _align(_wide_csv(path), tasks, path)
+        return _align(_wide_csv(path), tasks, path, wide=True)
     return _dense_csv(path, columns, tasks)
 
 
@@ -159,8 +157,12 @@ def _misspelt_long(columns: list[str]) -> bool:
     return len(columns) == 3 and any(near)
 
 
-def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path) -> Annotations:
+def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path, wide: bool = False) -> Annotations:
     """Returns the annotations over all of `tasks`, in their order; as they are where that is None."""
+    plain: dict[str, str] = {}
+    for name in map(str, annotations.class_names.tolist()):
+        if plain.setdefault(name.strip(), name) != name:
+            raise DataError(f"{path}: expected labels that differ in more than spaces, received {plain[name.strip()]!r} and {name!r}")
     if tasks is None:
         return annotations
     position = {name: row for row, name in enumerate(tasks.tolist())}
@@ -168,8 +170,8 @@ def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path) -> 
     mapped = np.array([position.get(name, -1) for name in names], dtype=np.int64)
     if (mapped < 0).any():
         code = int(np.flatnonzero(mapped < 0)[0])
-        rows = np.flatnonzero(annotations.instances == code)
-        where = f"row {rows[0]}, " if path.suffix != ".json" and len(rows) else ""
+        row = code if wide else next(iter(np.flatnonzero(annotations.instances == code)), None)
+        where = "" if path.suffix == ".json" or row is None else f"row {row}, "
         raise DataError(f"{path}: {where}column 'task': expected a task of the features table, received {names[code]!r}")
     return Annotations(
         mapped[annotations.instances],

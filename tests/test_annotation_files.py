@@ -138,13 +138,13 @@ BAD = {
     "no file": (None, r"a\.csv: no such file"),
     "empty": (b"", r"a\.csv: expected a header and rows, received an empty file"),
     "header only": (HEADER, r"a\.csv: expected at least one row of task, worker, label, received none"),
-    "misspelt": (b"task,wroker,label\n1,2,3\n", r"a\.csv: expected a column 'worker', received .*; did you mean 'wroker'\?"),
+    "misspelt": (b"task,wroker,label\n1,2,3\n", r"a\.csv: expected a column 'worker', received .*'wroker' comes close"),
     "missing": (b"task,worker\n1,2\n", r"a\.csv: expected a column 'label', received columns 'task', 'worker'$"),
     "empty cell": (HEADER + b"a,b,c\na,,c\n", r"a\.csv: row 1, column 'worker': expected a value, received an empty cell"),
     "empty number": (HEADER + b"1,2,3\n2,,3\n", r"a\.csv: row 1, column 'worker': expected a value, received an empty cell"),
     "duplicate": (HEADER + b"1,2,3\n1,2,4\n", r"a\.csv: row 1, columns 'task' and 'worker': .* received task 1 and worker 2 again"),
-    "bytes": (HEADER + b"\xff\xfe,b,c\n", r"a\.csv: expected text in UTF-8, received bytes that are not"),
-    "nul": (HEADER + b"a\x00x,b,c\n", r"a\.csv: .*NUL byte"),
+    "bytes": (HEADER + b"\xff\xfe,b,c\n", r"a\.csv: expected text in UTF-8, received other bytes in line 2 "),
+    "nul": (HEADER + b"a\x00x,b,c\n", r"a\.csv: .*NUL byte in line 2"),
     "long row": (HEADER + b"1,2,3\n1,2,3,4\n", r"a\.csv: expected a CSV, received .*line 3"),
 }
 

@@ -11,7 +11,7 @@ import pytest
 from neucrowd_tf.csv_cells import number_cell, text_cell, to_csv
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx"])
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx", "\n=1", "\uff1d1+1", "\uff201"])
 def test_formulas_are_quoted(text: str) -> None:
     assert text_cell(text) == f"'{text}"
 
@@ -37,3 +37,10 @@ def test_numbers_survive_float32() -> None:
 def test_a_table_is_read_back() -> None:
     rows = [['a "quoted" name', "line\nbreak"], ["comma, here", "ü"]]
     assert list(csv.reader(io.StringIO(to_csv(["x", "y"], rows)))) == [["x", "y"], *rows]
+
+
+def test_a_carriage_return_does_not_end_a_row() -> None:
+    """Unquoted, it would: readers end lines there, and the next cell would be a formula."""
+    text = to_csv(["x", "y"], [["a\r=1+1", "b"], ["c", "d\n"]])
+    assert text == 'x,y\n"a\r=1+1",b\nc,"d\n"\n'
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [["x", "y"], ["a\r=1+1", "b"], ["c", "d\n"]]

@@ -80,7 +80,8 @@ def test_read_csv_errors_name_the_file(tmp_path: pathlib.Path) -> None:
 
 def test_require_columns() -> None:
     files.require_columns("a.csv", ["x", "y"], ["y"])
-    with pytest.raises(DataError, match=r"^a\.csv: expected a column 'label', received columns 'task', 'lable'; did you mean 'lable'\?$"):
+    hint = r"\('lable' comes close: rename it if it is that\)"
+    with pytest.raises(DataError, match=rf"^a\.csv: expected a column 'label', received columns 'task', 'lable' {hint}$"):
         files.require_columns("a.csv", ["task", "lable"], ["task", "label"])
     with pytest.raises(DataError, match=r"received columns '0', .*'7', \.\.\.$"):
         files.require_columns("a.csv", [str(number) for number in range(20)], ["task"])

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.csv_cells import text_cell
 from neucrowd_tf.files import atomic_path, load_arrays, save_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_LONGEST_LABEL = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +123,8 @@ class Run:
         with atomic_path(self.tensorboard / f"{name}.tsv") as path:
             np.savetxt(path, embedding[rows], delimiter="\t", fmt="%.6g")
         with atomic_path(self.tensorboard / f"{name}_labels.tsv") as path:
-            clean = [" ".join(str(label).split()) or "(empty)" for label in labels[rows].tolist()]
+            # A line a row, short, and nothing that a spreadsheet takes for a formula.
+            clean = [text_cell(" ".join(str(label).split())[:_LONGEST_LABEL]) or "(empty)" for label in labels[rows].tolist()]
             path.write_text("\n".join(clean) + "\n", encoding="utf-8")
         config = projector.ProjectorConfig()
         item = config.embeddings.add()

@@ -137,7 +137,7 @@ def test_annotator_with_one_label_and_named_classes(files) -> None:
 
 
 BAD_FEATURES = {
-    "misspelt": (FEATURES.replace("task", "tsak"), r"features\.csv: expected a column 'task', received .*; did you mean 'tsak'\?"),
+    "misspelt": (FEATURES.replace("task", "tsak"), r"features\.csv: expected a column 'task', received .*'tsak' comes close"),
     "empty": ("", r"features\.csv: expected a header and rows, received an empty file"),
     "header only": ("task,x\n", r"features\.csv: expected at least one row below the header, received none"),
     "text": (FEATURES.replace("3,4", "3,four"), r"features\.csv: row 1, column 'y': expected a finite number, received 'four'"),
@@ -152,8 +152,12 @@ BAD_FEATURES = {
     "long row": (FEATURES.replace("3,4", "3,4,5"), r"features\.csv: expected a CSV, received .*line 3"),
     "long rows": ("task,x\nt0,1,2\nt1,3,4\n", r"features\.csv: expected 2 fields in each row, as in the header, received more"),
     "row index": (",task,x\n0,t0,1\n", r"features\.csv: expected a name for each column, received an empty header for column 0"),
-    "bytes": (FEATURES.encode() + b"\xff\xfe,1,2\n", r"features\.csv: expected text in UTF-8, received bytes that are not"),
-    "nul": (FEATURES.encode() + b"t\x006,1,2\n", r"features\.csv: expected text, received NUL bytes"),
+    "bytes": (FEATURES.encode() + b"\xff\xfe,1,2\n", r"features\.csv: expected text in UTF-8, received other bytes in line 8 \("),
+    "nul": (FEATURES.encode() + b"t\x006,1,2\n", r"features\.csv: expected text in UTF-8, received a NUL byte in line 8"),
+    "utf-16": (FEATURES.encode("utf-16"), r"features\.csv: expected text in UTF-8, received UTF-16 \(save it as UTF-8\)"),
+    "workbook": (b"PK\x03\x04" + bytes(40), r"features\.csv: expected text in UTF-8, received a zip archive, such as a spreadsheet's"),
+    "semicolons": (FEATURES.replace(",", ";"), r"features\.csv: expected columns separated by commas, received semicolons"),
+    "column twice": (FEATURES.replace("x,y", "x,x"), r"features\.csv: expected each column once, received 'x' again"),
 }
 
 
@@ -166,8 +170,8 @@ def test_bad_features(files, case: str) -> None:
 
 
 BAD_ANNOTATIONS = {
-    "misspelt": (LONG.replace("worker", "wroker"), r"annotations\.csv: expected a column 'worker', .*did you mean 'wroker'"),
-    "both misspelt": (LONG.replace("worker,label", "wroker,lable"), r"annotations\.csv: expected a column 'worker', .*did you mean 'wroker'"),
+    "misspelt": (LONG.replace("worker", "wroker"), r"annotations\.csv: expected a column 'worker', .*'wroker' comes close"),
+    "both misspelt": (LONG.replace("worker,label", "wroker,lable"), r"annotations\.csv: expected a column 'worker', .*'wroker' comes close"),
     "missing": ("task,label\nt0,1\n", r"annotations\.csv: expected a column 'worker', received columns 'task', 'label'"),
     "empty": ("", r"annotations\.csv: expected a header and rows, received an empty file"),
     "header only": ("task,worker,label\n", r"annotations\.csv: expected at least one row of task, worker, label, received none"),
@@ -175,12 +179,15 @@ BAD_ANNOTATIONS = {
     "duplicate": (LONG + "t0,a,1\n", r"annotations\.csv: row 16, columns 'task' and 'worker': expected each pair once, received task 't0'"),
     "empty cell": (LONG + "t4,c,\n", r"annotations\.csv: row 16, column 'label': expected a value, received an empty cell"),
     "one class": ("task,worker,label\nt0,a,1\nt1,a,1\n", r"annotations\.csv: expected labels of at least two classes, received only '?1"),
-    "bytes": (LONG.encode() + b"t4,\xff,1\n", r"annotations\.csv: expected text in UTF-8"),
-    "nul": (LONG.encode() + b"t4,\x00c,1\n", r"annotations\.csv: .*NUL byte"),
+    "bytes": (LONG.encode() + "t4,wé,1\n".encode("latin-1"), r"annotations\.csv: expected text in UTF-8, received other bytes in line 18 \("),
+    "nul": (LONG.encode() + b"t4,\x00c,1\n", r"annotations\.csv: column 'worker': expected text, received a NUL byte in line 18"),
+    "tabs": (LONG.replace(",", "\t"), r"annotations\.csv: expected columns separated by commas, received tabs"),
+    "column twice": (LONG.replace("\n", ",0\n").replace("label,0", "label,label"), r"annotations\.csv: expected each column once, .*'label'"),
+    "spaces": (LONG + "t4,c, 1\n", r"annotations\.csv: expected labels that differ in more than spaces, received ' 1' and '1'"),
     "dense rows": ("0,1\n1,0\n", r"annotations\.csv: expected 6 rows, one for each row of the features table, received shape \(2, 2\)"),
     "dense text": ("a,b\n0,1\n1,x\n", r"annotations\.csv: row 1, column 'b': expected a class code, or -1 for no label, received 'x'"),
     "dense range": ("a,b\n" + "0,1\n" * 5 + "0,-2\n", r"annotations\.csv: row 5, annotator 1: expected a label from 0 or -1 .*, received -2"),
-    "wide unknown": (WIDE + "t9,1,1,1\n", r"annotations\.csv: row 16, column 'task': expected a task of the features table, received 't9'"),
+    "wide unknown": (WIDE + "t9,1,1,1\n", r"annotations\.csv: row 6, column 'task': expected a task of the features table, received 't9'"),
 }
 
 
@@ -195,7 +202,7 @@ def test_bad_annotations(files, case: str) -> None:
 def test_bad_truth_and_options(files, tmp_path) -> None:
     paths = files(features=FEATURES, annotations=LONG, truth=TRUTH)
     for text, message in (
-        (TRUTH.replace("label", "lable"), r"truth\.csv: expected a column 'label', .*did you mean 'lable'"),
+        (TRUTH.replace("label", "lable"), r"truth\.csv: expected a column 'label', .*'lable' comes close"),
         (TRUTH + "t9,1\n", r"truth\.csv: row 6, column 'task': expected a task of the features table, received 't9'"),
         (TRUTH + "t0,1\n", r"truth\.csv: row 6, column 'task': expected each task once, received 't0' again"),
         (TRUTH.replace("t3,1", "t3,7"), r"truth\.csv: row 3, column 'label': expected one of the annotated classes '0', '1' .*, received '7'"),

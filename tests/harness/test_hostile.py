@@ -1,0 +1,110 @@
+"""A user's table whose names are meant to do harm: nothing that goes out of a run is a formula, a script or a broken row."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import baselines.two_stage  # noqa: F401 - registers ds_lr
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.training.run import Run
+
+NAMES = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1+1",
+    "first\r=1+1",
+    "first\n=1+1",
+    "\uff1d1+1",
+    "x" * 10_000,
+    "right\u202eleft",
+    "zero\u200bwidth",
+    "\u05e9\u05dc\u05d5\u05dd",
+    'in "quotes", with commas',
+    "{{ 7*7 }}",
+    "label with spaces",
+)
+CLASSES = ("=1+1", "a label", "<b>bold</b>", "two\nlines")
+
+
+def _write(path: Path, rows: list[list[str]]) -> None:
+    """Writes a CSV as spreadsheets do: with a byte order mark, and a carriage return before each line feed."""
+    with path.open("w", encoding="utf-8-sig", newline="") as stream:
+        csv.writer(stream, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[list[str], list[str]]:
+    """Writes the pair of files and returns the flags that name them, and the tasks."""
+    rng = np.random.default_rng([22, 1])
+    tasks = [*NAMES, *(f"t{i}" for i in range(60))]
+    truth = np.arange(len(tasks)) % len(CLASSES)
+    features = np.eye(len(CLASSES))[truth] + 0.3 * rng.normal(size=(len(tasks), len(CLASSES)))
+    columns = ["=f", "<i>f</i>", "f, 3", "f\n4"]
+    numbers = [[task, *map(str, row)] for task, row in zip(tasks, features, strict=True)]
+    _write(tmp_path / "f.csv", [["task", *columns], *numbers])
+    given = [(i, worker) for i in range(len(tasks)) for worker in rng.choice(len(NAMES), 6, replace=False)]
+    labels = [truth[i] if rng.random() < 0.9 else rng.integers(len(CLASSES)) for i, _ in given]
+    rows = [[tasks[i], NAMES[worker], CLASSES[label]] for (i, worker), label in zip(given, labels, strict=True)]
+    _write(tmp_path / "a.csv", [["task", "worker", "label"], *rows])
+    return [f"--features={tmp_path / 'f.csv'}", f"--annotations={tmp_path / 'a.csv'}"], tasks
+
+
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream))
+
+
+def _plain(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") else cell
+
+
+def _check_cells(rows: list[list[str]]) -> None:
+    assert len({len(row) for row in rows}) == 1
+    for cell in (cell for row in rows for cell in row if re.match("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]", cell)):
+        float(cell)  # what begins like a formula is a number
+
+
+def test_what_goes_out_is_safe(table: tuple[list[str], list[str]], command: Callable[..., int], tmp_path: Path) -> None:
+    flags, tasks = table
+    assert command("--dataset=table", "--method=ds_lr", *flags, f"--output_dir={tmp_path / 'out'}") == 0
+    run = tmp_path / "out" / "table" / "ds_lr" / "seed-0"
+    predictions, annotators = _rows(run / "predictions.csv"), _rows(run / "annotators.csv")
+    for rows in (predictions, annotators, _rows(tmp_path / "out" / "results.csv"), _rows(tmp_path / "out" / "summary.csv")):
+        _check_cells(rows)
+    # The ids are those of the files, but for the apostrophe, and they are the same for whoever reads the CSV.
+    assert {_plain(row[0]) for row in annotators[1:]} == set(NAMES)
+    assert len(predictions) == 1 + round(len(tasks) / 5) and {_plain(row[0]) for row in predictions[1:]} <= set(tasks)
+    assert {_plain(cell) for row in predictions[1:] for cell in row[1:3]} <= set(CLASSES)
+    assert len(pd.read_csv(run / "annotators.csv")) == len(NAMES)
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(1)" in page and "<script" not in page and "<img src=x" not in page and "<b>bold" not in page
+    assert "\u202e" not in page and "x" * 1000 not in page and "{{ 7*7 }}" in page
+
+
+def test_the_projectors_labels_are_a_short_line_each(tmp_path: Path) -> None:
+    run = Run(tensorboard=tmp_path)
+    labels = np.array([*NAMES, " ", -3], dtype=object)
+    run.projector("embedding", np.zeros((len(labels), 2)), labels)
+    lines = (tmp_path / "embedding_labels.tsv").read_text(encoding="utf-8").split("\n")
+    assert len(lines) == len(labels) + 1 and lines[-1] == ""
+    _check_cells([[line] for line in lines])
+    assert max(map(len, lines)) <= 201 and lines[2] == "'=1+1" and lines[8] == "first =1+1" and lines[-3:-1] == ["(empty)", "-3"]
+
+
+def test_annotations_are_read_back_as_they_were(tmp_path: Path) -> None:
+    """No apostrophes here: this file is for reading again."""
+    crowd = Annotations.from_arrays(NAMES, NAMES[::-1], [CLASSES[i % 4] for i in range(len(NAMES))])
+    crowd.to_csv(tmp_path / "a.csv")
+    assert Annotations.from_csv(tmp_path / "a.csv") == crowd
