@@ -323,6 +323,13 @@ class CrowdInG(CrowdEstimator):
 
         return evaluate
 
+    def watched(self, stage: str) -> Any:
+        """Returns what predicts the classes while a stage of the fit is being trained; None in stages that train other players."""
+        player = stage.rpartition("/")[2]
+        if player == "classifier":
+            return next(reversed(self._starts.values())).estimator
+        return self if player == "game" else None
+
     def _compiled_for(self) -> tuple[Any, ...]:
         """Returns what compiled networks depend on, apart from the number of instances."""
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_COMPILED}

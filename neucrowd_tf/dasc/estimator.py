@@ -20,6 +20,8 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from neucrowd_tf.dataset import CrowdDataset
+
 # Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the base model's run.
 _ROUND_SEEDS = 7919
 
@@ -258,6 +260,12 @@ class DASC(CrowdEstimator):
                 continue
             viewer = self.last_estimator_._from_snapshot(stage) if viewer is None else viewer._load_snapshot(stage)
             yield np.asarray(viewer.predict_proba(x))
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns how the rounds went, from the truth: see `round_scores`."""
+        from neucrowd_tf.dasc.quality import round_scores
+
+        return round_scores(self, dataset)
 
     def inference_model(self) -> Any:
         return self.estimator_.inference_model()

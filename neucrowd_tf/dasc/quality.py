@@ -12,6 +12,9 @@ from neucrowd_tf.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from neucrowd_tf.dasc.estimator import DASC
+    from neucrowd_tf.dataset import CrowdDataset
+
 
 def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
     """Returns `[C]` True for the half of the classes that are most frequent (the larger half where C is odd).
@@ -64,3 +67,29 @@ def selection_quality(selections: Sequence[NDArray[np.integer[Any]]], truth: Arr
             }
         )
     return found
+
+
+def round_scores(estimator: DASC, dataset: CrowdDataset) -> dict[str, Any]:
+    """Scores each round of a fit that was made in this process.
+
+    Args:
+        estimator: fitted on the dataset.
+
+    Returns:
+        `rounds`, a dict of lists with an entry a round: `annotations` (in training), `imbalance_ratio`, `val_accuracy`,
+        `test_accuracy`, and `precision_majority` and `recall_minority` of the selection that the round trained on (round 0 has none);
+        `best_round`; `start_accuracy` and `last_round_accuracy`, on the test split.
+    """
+    counts = np.bincount(dataset.annotations.observed().labels, minlength=dataset.num_classes)
+    truth = np.full(dataset.annotations.num_instances, -1) if dataset.truth is None else dataset.truth
+    quality = selection_quality(estimator.selections_, truth[estimator.rows_], counts)
+    known = np.flatnonzero(dataset.test.labels >= 0)
+    features, labels = dataset.test.features[known], dataset.test.labels[known]
+    scores = [float((np.asarray(p).argmax(axis=1) == labels).mean()) for p in estimator.staged_predict_proba(features)] if len(known) else []
+    rounds: dict[str, list[Any]] = {name: list(estimator.history_[name]) for name in ("round", "annotations", "imbalance_ratio")}
+    rounds |= {"val_accuracy": list(estimator.round_accuracy_), "test_accuracy": scores}
+    # A round's selection is what its training annotations were chosen by, so it stands beside the round that trains on it.
+    for name in ("precision_majority", "recall_minority"):
+        rounds[name] = [None, *(found[name] for found in quality)][: len(rounds["round"])]
+    found: dict[str, Any] = {"rounds": rounds, "best_round": estimator.best_round_}
+    return found | ({"start_accuracy": scores[0], "last_round_accuracy": scores[-1]} if scores else {})

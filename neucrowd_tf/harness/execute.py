@@ -20,10 +20,12 @@ from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError,
 from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.files import jsonable, write_json
 from neucrowd_tf.harness import process
+from neucrowd_tf.harness.evaluation import evaluate
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
 from neucrowd_tf.harness.run_files import write_annotators, write_predictions
-from neucrowd_tf.harness.run_folder import CONFIG, FINISHED, SAVED_MODEL, STATUS, RunFolder, RunKey
+from neucrowd_tf.harness.run_folder import CONFIG, CURVES, EVALUATION, FINISHED, HISTORY, SAVED_MODEL, STATUS, RunFolder, RunKey
+from neucrowd_tf.harness.watch import Watch, Watcher
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
     }
     if options.evaluation == "cv":
         found["folds"] = options.folds
+    if options.dataset_option:
+        found["dataset_option"] = dict(options.dataset_option)
     if task.key.dataset == "table":
         found |= {"classes": options.classes, "image_size": options.image_size} | {name: str(path.resolve()) for name, path in options.table.items()}
     if options.distribute == "mirrored":
@@ -173,12 +177,13 @@ def _training_annotations(method: registry.Method, dataset: CrowdDataset) -> Ann
 
 def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any) -> dict[str, Any]:
     resumed = (folder / "checkpoints").is_dir()
-    run = Run(
+    run = Watch(
         checkpoints=folder / "checkpoints",
         tensorboard=folder / "tensorboard",
         progress=task.progress,
         checkpoint_seconds=options.checkpoint_seconds,
         strategy=strategy,
+        watcher=Watcher(folder / CURVES, dataset) if options.curves else None,
     )
     estimator, timings = _fitted(task, options, dataset, folder, run)
     metrics = _results(task.key, dataset, estimator, folder)
@@ -212,7 +217,8 @@ def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFold
     annotations = _training_annotations(method, dataset)
     hparams, timings = dict(task.hparams), {}
     estimator = make(method, task.key, hparams)
-    write_json(folder / CONFIG, config(task, options, dataset, estimator))
+    if not folder.finished:  # what a finished run was made with stays as it is
+        write_json(folder / CONFIG, config(task, options, dataset, estimator))
     if options.tune:
         from neucrowd_tf.harness.tuning import tune
 
@@ -228,21 +234,40 @@ def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFold
             strategy=run.strategy,
         )
         estimator = make(method, task.key, hparams)
-        write_json(folder / CONFIG, config(task, options, dataset, estimator))
+        if not folder.finished:
+            write_json(folder / CONFIG, config(task, options, dataset, estimator))
         timings["tune_seconds"] = time.perf_counter() - began
     run.hparams(estimator.get_params(deep=False))
+    if isinstance(run, Watch) and run.watcher is not None:
+        run.watcher.estimator = estimator
     began = time.perf_counter()
     estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
     timings["fit_seconds"] = time.perf_counter() - began
     return estimator, timings
 
 
-def export_missing(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
-    """Writes a finished run's SavedModel: the fit is loaded from its checkpoints, or repeated where it keeps none."""
+def lacks(folder: RunFolder, options: Options) -> bool:
+    """Whether a finished run's folder lacks something that can be made from its checkpoints: the SavedModel, or evaluation.json."""
+    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not (folder / EVALUATION).is_file()
+
+
+def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
+    """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated where it keeps none."""
     folder = RunFolder(task.key.folder(options.output_dir, options.folds))
     folder.sweep()
     run = Run(checkpoints=folder / "checkpoints", progress=task.progress, checkpoint_seconds=options.checkpoint_seconds, strategy=strategy)
-    export_saved_model(_fitted(task, options, dataset, folder, run)[0], folder / SAVED_MODEL, dataset.feature_names)
+    estimator = _fitted(task, options, dataset, folder, run)[0]
+    if not (folder / EVALUATION).is_file():
+        _write_evaluation(task.key, dataset, estimator, np.asarray(estimator.predict_proba(dataset.features)), folder)
+    if options.export and not (folder / SAVED_MODEL).is_dir():
+        export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
+
+
+def _write_evaluation(key: RunKey, dataset: CrowdDataset, estimator: Any, training: NDArray[Any], folder: RunFolder) -> None:
+    """Writes history.json, where the estimator keeps one, and evaluation.json."""
+    if isinstance(getattr(estimator, "history_", None), dict):
+        write_json(folder / HISTORY, estimator.history_)
+    write_json(folder / EVALUATION, evaluate(dataset, estimator, training, key.seed))
 
 
 def make(method: registry.Method, key: RunKey, hparams: dict[str, Any]) -> Any:
@@ -257,10 +282,10 @@ def _results(key: RunKey, dataset: CrowdDataset, estimator: Any, folder: RunFold
     """Predicts, writes predictions.csv and annotators.csv, and returns the metrics."""
     probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
     write_predictions(folder / "predictions.csv", dataset.test.names, dataset.test.labels, probabilities, dataset.class_names)
-    predicted = None
-    if dataset.annotations.has_identities:
-        predicted = np.asarray(estimator.predict_proba(dataset.features)).argmax(axis=1)
+    training = np.asarray(estimator.predict_proba(dataset.features))
+    predicted = training.argmax(axis=1) if dataset.annotations.has_identities else None
     write_annotators(folder / "annotators.csv", dataset.annotations, predicted, estimator)
+    _write_evaluation(key, dataset, estimator, training, folder)
     found: dict[str, Any] = {"dataset": key.dataset, "method": key.method, "seed": key.seed}
     if key.fold is not None:
         found |= {"repeat": key.repeat, "fold": key.fold}

@@ -44,6 +44,8 @@ _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_integer("data_seed", None, "Draws simulated crowds and splits; by default each run's own.", lower_bound=0, upper_bound=MAX_SEED),
     flags.DEFINE_float("keep_annotations", None, "The share of annotations that is kept, drawn with the run's seed."),
     flags.DEFINE_boolean("keep_one", False, "--keep_annotations: every instance keeps at least one."),
+    flags.DEFINE_multi_string("dataset_option", [], "An option of a dataset's loader as name=value (rate=0.3 of usps_lt); may be repeated."),
+    flags.DEFINE_boolean("curves", False, "Also write the accuracy on training and test rows after each epoch to curves.csv."),
     flags.DEFINE_string("features", None, "--dataset=table: CSV (or Parquet) with a column `task`, then numbers; or an NPY array with a row a task."),
     flags.DEFINE_string("images", None, "--dataset=table: in place of --features, a folder of images whose names are the tasks."),
     flags.DEFINE_integer("image_size", None, "--images: scale each to so many pixels high and wide.", lower_bound=1, upper_bound=4096),
@@ -86,6 +88,8 @@ class Options:
     data_seed: int | None = None
     keep_annotations: float | None = None
     keep_one: bool = False
+    dataset_option: tuple[tuple[str, Any], ...] = ()
+    curves: bool = False
     features: Path | None = None
     images: Path | None = None
     image_size: int | None = None
@@ -120,7 +124,8 @@ class Options:
             values[name] = None if values[name] is None else Path(values[name])
         for name in ("dataset", "method", "suite"):
             values[name] = tuple(values[name])
-        values["hparam"] = tuple((name, value) for name, value in values["hparam"])
+        for name in ("hparam", "dataset_option"):
+            values[name] = tuple((key, value) for key, value in values[name])
         return cls(**values)
 
 
@@ -132,12 +137,12 @@ def parse_value(text: str) -> Any:
     return text
 
 
-def _hyper_parameters(items: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+def _named_values(flag: str, items: Sequence[str]) -> tuple[tuple[str, Any], ...]:
     found: dict[str, Any] = {}
     for item in items:
         name, sign, value = item.partition("=")
         if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name.strip()):
-            raise UsageError(f"--hparam: expected name=value, received {item!r}")
+            raise UsageError(f"--{flag}: expected name=value, received {item!r}")
         found[name.strip()] = parse_value(value.strip())
     return tuple(found.items())
 
@@ -229,6 +234,7 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
     found = {name: values[name].value for name in NAMES}
     for name in ("dataset", "method", "suite"):
         found[name] = tuple(dict.fromkeys(item.strip() for item in found[name] if item.strip()))
-    found["hparam"] = _hyper_parameters(found["hparam"] or [])
+    for name in ("hparam", "dataset_option"):
+        found[name] = _named_values(name, found[name] or [])
     _paths(found)
     return check(Options(**found))

@@ -52,7 +52,7 @@ class Worker:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 
-    def make(self, task: Task, only_export: bool) -> dict[str, Any]:
+    def make(self, task: Task, only_complete: bool) -> dict[str, Any]:
         """Returns the worker's answer.
 
         Raises:
@@ -60,7 +60,7 @@ class Worker:
         """
         self.runs += 1
         try:
-            self._send(json.dumps({"key": vars(task.key), "hparams": task.hparams, "only_export": only_export}))
+            self._send(json.dumps({"key": vars(task.key), "hparams": task.hparams, "only_complete": only_complete}))
             answer = self.process.stdout.readline() if self.process.stdout is not None else ""
         except BrokenPipeError:
             answer = ""
@@ -90,7 +90,7 @@ class Pool:
         self._lock = threading.Lock()
         self._closed = False
 
-    def make(self, task: Task, only_export: bool) -> Outcome:
+    def make(self, task: Task, only_complete: bool) -> Outcome:
         """Makes one run in an idle worker, or a new one."""
         with self._lock:
             if self._closed:
@@ -98,7 +98,7 @@ class Pool:
             worker = self._idle.pop() if self._idle else Worker(self.options, self.rooms)
             self._all.add(worker)
         try:
-            answer = worker.make(task, only_export)
+            answer = worker.make(task, only_complete)
         except EOFError as error:
             self._drop(worker)
             return Outcome(FAILED, reason=str(error))
@@ -152,7 +152,7 @@ def run_jobs(options: Options, todo: Sequence[tuple[Task, bool]], rooms: Sequenc
     """Makes runs in `options.jobs` processes at once and yields each as it ends.
 
     Args:
-        todo: runs, and whether only their SavedModel is wanted.
+        todo: runs, and whether only what a finished one lacks is wanted.
         rooms: modules that a worker imports to know all methods and datasets.
 
     Raises:
@@ -162,7 +162,7 @@ def run_jobs(options: Options, todo: Sequence[tuple[Task, bool]], rooms: Sequenc
     pool = Pool(options, rooms)
     threads = ThreadPoolExecutor(min(options.jobs, len(todo)))
     try:
-        futures = {threads.submit(pool.make, task, only_export): task for task, only_export in todo}
+        futures = {threads.submit(pool.make, task, only_complete): task for task, only_complete in todo}
         bar.draw(0)
         for done, future in enumerate(as_completed(futures), 1):
             bar.clear()
@@ -203,7 +203,7 @@ def work(rooms: Sequence[str]) -> None:
         task = Task(RunKey(**item["key"]), item["hparams"], progress=False)
         try:
             strategy = process.start(options)
-            outcome = runner.make_run(task, options, data, strategy, item["only_export"])
+            outcome = runner.make_run(task, options, data, strategy, item["only_complete"])
             answer: dict[str, Any] = vars(outcome)
         except (DataError, UsageError, OSError) as error:
             answer = {_CANNOT_GO_ON: " ".join(str(error).split())}

@@ -14,7 +14,8 @@ from neucrowd_tf.files import jsonable, read_json
 FINISHED = "metrics.json"
 CONFIG, STATUS = "config.json", "status.json"
 SAVED_MODEL = "saved_model"
-FILES = (FINISHED, CONFIG, STATUS, "predictions.csv", "annotators.csv", "tuning.csv", "report.html")
+HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
+FILES = (FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, "predictions.csv", "annotators.csv", "tuning.csv", "report.html")
 FOLDERS = ("checkpoints", "tensorboard", SAVED_MODEL)
 
 

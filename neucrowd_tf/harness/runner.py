@@ -14,10 +14,10 @@ from neucrowd_tf.dataset import CrowdDataset
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import process, rooms
-from neucrowd_tf.harness.execute import Outcome, Task, check_supported, execute, export_missing, settings
+from neucrowd_tf.harness.execute import Outcome, Task, check_supported, complete, execute, lacks, settings
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
-from neucrowd_tf.harness.run_folder import SAVED_MODEL, RunFolder, RunKey
+from neucrowd_tf.harness.run_folder import RunFolder, RunKey
 from neucrowd_tf.simulation import remove_annotations
 
 Report = Callable[[str], None]
@@ -53,7 +53,7 @@ def dataset_flags(options: Options, name: str) -> dict[str, Any]:
         given["image_size"] = options.image_size
     if name == "table" and options.classes is not None:
         given["classes"] = options.classes
-    return given
+    return given | dict(options.dataset_option)
 
 
 class Data:
@@ -97,12 +97,12 @@ class Plan:
 
     Attributes:
         finished: runs that are finished and stay as they are.
-        to_export: finished runs whose SavedModel is missing.
+        to_complete: finished runs that lack the SavedModel, or a file that an earlier version did not write.
         to_run: the others.
     """
 
     finished: list[Task]
-    to_export: list[Task]
+    to_complete: list[Task]
     to_run: list[Task]
 
 
@@ -123,8 +123,8 @@ def plan(options: Options, wanted: Iterable[Task]) -> Plan:
             folder.check_settings(settings(task, options))
         if not folder.finished:
             found.to_run.append(task)
-        elif options.export and not (folder / SAVED_MODEL).is_dir():
-            found.to_export.append(task)
+        elif lacks(folder, options):
+            found.to_complete.append(task)
         else:
             found.finished.append(task)
     return found
@@ -155,10 +155,10 @@ def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_impor
     check_writable(options)
     alone = len({(task.key.dataset, task.key.method) for task in wanted}) == 1
     outcomes: dict[RunKey, Outcome] = {}
-    for task in (*left.finished, *left.to_export):
+    for task in (*left.finished, *left.to_complete):
         outcomes[task.key] = Outcome(OK, RunFolder(task.key.folder(options.output_dir, options.folds)).metrics())
     rows = add_rows(options.output_dir, [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]) if outcomes else []
-    todo = [(task, False) for task in left.to_run] + [(task, True) for task in left.to_export]
+    todo = [(task, False) for task in left.to_run] + [(task, True) for task in left.to_complete]
     if not todo:
         return rows, outcomes
     if options.jobs > 1 and len(todo) > 1:
@@ -185,8 +185,8 @@ def _run_here(options: Options, todo: list[tuple[Task, bool]], alone: bool) -> I
         if alone:
             _refuse_unsupported(key, dataset)
     strategy = process.start(options)
-    for task, only_export in todo:
-        yield task, make_run(task, options, data, strategy, only_export)
+    for task, only_complete in todo:
+        yield task, make_run(task, options, data, strategy, only_complete)
 
 
 def _refuse_unsupported(key: RunKey, dataset: CrowdDataset) -> None:
@@ -197,14 +197,14 @@ def _refuse_unsupported(key: RunKey, dataset: CrowdDataset) -> None:
         raise UsageError(str(error)) from None
 
 
-def make_run(task: Task, options: Options, data: Data, strategy: Any, only_export: bool) -> Outcome:
-    """Makes one run, or only the SavedModel of a finished one."""
+def make_run(task: Task, options: Options, data: Data, strategy: Any, only_complete: bool) -> Outcome:
+    """Makes one run, or only what a finished one lacks."""
     dataset = data.load(task.key)
-    if not only_export:
+    if not only_complete:
         outcome = execute(task, options, dataset, strategy)
         gc.collect()  # models hold themselves in cycles, and would add up over many runs
         return outcome
-    export_missing(task, options, dataset, strategy)
+    complete(task, options, dataset, strategy)
     return Outcome(OK, RunFolder(task.key.folder(options.output_dir, options.folds)).metrics())
 
 

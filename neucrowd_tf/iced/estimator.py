@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import keras
     from numpy.typing import ArrayLike, NDArray
 
+    from neucrowd_tf.dataset import CrowdDataset
     from neucrowd_tf.iced.network import ICEDModel
     from neucrowd_tf.iced.rounds import Rounds
 
@@ -71,7 +72,7 @@ class ICED(CrowdEstimator):
     their neighbours, infers the labels of all instances (Dawid-Skene with a uniform prior) and trains the classifier on them.
 
     Args:
-        rounds: how often; with many of them the classifier begins to follow its own mistakes.
+        rounds: how often (0 stops after the warm-up); with many of them the classifier begins to follow its own mistakes.
         epochs_per_round: passes over the augmented data in each.
         k: neighbours for the interpolation, among the class's own candidates.
         annotation_neighbours: real neighbours that annotators are copied from.
@@ -213,7 +214,7 @@ class ICED(CrowdEstimator):
             if getattr(self, name) not in choices:
                 raise UsageError(f"{name}: expected one of {', '.join(map(repr, choices))}, received {getattr(self, name)!r}")
         for name, least in (
-            ("rounds", 1),
+            ("rounds", 0),
             ("epochs_per_round", 1),
             ("k", 1),
             ("annotation_neighbours", 1),
@@ -321,16 +322,21 @@ class ICED(CrowdEstimator):
 
     def _keep(self, rounds: Rounds) -> None:
         size = len(self.rows_)
-        self.labels_history_ = np.stack(rounds.labels)
-        self.permutations_history_ = np.stack(rounds.permutations)
-        self.candidates_history_ = np.stack(rounds.candidates)
-        self.synthetic_history_ = np.stack(rounds.synthetic)
+        state = rounds.get_state()
+        self.labels_history_, self.permutations_history_ = state["labels"], state["permutations"]
+        self.candidates_history_, self.synthetic_history_ = state["candidates"], state["synthetic"]
         self.labels_ = self.labels_history_[-1].astype(np.int64)
         self.probas_ = rounds.inference.probas[:size]
         self.priors_, self.confusion_matrices_ = rounds.inference.priors, rounds.inference.errors
         self.n_iter_, self.converged_ = len(rounds.candidates), rounds.converged
 
     # ----------------------------------------------------------------- use
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns how the rounds went, from the truth: see `round_scores`."""
+        from neucrowd_tf.iced.history import round_scores
+
+        return round_scores(self, dataset)
 
     def inference_model(self) -> keras.Model:
         return self.model_

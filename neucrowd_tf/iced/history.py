@@ -12,6 +12,7 @@ from neucrowd_tf.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from neucrowd_tf.dataset import CrowdDataset
     from neucrowd_tf.iced.estimator import ICED
 
 
@@ -56,6 +57,32 @@ def score_rounds(estimator: ICED, truth: ArrayLike) -> pd.DataFrame:
     return pd.DataFrame.from_records(records)
 
 
+def round_scores(estimator: ICED, dataset: CrowdDataset) -> dict[str, Any]:
+    """Scores each round against the truth of the training instances.
+
+    Returns:
+        `rounds`, a dict of lists with an entry a round: `label_accuracy`, `balanced_label_accuracy` and `candidate_purity`;
+        `label_original`, `label_first` and `label_final`, the label accuracies that figure 2 compares; `candidate_purity` of the last
+        round; `permuted`, how often the inference permuted the classes; `warm_up_samples`, how many instances the warm-up
+        trained on. Nothing about labels where there is no truth.
+
+    References:
+        ICED, section 3.3, figure 2 and table 3.
+    """
+    from neucrowd_tf.iced.warm_up import certainty_groups, warm_up_schedule
+
+    schedule = warm_up_schedule(estimator.warm_up, certainty_groups(estimator.certainty_), estimator.warm_up_epochs)
+    found: dict[str, Any] = {"warm_up_samples": len(np.unique(np.concatenate(schedule))) if len(schedule) else 0}
+    found["permuted"] = int((estimator.permutations_history_ != np.arange(len(estimator.classes_))).any(axis=1).sum())
+    if dataset.truth is None:
+        return found
+    scores = score_rounds(estimator, dataset.truth)
+    found["rounds"] = {name: scores[name].tolist() for name in ("label_accuracy", "balanced_label_accuracy", "candidate_purity")}
+    labels = found["rounds"]["label_accuracy"]
+    found |= {"label_original": labels[0], "label_final": labels[-1], "candidate_purity": found["rounds"]["candidate_purity"][-1]}
+    return found | ({"label_first": labels[1]} if len(labels) > 1 else {})
+
+
 def shortages(
     candidates: NDArray[np.integer[Any]], permutations: NDArray[np.integer[Any]], used: NDArray[np.bool_], names: NDArray[Any], k: int
 ) -> list[str]:
@@ -68,7 +95,7 @@ def shortages(
     """
     said = []
     rounds, size = len(candidates), len(names)
-    counts = np.stack([np.bincount(row, minlength=size) for row in candidates])
+    counts = np.stack([np.bincount(row, minlength=size) for row in candidates]) if rounds else np.zeros((0, size), dtype=int)
     shown = [repr(name) for name in names.tolist()]
     unused = [shown[c] for c in np.flatnonzero(~used)]
     if unused:

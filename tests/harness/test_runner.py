@@ -24,7 +24,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_tree_and_columns(command: Command, tmp_path: Path) -> None:
     assert command("--dataset=tiny", "--method=mean", "--num_runs=2", f"--output_dir={tmp_path}") == 0
     run = tmp_path / "tiny" / "mean" / "seed-1"
-    assert {item.name for item in run.iterdir()} == {"config.json", "metrics.json", "predictions.csv", "annotators.csv", "report.html", "tensorboard"}
+    files = {"config.json", "metrics.json", "evaluation.json", "predictions.csv", "annotators.csv", "report.html", "tensorboard"}
+    assert {item.name for item in run.iterdir()} == files
     rows = pd.read_csv(tmp_path / "results.csv")
     assert list(rows["seed"]) == [0, 1] and list(rows["status"]) == ["ok", "ok"]
     predictions = pd.read_csv(run / "predictions.csv")

@@ -12,8 +12,11 @@ import pytest
 import neucrowd_tf
 from neucrowd_tf import registry, simulation
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dataset import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.iced import ICED, score_rounds
+from neucrowd_tf.iced.history import round_scores
+from neucrowd_tf.iced.warm_up import certainty_groups
 from neucrowd_tf.training import Run
 
 SMALL: dict[str, Any] = {
@@ -179,9 +182,20 @@ def test_a_strategy_of_several_devices_changes_nothing_but_says_so(fitted: Any) 
     assert np.array_equal(again.candidates_history_[0], model.candidates_history_[0])
 
 
+def test_no_rounds_is_the_warm_up_alone() -> None:
+    x, crowd, truth = task((20, 6))
+    model = ICED(**{**SMALL, "rounds": 0}, warm_up="top").fit(x, crowd)
+    assert model.labels_history_.shape == (1, 26) and model.candidates_history_.shape == (0, 26) and model.n_iter_ == 0
+    assert model.predict_proba(x).shape == (26, 2)
+    scores = round_scores(model, CrowdDataset("t", x, crowd, Split(x, truth, np.arange(26)), truth=truth))
+    assert "label_first" not in scores and scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
+    groups = certainty_groups(model.certainty_)
+    assert scores["warm_up_samples"] == (groups <= 3).sum()
+
+
 def test_bad_arguments_and_votes_only() -> None:
     x, crowd, _ = task((20, 6))
-    for change, message in (({"rounds": 0}, "rounds"), ({"candidates": "all"}, "candidates"), ({"epsilon": 0.0}, "epsilon"), ({"eta": 2}, "eta")):
+    for change, message in (({"rounds": -1}, "rounds"), ({"candidates": "all"}, "candidates"), ({"epsilon": 0.0}, "epsilon"), ({"eta": 2}, "eta")):
         with pytest.raises(UsageError, match=message):
             ICED(**{**SMALL, **change}).fit(x, crowd)
     with pytest.raises(IdentitiesError):

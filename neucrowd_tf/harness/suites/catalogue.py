@@ -177,7 +177,7 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig5",
         "CrowdInG, figure 5 (annotations removed)",
         tuple(
-            Case(_LABELME_MUSIC, ("mv_dl", "dl_cl", "crowding"), f"keep={keep}", seeds=3, options={"keep_annotations": keep})
+            Case(_LABELME_MUSIC, ("mv_dl", "dl_cl", "crowding"), f"keep={keep},one", seeds=3, options={"keep_annotations": keep, "keep_one": True})
             for keep in (0.2, 0.4, 0.6, 0.8)
         ),
         x="keep",
