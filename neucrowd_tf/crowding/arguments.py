@@ -1,4 +1,4 @@
-"""Checks of CrowdInG's arguments."""
+"""Checks of CrowdInG's arguments, and the table of annotators."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.crowding.estimator import CrowdInG
 
 _COUNTS = (
@@ -56,3 +59,17 @@ def check_arguments(estimator: CrowdInG) -> None:
     for name, allowed in _NAMES.items():
         if getattr(estimator, name) not in allowed:
             raise UsageError(f"{name}: expected one of {', '.join(map(repr, allowed))}, received {getattr(estimator, name)!r}")
+
+
+def annotator_table(annotations: Annotations, features: ArrayLike | None) -> NDArray[np.float32]:
+    """Returns what stands for the annotators `[R, e]`: their features, or one-hot vectors where there are none.
+
+    Raises:
+        DataError: not finite numbers with a row for each annotator.
+    """
+    if features is None:
+        return np.eye(annotations.num_annotators, dtype=np.float32)
+    table = np.asarray(features, dtype=np.float32)
+    if table.ndim != 2 or len(table) != annotations.num_annotators or not np.isfinite(table).all():
+        raise DataError(f"annotator_features: expected finite numbers of shape [{annotations.num_annotators}, *], received shape {table.shape}")
+    return table

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding.arguments import check_arguments
+from neucrowd_tf.crowding.arguments import annotator_table, check_arguments
 from neucrowd_tf.crowding.holding_out import held_out
+from neucrowd_tf.crowding.playing import play
 from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
@@ -21,26 +22,6 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     import keras
     from numpy.typing import ArrayLike, NDArray
-
-    from neucrowd_tf.crowding.network import Players, Start
-# Arguments that the compiled networks do not depend on.
-_NOT_COMPILED = frozenset(
-    {
-        "seed",
-        "epochs",
-        "generator_pretrain_epochs",
-        "discriminator_pretrain_passes",
-        "generator_pretrain_learning_rate",
-        "generator_learning_rate",
-        "classifier_learning_rate",
-        "discriminator_learning_rate",
-        "annotator_features",
-        "monitor",
-        "collapse_drop",
-        "refit",
-        "validation_fraction",
-    }
-)
 
 
 def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
@@ -122,6 +103,8 @@ class CrowdInG(CrowdEstimator):
     collapsed_: bool
     generator_weights_: list[NDArray[Any]]
     confusion_matrices_: NDArray[np.float32]
+    mean_: NDArray[np.float32]
+    scale_: NDArray[np.float32]
 
     def __init__(
         self,
@@ -226,81 +209,26 @@ class CrowdInG(CrowdEstimator):
         run = dataclasses.replace(run, strategy=None)
         if not data.annotations.observed().num_annotations:
             raise DataError("annotations: expected authentic ones, received generated ones alone")
-        self.annotator_table_ = self._annotator_table(data.annotations)
+        self.annotator_table_ = annotator_table(data.annotations, self.annotator_features)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
-            part = held_out(data, self.validation_fraction, self.seed)
-            self._play(part, run.stage("choice") if self.refit else run, self.epochs)
+            play(self, held_out(data, self.validation_fraction, self.seed), run.stage("choice") if self.refit else run, self.epochs)
             if self.refit:
-                chosen = {name: getattr(self, name) for name in ("history_", "start_", "n_iter_", "best_epoch_")}
-                self._play(data, run.stage("refit"), 0 if self.best_epoch_ is None else self.best_epoch_ + 1)
-                for name, value in chosen.items():
-                    setattr(self, name, value)
+                self._refit(data, run.stage("refit"))
         else:
-            self._play(data, run, self.epochs)
+            play(self, data, run, self.epochs)
         if self.collapsed_:
             warnings.warn("CrowdInG collapsed while training; the best epoch before that was kept", UserWarning, stacklevel=4)
         run.flush()
 
-    def _annotator_table(self, annotations: Annotations) -> NDArray[np.float32]:
-        """Returns what stands for the annotators `[R, e]`: their features, or one-hot vectors."""
-        if self.annotator_features is None:
-            return np.eye(annotations.num_annotators, dtype=np.float32)
-        table = np.asarray(self.annotator_features, dtype=np.float32)
-        if table.ndim != 2 or len(table) != annotations.num_annotators or not np.isfinite(table).all():
-            raise DataError(f"annotator_features: expected finite numbers of shape [{annotations.num_annotators}, *], received shape {table.shape}")
-        return table
-
-    def _play(self, data: TrainingData, run: Run, epochs: int) -> None:
-        """Pre-trains everything and plays the game."""
-        start = self._start_for(data)
-        start.fit(self, data, run.stage("classifier"))
-        self.model_, self.pretraining_history_ = start.inference, start.estimator.history_
-        self.confusion_matrices_ = start.estimator.confusion_matrices_
-        constants = start.network.standardise
-        self.mean_, self.scale_ = np.array(constants.mean.numpy()), np.array(constants.scale.numpy())
-        self.history_, self.start_, self.generator_weights_ = {}, None, []
-        self.n_iter_, self.best_epoch_, self.collapsed_ = 0, None, False
-        if self.epochs:
-            from neucrowd_tf.crowding.generation import expected_confusions
-            from neucrowd_tf.training.state import read_variables
-
-            players = self._players_for(start, data)
-            players.start(self, start, data)
-            self.model_ = players.inference
-            self._train(players, data, run, epochs)
-            self.generator_weights_ = read_variables(players.generator.variables)
-            self.confusion_matrices_ = expected_confusions(players)
-
-    def _train(self, players: Players, data: TrainingData, run: Run, epochs: int) -> None:
-        """Pre-trains the players and plays the game; the start is kept where no epoch is better."""
-        from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
-
-        train(players.generator_pretraining, players.counter, epochs=self.generator_pretrain_epochs, steps_per_epoch=1, run=run.stage("generator"))
-        passes = self.discriminator_pretrain_passes
-        train(players.discriminative_pretraining, players.counter, epochs=passes, steps_per_epoch=1, run=run.stage("discriminator"))
-        reset_optimizer(players.game.optimizer)  # every player begins the game with a fresh one
-        before = read_variables(players.game.variables)
-        evaluate = None if data.validation is None else self._evaluator(*data.validation)
-        self.start_ = None if evaluate is None else evaluate()
-        history = train(
-            players.game,
-            players.counter,
-            epochs=epochs,
-            steps_per_epoch=1,
-            run=run.stage("game"),
-            evaluate=evaluate,
-            monitor=None if evaluate is None else self.monitor,
-            mode="min" if self.monitor == "log_loss" else "max",
-            tie_break=None if evaluate is None else "log_loss",
-            stop_when=self._collapsed,
-        )
-        self.history_, self.n_iter_, self.best_epoch_ = history.logs, history.epochs, history.best_epoch
-        self.collapsed_ = self._collapsed(history.logs)
-        if (evaluate is None and self.collapsed_) or (self.start_ is not None and not self._better(history.best_value, self.start_[self.monitor])):
-            write_variables(players.game.variables, before)
-            self.best_epoch_ = None
+    def _refit(self, data: TrainingData, run: Run) -> None:
+        """Trains again on all instances for as many epochs as held-out ones chose; what is told of the fit is how they were chosen."""
+        chosen = {name: getattr(self, name) for name in ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")}
+        play(self, data, run, 0 if self.best_epoch_ is None else self.best_epoch_ + 1)
+        if self.collapsed_:
+            chosen |= {"collapsed_": True, "best_epoch_": None}  # without validation data the start is all there is to go back to
+        for name, value in chosen.items():
+            setattr(self, name, value)
 
     def _better(self, value: float | None, start: float) -> bool:
         return value is not None and (value < start if self.monitor == "log_loss" else value > start)
@@ -315,48 +243,12 @@ class CrowdInG(CrowdEstimator):
         spread = logs.get("predicted_class_entropy", [])
         return bool(spread) and not spread[-1] >= 0.5 * spread[0]
 
-    def _evaluator(self, features: NDArray[np.float32], labels: NDArray[np.int64]) -> Callable[[], dict[str, float]]:
-        def evaluate() -> dict[str, float]:
-            probabilities = self._predict_proba(features).astype(np.float64)
-            own = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
-            return {"accuracy": float((probabilities.argmax(axis=1) == labels).mean()), "log_loss": float(-np.log(own).mean())}
-
-        return evaluate
-
     def watched(self, stage: str) -> Any:
         """Returns what predicts the classes while a stage of the fit is being trained; None in stages that train other players."""
         player = stage.rpartition("/")[2]
         if player == "classifier":
             return next(reversed(self._starts.values())).estimator
         return self if player == "game" else None
-
-    def _compiled_for(self) -> tuple[Any, ...]:
-        """Returns what compiled networks depend on, apart from the number of instances."""
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_COMPILED}
-        return (self.feature_shape_, self.annotator_table_.shape, len(self.classes_), repr(sorted(parameters.items(), key=str)))
-
-    def _start_for(self, data: TrainingData) -> Start:
-        """Returns DL-CL for data of this shape, made once for the fits of it; the two latest shapes are kept."""
-        from neucrowd_tf.crowding.network import make_start
-
-        key = (*self._compiled_for(), len(data.features))
-        starts: dict[Any, Start] = self.__dict__.setdefault("_starts", {})
-        start = starts.pop(key, None) or make_start(self)
-        starts[key] = start
-        for old in list(starts)[:-2]:
-            del starts[old]
-        return start
-
-    def _players_for(self, start: Start, data: TrainingData) -> Players:
-        """Returns the compiled players, made once for all fits that differ in their number of instances alone."""
-        from neucrowd_tf.crowding.network import build_players
-
-        cached: tuple[Any, Any] = self.__dict__.get("_players", (None, None))
-        if cached[0] != self._compiled_for():
-            cached = (self._compiled_for(), build_players(self, start, data.annotations.num_classes, self.annotator_table_.shape[1]))
-            self._players = cached
-        players: Players = cached[1]
-        return players
 
     # ----------------------------------------------------------------- use
 

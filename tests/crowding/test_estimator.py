@@ -17,6 +17,8 @@ from neucrowd_tf.crowding.holding_out import held_out
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+from tests.crowding.conftest import ARGUMENTS
+from tests.crowding.conftest import R as N_ANNOTATORS
 
 Crowd = tuple[np.ndarray, Annotations, np.ndarray]
 LOGGED = {
@@ -182,6 +184,67 @@ def test_without_validation_data_annotations_are_held_out_and_all_are_used_in_th
     assert (tmp_path / "choice" / "game").exists() and (tmp_path / "refit" / "classifier").exists()
     assert len(estimator.history_["val_accuracy"]) == estimator.n_iter_ == 2
     assert len(estimator.rows_) == 48 and np.isfinite(estimator.predict_proba(x)).all()
+
+
+@pytest.mark.parametrize("collapses", ["choice", "refit"])
+def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(crowd: Crowd, monkeypatch: pytest.MonkeyPatch, collapses: str) -> None:
+    asked = []
+
+    def play(estimator: CrowdInG, data: TrainingData, run: Run, epochs: int) -> None:
+        stage = run.prefix.rstrip("/")
+        asked.append((stage, epochs, len(data.features)))
+        estimator.history_, estimator.start_, estimator.n_iter_ = {"loss": [float(epochs)]}, {"accuracy": 0.5}, epochs
+        estimator.best_epoch_, estimator.collapsed_ = 2, stage == collapses
+
+    monkeypatch.setattr("neucrowd_tf.crowding.estimator.play", play)
+    model = CrowdInG(epochs=7, validation_fraction=0.25)
+    with pytest.warns(UserWarning, match="collapsed"):
+        model.fit(crowd[0], crowd[1])
+    assert asked == [("choice", 7, 36), ("refit", 3, 48)]
+    assert model.history_ == {"loss": [7.0]} and model.n_iter_ == 7 and model.collapsed_
+    # A refit that collapses has no validation data to go back by: it ends at the start.
+    assert model.best_epoch_ == (2 if collapses == "choice" else None)
+
+
+def test_annotator_features_stand_in_for_identities(crowd: Crowd, tmp_path: pathlib.Path) -> None:
+    x, annotations, truth = crowd
+    features = np.column_stack([np.linspace(-1.0, 1.0, N_ANNOTATORS), np.zeros(N_ANNOTATORS)])
+    features[1] = features[0]  # two annotators of whom the same is known are one and the same to the generator
+    model = CrowdInG(**{**ARGUMENTS, "epochs": 1}, annotator_features=features).fit(x, annotations, (x[:18], truth[:18]))
+    assert model.annotator_table_.shape == (N_ANNOTATORS, 2)
+    expected = model.predict_annotators(x)
+    np.testing.assert_allclose(expected[:, 0], expected[:, 1], rtol=1e-5)
+    assert np.abs(expected[:, 0] - expected[:, 2]).max() > 1e-4
+    model.save(tmp_path / "saved")
+    loaded = neucrowd_tf.persistence.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded.generate(x).to_dense(), model.generate(x).to_dense())
+
+
+SLOW_WAYS: list[dict[str, Any]] = [{"multiplier": 0.0}, {"two_step": False}, {"discriminator_loss": "literal"}]
+
+
+@pytest.mark.parametrize("changes", [{"multiplier": "search"}, *(pytest.param(ways, marks=pytest.mark.slow) for ways in SLOW_WAYS)], ids=str)
+def test_every_way_to_play_is_finite_and_a_function_of_its_seed(crowd: Crowd, changes: dict[str, Any]) -> None:
+    x, annotations, truth = crowd
+    model = CrowdInG(**{**ARGUMENTS, "epochs": 2, **changes})
+    first = results(model.fit(x, annotations, (x[:18], truth[:18])), crowd)
+    assert all(np.isfinite(values).all() for values in model.history_.values())
+    if "multiplier" in changes:  # the one that was given, or one of those that were tried: a loss, and losses are negative on the whole
+        tried = model.history_["generator_multiplier"] + model.history_["classifier_multiplier"]
+        assert set(tried) == {0.0} if changes["multiplier"] == 0.0 else len(set(tried)) == 4
+    assert results(model.fit(x, annotations, (x[:18], truth[:18])), crowd) == first
+
+
+@pytest.mark.slow
+def test_fifty_refits_of_one_shape_do_not_grow_the_process(crowd: Crowd) -> None:
+    from benchmarks.crowding import memory_mb
+
+    model = CrowdInG(**{**ARGUMENTS, "pretrain_epochs": 2, "generator_pretrain_epochs": 1, "discriminator_pretrain_passes": 1, "epochs": 1})
+    for seed in range(50):
+        fitted(model, crowd, seed=seed)
+        if seed == 2:
+            before = memory_mb()
+    assert memory_mb() - before < 50
 
 
 def test_a_saved_estimator_predicts_and_generates_the_same(estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path) -> None:
