@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from absl import app, logging
 from absl import flags as absl_flags
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import flags, process
+
+if TYPE_CHECKING:
+    from neucrowd_tf.harness.execute import Outcome
+    from neucrowd_tf.harness.run_folder import RunKey
 
 PROBLEM = 2
 
@@ -75,8 +79,16 @@ def _run(options: flags.Options, rooms: tuple[str, ...]) -> int:
     rows, outcomes = runner.run_all(options, wanted, _tell, rooms)
     mine = [row for row in rows if row["dataset"] in options.dataset and row["method"] in options.method]
     print(summary_table(mine))
-    print(_where(options, wanted))
+    print("\n".join([*_notes(outcomes), _where(options, wanted)]))
+    _compare(options, wanted)
     return runner.exit_code(outcomes)
+
+
+def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
+    """Returns what to know of the figures in the table."""
+    voted = sorted({key.dataset for key, found in outcomes.items() if found.metrics and found.metrics.get("test_labels") == "majority vote"})
+    hint = " (--truth names a file with true ones)" if voted == ["table"] else ""
+    return [f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."] if voted else []
 
 
 def _where(options: flags.Options, wanted: list) -> str:  # type: ignore[type-arg]
@@ -88,6 +100,14 @@ def _where(options: flags.Options, wanted: list) -> str:  # type: ignore[type-ar
     models = [task.key.folder(out, options.folds) / "saved_model" for task in wanted]
     lines += [f"SavedModel:  {path}" for path in models if path.is_dir()][:10]
     return "\n".join(lines)
+
+
+def _compare(options: flags.Options, wanted: list) -> None:  # type: ignore[type-arg]
+    """Brings the comparisons in these runs' reports up to date: each was written before the runs after it had finished."""
+    from neucrowd_tf.report import refresh_comparison
+
+    for task in wanted:
+        refresh_comparison(task.key.folder(options.output_dir, options.folds))
 
 
 def start(rooms: Sequence[str] = ()) -> NoReturn:

@@ -94,7 +94,14 @@ def execute(task: Task, options: Options, dataset: CrowdDataset, strategy: Any =
         UsageError: the folder holds a run with other settings.
     """
     folder = RunFolder(task.key.folder(options.output_dir, options.folds))
-    prepare(folder, settings(task, options), options.resume)
+    with folder.held():
+        if folder.finished and options.resume:  # another command made it meanwhile
+            return Outcome(OK, folder.metrics())
+        prepare(folder, settings(task, options), options.resume)
+        return _outcome(task, options, dataset, folder, strategy)
+
+
+def _outcome(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any) -> Outcome:
     try:
         return Outcome(OK, _execute(task, options, dataset, folder, strategy))
     except (IdentitiesError, UnsupportedDataError) as error:

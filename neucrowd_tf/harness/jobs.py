@@ -52,15 +52,15 @@ class Worker:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 
-    def make(self, task: Task, only_complete: bool) -> dict[str, Any]:
-        """Returns the worker's answer.
+    def make(self, task: Task, only_complete: bool, options: Options) -> dict[str, Any]:
+        """Returns the worker's answer; the options may differ from run to run.
 
         Raises:
             EOFError: it died.
         """
         self.runs += 1
         try:
-            self._send(json.dumps({"key": vars(task.key), "hparams": task.hparams, "only_complete": only_complete}))
+            self._send(json.dumps({"key": vars(task.key), "hparams": task.hparams, "only_complete": only_complete, "options": options.to_json()}))
             answer = self.process.stdout.readline() if self.process.stdout is not None else ""
         except BrokenPipeError:
             answer = ""
@@ -90,15 +90,15 @@ class Pool:
         self._lock = threading.Lock()
         self._closed = False
 
-    def make(self, task: Task, only_complete: bool) -> Outcome:
-        """Makes one run in an idle worker, or a new one."""
+    def make(self, task: Task, only_complete: bool, options: Options | None = None) -> Outcome:
+        """Makes one run in an idle worker, or a new one; by default with the pool's options."""
         with self._lock:
             if self._closed:
                 raise InterruptedError
             worker = self._idle.pop() if self._idle else Worker(self.options, self.rooms)
             self._all.add(worker)
         try:
-            answer = worker.make(task, only_complete)
+            answer = worker.make(task, only_complete, options or self.options)
         except EOFError as error:
             self._drop(worker)
             return Outcome(FAILED, reason=str(error))
@@ -194,16 +194,18 @@ def work(rooms: Sequence[str]) -> None:
     process.quiet()
     plain_warnings()
     lines: queue.Queue[str] = queue.Queue()
-    options = Options.from_json(sys.stdin.readline())
+    first = sys.stdin.readline()
     threading.Thread(target=_lines, args=(lines,), daemon=True).start()
     registers.register(rooms)
-    data = runner.Data(options)
+    options, data = first, runner.Data(Options.from_json(first))
     while True:
         item = json.loads(lines.get())
+        if item["options"] != options:
+            options, data = item["options"], runner.Data(Options.from_json(item["options"]))
         task = Task(RunKey(**item["key"]), item["hparams"], progress=False)
         try:
-            strategy = process.start(options)
-            outcome = runner.make_run(task, options, data, strategy, item["only_complete"])
+            strategy = process.start(data.options)
+            outcome = runner.make_run(task, data.options, data, strategy, item["only_complete"])
             answer: dict[str, Any] = vars(outcome)
         except (DataError, UsageError, OSError) as error:
             answer = {_CANNOT_GO_ON: " ".join(str(error).split())}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +59,17 @@ class RunFolder:
     @property
     def started(self) -> bool:
         return (self.path / CONFIG).is_file()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Makes the folder and holds it, so that commands that share an output folder do not make one run at once."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     def metrics(self) -> dict[str, Any]:
         """Returns a finished run's metrics.json."""

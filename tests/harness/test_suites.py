@@ -110,7 +110,7 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     rows = (pool / "results.csv").read_text().splitlines()[1:]
     assert sorted(row.split(",")[1] for row in rows) == ["broken"] * 2 + ["mean"] * 3 + ["oracle"] * 3
     failures = read_json(tmp_path / "results" / "a.json")["failures"]
-    assert [line.split(":")[1].strip() for line in failures] == ["tiny broken seed 1000", "tiny broken seed 1001", "--dataset"]
+    assert [line.partition(":")[0] for line in failures] == ["absent", "tiny broken seed 1000", "tiny broken seed 1001"]
     assert "tiny,mean,accuracy,,0.85," in (tmp_path / "results" / "a.csv").read_text()
     assert read_json(tmp_path / "results" / "b.json")["failures"] == []
     done = tiny.calls

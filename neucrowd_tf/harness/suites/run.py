@@ -5,23 +5,28 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import registry
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.files import write_json, write_text
 from neucrowd_tf.harness import runner
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.results import FAILED
+from neucrowd_tf.harness.results import OK, add_rows, make_row
+from neucrowd_tf.harness.run_folder import RunFolder
 from neucrowd_tf.harness.suites import catalogue, smoke
+from neucrowd_tf.harness.suites.collect import case_folder, suite_runs
 from neucrowd_tf.harness.suites.papers import ELSEWHERE
-from neucrowd_tf.harness.suites.suite import FIRST_SEED, Case, Suite
-from neucrowd_tf.harness.suites.table import case_folder, cells, draw, markdown, outcome_counts, write_csv
+from neucrowd_tf.harness.suites.suite import FIRST_SEED, Analysis, Case, Suite
+from neucrowd_tf.harness.suites.table import cells, draw, markdown, outcome_counts, write_csv
+from neucrowd_tf.harness.suites.work import Work, failure_lines, make_all
 
 Report = Callable[[str], None]
 RESULTS = "results"
+WRITE_SECONDS = 60.0
 
 
 def chosen(names: Sequence[str]) -> list[Suite]:
@@ -54,18 +59,50 @@ def case_options(options: Options, case: Case) -> Options:
     )
 
 
-def _available(options: Options, case: Case, report: Report) -> Case:
-    """Leaves out datasets that are not in the data folder; the table says so of them."""
-    kept = []
-    for name in case.datasets:
-        if name in ELSEWHERE:
-            try:
-                registry.dataset(name).load(options.data_dir, FIRST_SEED)
-            except (DataError, OSError) as error:
-                report(f"{name} is left out: {' '.join(str(error).split())[:200]}")
-                continue
-        kept.append(name)
-    return dataclasses.replace(case, datasets=tuple(kept))
+def _available(options: Options, suite: Suite) -> dict[str, str]:
+    """Returns the datasets that cannot be loaded, and why. One that is not part of the usual data folder is no failure."""
+    found = {}
+    for name in dict.fromkeys(name for case in suite.cases for name in case.datasets):
+        try:
+            registry.dataset(name).load(options.data_dir, FIRST_SEED)
+        except (DataError, UsageError, OSError) as error:
+            found[name] = one_line(error)
+    return found
+
+
+def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work], list[str]]:
+    """Returns a suite's runs that are left to make, and a line for each case or dataset that cannot be run."""
+    works: list[Work] = []
+    failures: list[str] = []
+    missing = _available(options, suite)
+    for name, reason in missing.items():
+        report(f"{name} is left out: {reason[:200]}")
+        if name not in ELSEWHERE:
+            failures.append(f"{name}: {reason}")
+    for case in suite.cases:
+        case = dataclasses.replace(case, datasets=tuple(name for name in case.datasets if name not in missing))
+        command = case_options(options, case)
+        absent = set(case.methods) - set(command.method)
+        if absent:
+            report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
+        label = f"{case.setting}/" if case.setting else ""
+        try:
+            plan = runner.plan(command, runner.tasks(command, False))
+        except (UsageError, DataError) as error:
+            failures.append(f"{case.folder}: {one_line(error)}")
+            report(failures[-1])
+            continue
+        _keep_rows(command, plan)
+        works += [Work(label, command, task, False) for task in plan.to_run] + [Work(label, command, task, True) for task in plan.to_complete]
+    return works, failures
+
+
+def _keep_rows(command: Options, plan: runner.Plan) -> None:
+    """Puts finished runs into results.csv, where a killed command did not come to it."""
+    done = [task.key for task in (*plan.finished, *plan.to_complete)]
+    if done:
+        rows = [make_row(key, OK, RunFolder(key.folder(command.output_dir, command.folds)).metrics()) for key in done]
+        add_rows(command.output_dir, rows)
 
 
 def run_suite(suite: Suite, options: Options, report: Report, rooms: tuple[str, ...] = ()) -> list[str]:
@@ -76,50 +113,47 @@ def run_suite(suite: Suite, options: Options, report: Report, rooms: tuple[str, 
     Returns:
         a line for each run that failed and each case that could not be run.
     """
-    started, failures = time.perf_counter(), list[str]()
-    for number, case in enumerate(suite.cases, 1):
-        report(f"{suite.name}: case {number} of {len(suite.cases)}{f' ({case.setting})' if case.setting else ''}")
-        try:
-            failures += _run_case(suite, case, options, report, rooms)
-        except (UsageError, DataError) as error:
-            failures.append(f"{case.folder}: {' '.join(str(error).split())}")
-            report(failures[-1])
-        write_tables(suite, options, failures)  # after each case, so that what is there can be read while the rest runs
-    report(f"{suite.name}: {time.perf_counter() - started:.0f} s")
+    runner.check_writable(options)
+    started = written = time.monotonic()
+    works, failures = planned(suite, options, report)
+    if works:
+        report(f"{suite.name}: {len(works)} runs to make")
+        for work, outcome in make_all(works, options.jobs, report, rooms):
+            failures += failure_lines(work, outcome)
+            add_rows(work.options.output_dir, [make_row(work.task.key, outcome.status, outcome.metrics)])
+            if time.monotonic() - written > WRITE_SECONDS:  # so that what is there can be read while the rest runs
+                write_tables(suite, options, failures)
+                written = time.monotonic()
+    write_tables(suite, options, failures)
+    report(f"{suite.name}: {time.monotonic() - started:.0f} s")
     return failures
-
-
-def _run_case(suite: Suite, case: Case, options: Options, report: Report, rooms: tuple[str, ...]) -> list[str]:
-    """Makes a case's runs; returns a line for each that failed."""
-    case = _available(options, case, report)
-    if not case.datasets:
-        return []
-    command = case_options(options, case)
-    absent = set(case.methods) - set(command.method)
-    if absent:
-        report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
-    _, outcomes = runner.run_all(command, runner.tasks(command), report, rooms)
-    return [f"{case.folder}: {key}: {outcome.reason}" for key, outcome in outcomes.items() if outcome.status == FAILED]
 
 
 def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -> list[Path]:
     """Writes a suite's table and pictures from the runs that are finished, and what failed; returns the files."""
     root, folder = options.output_dir, options.output_dir / RESULTS
-    table = cells(suite, root)
+    folder.mkdir(parents=True, exist_ok=True)
     command = f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT --jobs=2"
-    csv, page, picture = (folder / f"{suite.name}.{ending}" for ending in ("csv", "md", "png"))
-    write_csv(csv, table)
-    write_text(page, markdown(suite, table, command))
-    record = {"title": suite.title, "outcomes": outcome_counts(table), "command": command, "failures": list(failures)}
-    write_json(folder / f"{suite.name}.json", record)
-    made = [csv, page]
-    if draw(suite, table, picture):
-        made.append(picture)
+    record: dict[str, Any] = {"title": suite.title, "command": command, "failures": sorted(failures)}
+    made = [folder / f"{suite.name}.{ending}" for ending in ("csv", "md")]
+    table = cells(suite, root)
+    if suite.cases:
+        write_csv(made[0], table)
+        picture = folder / f"{suite.name}.png"
+        made += [picture] if draw(suite, table, picture) else []
+    record |= {"outcomes": outcome_counts(table), "revisions": revisions(suite, root)}
+    write_text(folder / f"{suite.name}.md", markdown(suite, table, command))
     if suite.analysis:
         module, _, function = suite.analysis.partition(":")
-        analysis: Any = getattr(importlib.import_module(module), function)
-        made += analysis(suite, root, folder)
+        analysis: Analysis = getattr(importlib.import_module(module), function)
+        made += analysis(suite, options)
+    write_json(folder / f"{suite.name}.json", record)
     return made
+
+
+def revisions(suite: Suite, root: Path) -> dict[str, int]:
+    """Returns the commits that made a suite's runs, and how many each."""
+    return dict(sorted(Counter(found.revision for found in suite_runs(suite, root)).items()))
 
 
 def run_suites(names: Sequence[str], options: Options, report: Report, rooms: tuple[str, ...] = ()) -> int:

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.csv_cells import number_cell, to_csv
-from neucrowd_tf.evaluation.intervals import mean_interval
-from neucrowd_tf.files import read_json, write_text
+from neucrowd_tf.evaluation.comparison import paired_comparison
+from neucrowd_tf.evaluation.intervals import Interval, mean_interval
+from neucrowd_tf.files import write_text
+from neucrowd_tf.harness.suites.collect import Found, absent_reason, row_runs
 from neucrowd_tf.harness.suites.papers import ELSEWHERE, PRIVATE
-from neucrowd_tf.harness.suites.suite import FIRST_SEED, Case, Suite
+from neucrowd_tf.harness.suites.suite import Case, Suite
 
-RUNS = "runs"
-COLUMNS = ("dataset", "method", "metric", "paper", "mean", "sd", "low", "high", "runs", "difference", "status")
+COLUMNS = ("dataset", "method", "metric", "paper", "mean", "sd", "low", "high", "runs", "difference", "status", "gain", "gain_low", "gain_high")
 REPRODUCED, ABOVE, BELOW = "reproduced within the interval", "above", "below"
 PRIVATE_DATA = "not reproduced: private data"
 PUBLIC_DATA = "not reproduced: public data, not in data_dir"
@@ -26,7 +27,7 @@ NO_FIGURE, NOT_RUN = "the paper prints none", "not run"
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One figure of a table; `values` has ours, a number a run."""
+    """One figure of a table; `values` has ours, a number a run, and `gain` the paired gain over the suite's baseline."""
 
     dataset: str
     method: str
@@ -35,14 +36,14 @@ class Cell:
     values: tuple[float, ...]
     folds: int | None = None
     reason: str = ""
+    gain: Interval | None = None
 
     @property
     def interval(self) -> tuple[float, float, float]:
         """Mean and 95 % interval of ours; NaN without runs."""
         if not self.values:
             return math.nan, math.nan, math.nan
-        ratio = 0.0 if self.folds is None else 1.0 / (self.folds - 1)
-        found = mean_interval(self.values, test_train_ratio=ratio)
+        found = mean_interval(self.values, test_train_ratio=_ratio(self.folds))
         return found.estimate, found.low, found.high
 
     @property
@@ -67,36 +68,36 @@ class Cell:
         mean, low, high = self.interval
         deviation = float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
         difference = mean - self.paper if self.paper is not None else math.nan
+        gain = self.gain or Interval(math.nan, math.nan, math.nan)
         numbers = {"paper": self.paper, "mean": mean, "sd": deviation, "low": low, "high": high, "difference": difference}
+        numbers |= {"gain": gain.estimate, "gain_low": gain.low, "gain_high": gain.high}
         shown = {name: "" if value is None or math.isnan(value) else number_cell(round(value, 6)) for name, value in numbers.items()}
         return {"dataset": self.dataset, "method": self.method, "metric": self.metric, **shown, "runs": str(len(self.values)), "status": self.status}
 
 
-def case_folder(root: Path, case: Case) -> Path:
-    """Returns where a case's runs lie: in the pool `<root>/runs`, by setting. Suites with the same case share its runs."""
-    return root / RUNS / case.folder
+def _gain(suite: Suite, root: Path, case: Case, dataset: str, method: str) -> Interval | None:
+    """Returns the paired gain in the first metric over the suite's baseline, of the same setting where it runs there."""
+    if not suite.baseline or method == suite.baseline:
+        return None
+    plain = dataclasses.replace(case, setting="", hparams={}, options={})
+    mine = _by_run(row_runs(root, case, dataset, method), suite.metrics[0])
+    for place in (case, plain):
+        theirs = _by_run(row_runs(root, place, dataset, suite.baseline), suite.metrics[0])
+        both = [key for key in mine if key in theirs]
+        if both:
+            found = paired_comparison([mine[k] for k in both], [theirs[k] for k in both], test_train_ratio=_ratio(case.folds))
+            return Interval(found.difference, found.low, found.high)
+    return None
 
 
-def run_folders(root: Path, case: Case, dataset: str, method: str) -> list[Path]:
-    """Returns the folders of a row's own seeds, whether they are there or not; other suites may have run more."""
-    folder = case_folder(root, case) / dataset / method
-    return [folder / f"seed-{seed}" for seed in range(FIRST_SEED, FIRST_SEED + case.seeds)]
+def _by_run(runs: Iterable[Found], metric: str) -> dict[tuple[int, str], float]:
+    values = ((run.seed, run.folder.name, run.metric(metric)) for run in runs)
+    return {(seed, name): value for seed, name, value in values if value is not None}
 
 
-def _values(root: Path, case: Case, dataset: str, method: str, metric: str) -> tuple[tuple[float, ...], str]:
-    """Returns a metric of all finished runs, by seed and fold, and why there are none."""
-    found: list[float] = []
-    reason = ""
-    for folder in run_folders(root, case, dataset, method):
-        for path in [folder / "metrics.json", *sorted(folder.glob("fold-*/metrics.json"))]:
-            value = read_json(path)["test"].get(metric) if path.exists() else None
-            if value is not None:
-                found.append(float(value))
-        for path in [folder / "status.json", *sorted(folder.glob("fold-*/status.json"))]:
-            if not reason and path.exists():
-                record = read_json(path)
-                reason = f"{record.get('status', 'skipped')}: {record.get('reason', '')}".strip(": ")
-    return tuple(found), reason
+def _ratio(folds: int | None) -> float:
+    """Returns test over training instances, by which folds that share training instances widen an interval."""
+    return 0.0 if folds is None else 1.0 / (folds - 1)
 
 
 def cells(suite: Suite, root: Path) -> list[Cell]:
@@ -108,12 +109,13 @@ def cells(suite: Suite, root: Path) -> list[Cell]:
             for method in case.methods:
                 name = case.row_name(method)
                 seen.add((dataset, name))
-                printed = suite.printed.get((dataset, name), {})
+                runs = row_runs(root, case, dataset, method)
+                reason = "" if runs else absent_reason(root, case, dataset, method)
                 for metric in suite.metrics:
-                    values, reason = _values(root, case, dataset, method, metric)
-                    paper = printed[metric][0] if metric in printed else None
-                    folds = case.options.get("folds") if case.options.get("evaluation") == "cv" else None
-                    found.append(Cell(dataset, name, metric, paper, values, folds, reason))
+                    values = tuple(_by_run(runs, metric).values())
+                    gain = _gain(suite, root, case, dataset, method) if metric == suite.metrics[0] else None
+                    paper = suite.printed.get((dataset, name), {}).get(metric, (None,))[0]
+                    found.append(Cell(dataset, name, metric, paper, values, case.folds, reason, gain))
     for (dataset, name), printed in suite.printed.items():
         if (dataset, name) not in seen:
             absent = "" if dataset in PRIVATE | ELSEWHERE else "not run: it needs annotator identities, which this dataset does not publish"
@@ -135,9 +137,14 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
     lines = [f"## {suite.title}", "", f"`{command}`", ""]
     if suite.note:
         lines += [suite.note, ""]
+    if not table:
+        return "\n".join(lines)
     head = ["dataset", "method"]
     for metric in suite.metrics:
-        head += [f"{metric}, paper", f"{metric}, ours [95 % interval]", "outcome"]
+        printed = any(cell.paper is not None and cell.metric == metric for cell in table)
+        head += [f"{metric}, paper"] * printed + [f"{metric}, ours [95 % interval] (runs)"] + ["outcome"] * printed
+    if suite.baseline:
+        head.append(f"{suite.metrics[0]}, gain over {suite.baseline} [95 % interval]")
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     rows: dict[tuple[str, str], dict[str, Cell]] = {}
     for cell in table:
@@ -145,15 +152,24 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
     for (dataset, method), by_metric in rows.items():
         items: list[str] = [dataset, method]
         for metric in suite.metrics:
-            found = by_metric.get(metric)
-            if found is None:
-                items += ["", "", ""]
-                continue
-            mean, low, high = found.interval
-            ours = f"{mean:.3f} [{low:.3f}, {high:.3f}] ({len(found.values)})" if found.values else ""
-            items += [_shown(found.paper), ours, found.status]
+            cell = by_metric.get(metric) or Cell(dataset, method, metric, None, ())
+            printed = f"{metric}, paper" in head
+            items += [_shown(cell.paper)] * printed + [_ours(cell)] + [cell.status if cell.values or cell.paper is not None else ""] * printed
+        if suite.baseline:
+            gain = by_metric[suite.metrics[0]].gain if suite.metrics[0] in by_metric else None
+            items.append("" if gain is None else f"{gain.estimate:+.3f}{_between(gain.low, gain.high, '+')}")
         lines.append("| " + " | ".join(items) + " |")
     return "\n".join([*lines, ""])
+
+
+def _ours(cell: Cell) -> str:
+    mean, low, high = cell.interval
+    return f"{mean:.3f}{_between(low, high)} ({len(cell.values)})" if cell.values else cell.reason
+
+
+def _between(low: float, high: float, sign: str = "") -> str:
+    """Returns an interval; nothing where one run has none."""
+    return "" if math.isnan(low) else f" [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
 def outcome_counts(table: Iterable[Cell]) -> dict[str, int]:
@@ -204,7 +220,3 @@ def _draw_dataset(axis: Any, part: list[Cell], title: str) -> None:
     axis.grid(axis="x", alpha=0.3)
     axis.legend(fontsize=6)
 
-
-def suite_from_files(names: Iterable[str], results: Path) -> dict[str, dict[str, Any]]:
-    """Returns, for each suite whose outcome lies in `results`, its counts (read from the JSON beside its CSV)."""
-    return {name: read_json(results / f"{name}.json") for name in names if (results / f"{name}.json").exists()}

@@ -1,0 +1,88 @@
+"""Table 1 of NeuCrowd, DASC and ICED: the data's statistics, computed, beside the printed ones."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf import registry
+from neucrowd_tf.csv_cells import number_cell, to_csv
+from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.files import write_text
+from neucrowd_tf.harness.execute import data_statistics
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.harness.suites.curves import RESULTS
+from neucrowd_tf.harness.suites.suite import FIRST_SEED, Suite
+
+DATASETS = {
+    "NeuCrowd": ("syn1", "syn2", "hotel"),
+    "DASC": ("labelme", "music", "cifar10h_lt"),
+    "ICED": ("usps_syn", "gsad_syn", "gisette_syn"),
+}
+# Printed of datasets that nobody published: NeuCrowd's and ICED's table 1.
+PRIVATE: dict[str, dict[str, dict[str, float]]] = {
+    "NeuCrowd": {
+        "pre_k": {"num_annotators": 11, "num_features": 1632, "train_size": 940, "validation_size": 247, "test_size": 300, "kappa": 0.60},
+        "oral": {"num_annotators": 11, "num_features": 50, "train_size": 908, "validation_size": 384, "test_size": 200, "kappa": 0.41},
+    },
+    "DASC": {},
+    "ICED": {"emotion": {"num_features": 1582, "train_size": 3027, "num_annotators": 5, "test_size": 900}},
+}
+SEEDS = 5  # of simulated data, whose statistics vary
+AGREES, DIFFERS, ABSENT = "agrees", "differs", "not recomputed: not in data_dir"
+COLUMNS = ("paper", "dataset", "statistic", "printed", "ours", "least", "most", "outcome")
+_TWO_DIGITS = ("kappa", "class_ratio")
+
+
+def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+    """Returns a dataset's sizes and the statistics of its annotations, as the papers' tables name them."""
+    found = {"num_features": int(np.prod(dataset.features.shape[1:])), **data_statistics(dataset)}
+    if dataset.truth is not None:
+        sizes = np.bincount(dataset.truth[dataset.truth >= 0], minlength=dataset.num_classes)
+        found |= {"majority_size": int(sizes.max()), "minority_size": int(sizes.min())}
+    return found
+
+
+def agrees(name: str, printed: float, ours: float) -> bool:
+    """Whether a figure is the printed one, to half of its last digit."""
+    _, _, decimals = repr(float(printed)).partition(".")
+    digits = 2 if name in _TWO_DIGITS else 0 if float(printed).is_integer() else len(decimals)
+    return abs(ours - printed) <= 0.5 * 10.0**-digits + 1e-9
+
+
+def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
+    entry = registry.dataset(name)
+    try:
+        drawn = [entry.load(options.data_dir, FIRST_SEED + i) for i in range(SEEDS if entry.simulated else 1)]
+    except (DataError, OSError):
+        return [[paper, name, "", "", "", "", "", ABSENT]]
+    all_found = [dataset_statistics(dataset) for dataset in drawn]
+    rows = []
+    for statistic, printed in drawn[0].card.paper.items():
+        values = [float(found.get(statistic, math.nan)) for found in all_found]
+        mean = float(np.mean(values))
+        shown = [number_cell(round(x, 6)) for x in (printed, mean, min(values), max(values))]
+        close = any(agrees(statistic, printed, value) for value in values) or min(values) <= printed <= max(values)
+        rows.append([paper, name, statistic, *shown, "not computed" if math.isnan(mean) else AGREES if close else DIFFERS])
+    return rows
+
+
+def write(suite: Suite, options: Options) -> list[Path]:
+    """Writes the tables as CSV and Markdown."""
+    rows: list[list[str]] = []
+    for paper, names in DATASETS.items():
+        for name in names:
+            rows += _rows(options, paper, name)
+        for name, printed in PRIVATE[paper].items():
+            rows += [[paper, name, key, number_cell(value), "", "", "", "not recomputed: private data"] for key, value in printed.items()]
+    folder = options.output_dir / RESULTS
+    write_text(folder / f"{suite.name}.csv", to_csv(COLUMNS, rows))
+    said = [f"## {suite.title}", "", f"`python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT`", "", suite.note, ""]
+    said += [f"`least` and `most` are over {SEEDS} draws of simulated data.", ""]
+    said += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    write_text(folder / f"{suite.name}.md", "\n".join([*said, *("| " + " | ".join(row) + " |" for row in rows), ""]))
+    return [folder / f"{suite.name}.csv", folder / f"{suite.name}.md"]
