@@ -228,6 +228,6 @@ def _sentence(best: dict[str, Any], rows: Sequence[dict[str, Any]], folds: int) 
         rivals = "nothing else could be tried" if not others else f"none of the other {others} is more accurate"
         return f"{head}, and {rivals}. It is majority vote with logistic regression."
     points = [100 * float(best[name]) for name in ("difference", "low", "high")]
-    noise = "more" if best["more_than_noise"] else "no more"
+    noise = "more than noise" if best["more_than_noise"] else f"no more than noise: the simpler {BASELINE} may serve as well"
     interval = f"95 % interval {points[1]:.1f} to {points[2]:.1f} points, for {others} comparisons together"
-    return f"{head}, {points[0]:.1f} points above majority vote with logistic regression ({interval}), which is {noise} than noise."
+    return f"{head}, {points[0]:.1f} points above majority vote with logistic regression ({interval}), which is {noise}."

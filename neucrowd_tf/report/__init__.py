@@ -4,6 +4,6 @@
 `python -m neucrowd_tf.report --annotations=A.csv` writes it to a file.
 """
 
-from neucrowd_tf.report.build import build_report, write_report
+from neucrowd_tf.report.build import build_report, refresh_comparison, write_report
 
-__all__ = ["build_report", "write_report"]
+__all__ = ["build_report", "refresh_comparison", "write_report"]

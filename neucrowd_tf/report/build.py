@@ -11,11 +11,12 @@ from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.files import write_text
 from neucrowd_tf.report.crowd_part import crowd_part
-from neucrowd_tf.report.model_part import model_part
-from neucrowd_tf.report.results import ModelResults, read_run
+from neucrowd_tf.report.model_part import METRICS, model_part
+from neucrowd_tf.report.results import ModelResults, read_method, read_run, siblings
 from neucrowd_tf.report.text import number, percent, shown, tooltip
 
 if TYPE_CHECKING:
+    import jinja2
     import numpy as np
     from numpy.typing import NDArray
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 FILE = "report.html"
 LARGEST_PAGE = 5_000_000
+# What stands around the comparison in the page; a name cannot hold it, as names are escaped.
+COMPARISON = ("<!-- comparison -->", "<!-- end of comparison -->")
 
 
 def build_report(
@@ -84,6 +87,28 @@ def write_report(
     return folder / FILE
 
 
+def refresh_comparison(run_folder: str | Path) -> bool:
+    """Brings the comparison in a run's report.html up to date, with methods that have finished since it was written.
+
+    Returns:
+        whether the page has changed; False where there is none.
+    """
+    folder = Path(run_folder)
+    path = folder / FILE
+    if not path.is_file():
+        return False
+    head, begin, rest = path.read_text(encoding="utf-8").partition(COMPARISON[0])
+    _, end, tail = rest.partition(COMPARISON[1])
+    if not begin or not end:
+        return False
+    context = {"comparison": siblings(folder), "method_metrics": METRICS, "method": read_method(folder)}
+    page = f"{head}{begin}\n{_environment().get_template('comparison.html').render(context)}{end}{tail}"
+    if page == f"{head}{begin}{rest}":
+        return False
+    write_text(path, page)
+    return True
+
+
 def _artist(missing: list[str]) -> Pictures | None:
     from neucrowd_tf.report.pictures import Pictures, available
 
@@ -95,10 +120,14 @@ def _artist(missing: list[str]) -> Pictures | None:
 
 
 def _render(context: Mapping[str, Any]) -> str:
+    return _environment().get_template("report.html").render(context)
+
+
+def _environment() -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("neucrowd_tf.report"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": number, "percent": percent, "shown": shown, "tooltip": tooltip}
-    return environment.get_template("report.html").render(context)
+    return environment

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_CELLS = 12  # classes up to which a confusion matrix is a table
-_METRICS = {
+METRICS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
     "f1": "F1 (macro)",
@@ -44,8 +44,8 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
         "recommendation": None if model.recommendation is None else _recommendation(model.recommendation, artist, missing),
         "settings": [(name, shown(value, 60)) for name, value in dict(model.settings.get("parameters") or {}).items()],
         "seed": model.settings.get("seed"),
-        "comparison": _comparison(model),
-        "method_metrics": _METRICS,
+        "comparison": list(model.comparison),
+        "method_metrics": METRICS,
     }
     pictures = []
     if len(known):
@@ -79,7 +79,7 @@ def _scores(truth: NDArray[np.int64], scores: NDArray[np.float64], classes: list
     resamples = 200 if len(truth) <= 2000 else 50
     intervals = bootstrap_intervals(truth, scores, resamples=resamples).to_dict("index")
     per_class = [(name, metrics["per_class"][str(code)]) for code, name in enumerate(classes)]
-    rows = [(label, metrics.get(name), intervals.get(name)) for name, label in _METRICS.items()]
+    rows = [(label, metrics.get(name), intervals.get(name)) for name, label in METRICS.items()]
     return {"metrics": rows, "per_class": per_class[:50], "headline": metrics}
 
 
@@ -91,12 +91,8 @@ def _curves(model: ModelResults, artist: Pictures | None, missing: list[str]) ->
     found = []
     for name in names[:MOST_CURVES]:
         stages = model.curves[name]
-        found.append(draw(artist, f"Learning curve: {shown(name)}", missing, lambda a, name=name, stages=stages: a.curves(name, stages)))  # type: ignore[misc]
+        found.append(draw(artist, f"Learning curve: {shown(name)}", missing, lambda a, stages=stages: a.curves(stages)))  # type: ignore[misc]
     return [picture for picture in found if picture]
-
-
-def _comparison(model: ModelResults) -> list[dict[str, Any]]:
-    return [{**row, "mine": row.get("method") == model.method} for row in model.comparison] if len(model.comparison) > 1 else []
 
 
 def _recommendation(found: Mapping[str, Any], artist: Pictures | None, missing: list[str]) -> dict[str, Any]:

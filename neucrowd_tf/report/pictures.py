@@ -89,7 +89,7 @@ class Pictures:
     def histogram(self, values: NDArray[Any], label: str, unit: str) -> str:
         """How often each number occurs: a bar a value where there are few, bins otherwise."""
         values = np.asarray(values)
-        low, high = int(values.min(initial=0)), int(values.max(initial=1))
+        low, high = (int(values.min()), int(values.max())) if len(values) else (0, 1)
         with self._style():
             figure, axes = self._axes((SIZE[0], 2.0))
             bins: Any = np.arange(low - 0.5, high + 1.5) if high - low <= 30 else int(np.clip(len(values) / 4, 6, 30))
@@ -101,14 +101,13 @@ class Pictures:
 
     # ----------------------------------------------------------------- the model
 
-    def curves(self, title: str, stages: Mapping[str, tuple[NDArray[Any], NDArray[Any]]]) -> str:
+    def curves(self, stages: Mapping[str, tuple[NDArray[Any], NDArray[Any]]]) -> str:
         """One value over epochs (or rounds), a line for each stage of training."""
         with self._style():
             figure, axes = self._axes((SIZE[0], 2.3))
             for i, (stage, (steps, values)) in enumerate(stages.items()):
                 marker = "o" if len(steps) < 8 else None
                 axes.plot(steps, values, color=COLOURS[i % len(COLOURS)], label=shown(stage or "training", 24), marker=marker, markersize=3)
-            axes.set_title(shown(title), loc="left")
             axes.set_xlabel("epoch" if max((len(steps) for steps, _ in stages.values()), default=0) > 8 else "epoch or round")
             axes.locator_params(axis="x", integer=True, nbins=7)
             if len(stages) > 1:

@@ -84,7 +84,7 @@ def read_run(
         training = _training_probabilities(dataset, estimator)
         points = plane(dataset, estimator, labels, probabilities)
     return ModelResults(
-        method=str(metrics.get("method") or config.get("method") or folder.parent.name),
+        method=read_method(folder, metrics),
         class_names=class_names,
         labels=labels,
         probabilities=probabilities,
@@ -93,10 +93,16 @@ def read_run(
         points=points,
         curves=learning_curves(folder / "tensorboard"),
         comparison=siblings(folder, metrics),
-        recommendation=getattr(estimator, "recommendation_", None),
+        recommendation=getattr(estimator, "recommendation_", None) or metrics.get("recommendation"),
         metrics=metrics.get("test") or {},
         settings={"seed": metrics.get("seed"), "parameters": config.get("parameters", {})},
     )
+
+
+def read_method(folder: Path, metrics: Mapping[str, Any] | None = None) -> str:
+    """Returns the name of a run's method."""
+    found = _json(folder / "metrics.json") if metrics is None else metrics
+    return str(found.get("method") or _json(folder / "config.json").get("method") or folder.parent.name)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -29,6 +29,18 @@ HOSTILE = (
 )
 
 
+MEASURED = {"balanced_accuracy": 0.9, "log_loss": 0.4}
+RECOMMENDATION = {
+    "method": "ds_lr",
+    "text": "ds_lr is recommended.",
+    "methods": [
+        {"method": "mv_lr", "score": 0.8, "difference": None, **MEASURED},
+        {"method": "ds_lr", "score": 0.9, "difference": 0.1, "low": 0.05, "high": 0.15, "more_than_noise": True, **MEASURED},
+        {"method": "iced", "score": None, "reason": "needs <b>more</b>"},
+    ],
+}
+
+
 @pytest.fixture(scope="session")
 def crowd() -> tuple[Annotations, np.ndarray]:
     """300 instances of three classes, eight annotators who are good, two who guess, one who is mistaken on purpose; the truth."""
@@ -71,6 +83,8 @@ def run_folder(tmp_path: Path, dataset: CrowdDataset) -> Path:
         folder = tmp_path / "table" / method / "seed-3"
         folder.mkdir(parents=True)
         metrics = {"dataset": "table", "method": method, "seed": 3, "test": {"accuracy": accuracy, "auc": 0.95, "ece": 0.05}, "test_labels": "truth"}
+        if method == "mine":
+            metrics["recommendation"] = RECOMMENDATION
         (folder / "metrics.json").write_text(json.dumps(metrics))
         (folder / "config.json").write_text(json.dumps({"method": method, "parameters": {"epochs": 5}}))
         lines = ["task,label,predicted," + ",".join(f"p_{name}" for name in names)]

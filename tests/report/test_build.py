@@ -14,7 +14,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dataset import CrowdDataset
-from neucrowd_tf.report import build, build_report, write_report
+from neucrowd_tf.report import build, build_report, refresh_comparison, write_report
 from neucrowd_tf.report import pictures as pictures_module
 
 ADDRESSES = ("href", "src", "xlink:href", "action", "data", "poster", "srcset", "formaction")
@@ -126,32 +126,33 @@ def test_write_report_from_files_alone(run_folder: Path) -> None:
     page = path.read_text(encoding="utf-8")
     text = " ".join(_check_harmless(page).text)
     assert path.name == "report.html"
-    for piece in ("Model: mine", "Confusion matrix", "Comparison", "other", "Parameters"):
+    for piece in ("Model: mine, which chose ds_lr", "Confusion matrix", "Comparison", "other", "Parameters"):
         assert piece in text
+    assert "Recommendation: ds_lr" in text and "10.0 (5.0 to 15.0)" in text  # metrics.json holds it
     assert "Calibration: how often" in text
 
 
-MEASURED = {"balanced_accuracy": 0.9, "log_loss": 0.4, "seconds": 1.0}
-RECOMMENDATION = {
-    "method": "ds_lr",
-    "text": "ds_lr is recommended.",
-    "methods": [
-        {"method": "mv_lr", "score": 0.8, "difference": None, **MEASURED},
-        {"method": "ds_lr", "score": 0.9, "difference": 0.1, "low": 0.05, "high": 0.15, "more_than_noise": True, **MEASURED},
-        {"method": "iced", "score": None, "reason": "needs <b>more</b>"},
-    ],
-}
-
-
 class _Model:
-    """A method with a recommendation."""
-
-    def __init__(self) -> None:
-        self.recommendation_ = RECOMMENDATION
+    """A method that has been fitted."""
 
     def predict_proba(self, features: np.ndarray) -> np.ndarray:
         exponent = np.exp(features)
         return exponent / exponent.sum(axis=1, keepdims=True)
+
+
+def test_methods_that_finish_later_come_into_the_comparison(run_folder: Path) -> None:
+    other = run_folder.parents[1] / "other"
+    (other / "seed-3" / "metrics.json").rename(other / "metrics.json")
+    path = write_report(run_folder)
+    page = path.read_text(encoding="utf-8")
+    assert "No other method has finished" in page and refresh_comparison(run_folder) is False
+    (other / "metrics.json").rename(other / "seed-3" / "metrics.json")
+    assert refresh_comparison(run_folder) is True
+    later = path.read_text(encoding="utf-8")
+    text = " ".join(_check_harmless(later).text)
+    assert "No other method has finished" not in text and text.index("Comparison") < text.index("other")
+    assert later == write_report(run_folder).read_text(encoding="utf-8")  # as if it had been written now
+    assert refresh_comparison(run_folder) is False and refresh_comparison(other / "seed-3") is False  # that one has no page
 
 
 def test_write_report_with_everything(run_folder: Path, dataset: CrowdDataset) -> None:

@@ -28,6 +28,16 @@ def test_svg_has_no_size_no_text_no_comment_and_ids_of_its_own() -> None:
         assert set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text)) <= known
 
 
+def _ticks(svg: str) -> int:
+    return len(re.findall(r'id="[^"]*xtick_\d+"', svg))
+
+
+def test_a_histogram_begins_with_the_smallest_number() -> None:
+    """4, 5 and 6 labels: three bars and as many numbers below them, not an axis from 0."""
+    assert _ticks(Pictures().histogram(np.array([4, 5, 6, 6]), "labels", "instances")) == 3
+    assert _ticks(Pictures().histogram(np.zeros(0), "labels", "instances")) >= 2
+
+
 def test_pictures_are_the_same_each_time() -> None:
     values = np.random.default_rng(0).random((50, 2))
     codes = np.arange(50) % 3 - 1

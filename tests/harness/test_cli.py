@@ -1,0 +1,30 @@
+"""What the command prints beside its results, and what it does once all runs are finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from neucrowd_tf import registry
+
+Command = Callable[..., int]
+
+
+def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> None:
+    """The first one's page is written before the second one has run."""
+    assert command("--dataset=tiny", "--method=mean,oracle", f"--output_dir={tmp_path}") == 0
+    for method in ("mean", "oracle"):
+        page = (tmp_path / "tiny" / method / "seed-0" / "report.html").read_text(encoding="utf-8")
+        part = page[page.index('id="comparison"') : page.index('id="reading"')]
+        assert ">mean<" in part and ">oracle<" in part and f'<tr class="mine"><td class="name">{method}<' in part
+
+
+def test_majority_votes_as_test_labels_are_told(command: Command, tiny: type, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'truth'}") == 0
+    assert "majority votes" not in capsys.readouterr().out
+    load = registry.dataset("tiny").loader
+    registry._DATASETS["tiny"] = registry.Dataset("tiny", lambda *given: load(*given).replace(test_is_truth=False), "for tests")
+    assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'votes'}") == 0
+    assert "Test labels of tiny are majority votes, not the truth.\n" in capsys.readouterr().out
