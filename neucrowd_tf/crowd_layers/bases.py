@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError, UsageError
@@ -228,11 +230,30 @@ def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
 
     Raises:
         UsageError: no such file, or another kind of file.
+        DataError: a file that cannot be read, or that holds no weights of such a network.
     """
     source = Path(path)
     if not source.is_file() or not source.name.endswith((".weights.h5", ".keras")):
         raise UsageError(f"weights: expected a .weights.h5 or .keras file, received {source}{'' if source.exists() else ', which does not exist'}")
-    model.load_weights(source, skip_mismatch=True)
+    variables = [variable for variable in model.variables if "float" in str(variable.dtype)]
+    fresh = [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in variables]
+    for variable, value in zip(variables, fresh, strict=True):
+        variable.assign(np.full_like(value, np.nan))  # what is still NaN afterwards was not in the file
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.load_weights(source, skip_mismatch=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"weights: {source}: expected Keras weights, received a file that cannot be read: {reason}") from None
+    loaded = 0
+    for variable, value in zip(variables, fresh, strict=True):
+        if np.isnan(keras.ops.convert_to_numpy(variable.value)).any():
+            variable.assign(value)
+        else:
+            loaded += 1
+    if not loaded:
+        raise DataError(f"weights: {source}: expected weights of a network like this one, received none that fit its {len(variables)} variables")
 
 
 def standardised(base: keras.Model, input_shape: tuple[int, ...], square_root: bool) -> tuple[keras.Model, Standardise]:

@@ -169,14 +169,15 @@ class ClassifierEstimator(CrowdEstimator):
         from neucrowd_tf.training.state import reinitialise, write_variables
 
         reinitialise(network.model, self.seed)
-        if network.start is not None:
-            write_variables([v for v in network.base.variables if "seed" not in v.path], _without_seeds(network))
         mean, scale = self._moments(data.features)
         network.standardise.mean.assign(mean)
         network.standardise.scale.assign(scale)
         network.model.set_features(data.features)
         network.model.set_draw_seed(self.seed)
         self._set_targets(network, data)
+        # Last, as a subclass's targets may draw weights too.
+        if network.start is not None:
+            write_variables([v for v in network.base.variables if "seed" not in v.path], _without_seeds(network))
 
     def _moments(self, features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Returns the mean and standard deviation of each column (or image channel), after the square root; 0 and 1 without standardising."""

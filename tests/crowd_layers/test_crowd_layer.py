@@ -146,6 +146,32 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(features), source(features), atol=1e-5)
 
 
+def test_weights_of_another_class_count_keep_all_but_the_last_layer(tmp_path):
+    from neucrowd_tf.crowd_layers.bases import load_pretrained, small_cnn_base
+
+    source, model = small_cnn_base((8, 8, 3), 10, seed=1), small_cnn_base((8, 8, 3), 4, seed=2)
+    last = [value.copy() for value in model.layers[-1].get_weights()]
+    source.save_weights(tmp_path / "cnn.weights.h5")
+    load_pretrained(model, tmp_path / "cnn.weights.h5")
+    for ours, theirs in zip(model.layers[:-1], source.layers[:-1], strict=True):
+        for found, expected in zip(ours.get_weights(), theirs.get_weights(), strict=True):
+            if "float" in str(found.dtype):
+                np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(model.layers[-1].get_weights(), last, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_weights_that_do_not_fit_are_one_error(crowd, tmp_path):
+    from neucrowd_tf.crowd_layers.bases import dense_base
+
+    features, _, annotations = crowd
+    dense_base((7,), 6, units=(3,)).save_weights(tmp_path / "other.weights.h5")
+    (tmp_path / "broken.weights.h5").write_text("no weights")
+    for name, message in (("other", "expected weights of a network like this one"), ("broken", "cannot be read")):
+        with pytest.raises(DataError, match=message):
+            CrowdLayer(hidden_units=(4,), epochs=1, weights=str(tmp_path / f"{name}.weights.h5")).fit(features, annotations)
+
+
 @pytest.mark.parametrize("width", [2, 4])
 def test_wrong_width_is_one_error(crowd, width):
     import keras

@@ -65,6 +65,18 @@ def test_save_and_load(fitted, crowd, tmp_path):
     np.testing.assert_array_equal(again.annotator_weights_, fitted.annotator_weights_)
 
 
+def test_shared_features_start_from_given_weights(crowd, tmp_path):
+    from neucrowd_tf.crowd_layers.bases import dense_base
+
+    features, _, annotations = crowd
+    source = dense_base((5,), 3, units=(16,), seed=4)
+    source.save_weights(tmp_path / "base.weights.h5")
+    frozen = {**SMALL, "epochs": 1, "learning_rate": 1e-9, "weight_epochs": 1}
+    fitted = WeightedDoctorNet(**frozen, weights=str(tmp_path / "base.weights.h5")).fit(features, annotations)
+    kernel = next(v for v in fitted.model_.variables if v.path.endswith("dense_0/kernel"))
+    np.testing.assert_allclose(np.asarray(kernel), source.get_layer("dense_0").get_weights()[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("arguments", [{"weight_softmax": "after"}, {"weight_schedule": "cyclic"}, {"weight_epochs": 0}])
 def test_other_second_phases(crowd, arguments):
     features, truth, annotations = crowd
