@@ -21,6 +21,10 @@ IMBALANCED = {
 _LABELME = {"hidden_units": (128,), "dropout": 0.5, "batch_norm": False, "batch_size": 512, "epochs": 25, "square_root": True}
 _MUSIC = {"hidden_units": (128,), "dropout": 0.0, "batch_norm": True, "batch_size": 128, "epochs": 100}
 _IMAGES = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20, "augment": True}
+# The long tail of 10,000 images keeps 4,761, 3.3 s an epoch on one core. Chosen on a held-out fifth with its majority votes: accuracy still
+# rises from .40 at 20 epochs to .44 at 30, three times the learning rate is no better after them. A fit takes 100 s; self-training's six
+# rounds, in a pass that chooses the round on 80 % and one on all images, 18 minutes; CE, confidence and DASC 20 minutes on two cores.
+_LONG_TAIL = {**_IMAGES, "epochs": 30}
 _HEAVY = {"hidden_units": (1000,), "dropout": 0.0, "batch_size": 128, "l2": 0.0}
 
 
@@ -30,7 +34,8 @@ Preset = Mapping[str, Any]
 def _by_dataset(labelme: Preset, music: Preset, images: Preset, heavy: Preset) -> dict[str, dict[str, Any]]:
     """Returns presets for every dataset, from what a method changes of each kind's settings."""
     found = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
-    found |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10n_lt", "cifar10h")}
+    found |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
+    found |= {name: {**_LONG_TAIL, **images} for name in ("cifar10n_lt", "cifar10h_lt")}
     for family, count in (("labelme", 8), ("digits", 10)):
         found |= {f"{family}_ovr_{code}": {**_HEAVY, **heavy} for code in range(count)}
     found |= {f"cifar10n_ovr_{code}": {**_IMAGES, **images} for code in range(10)}
