@@ -12,6 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.arguments import check_choice, check_number, check_strengths, check_whole, check_widths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.run import Run
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 DEFAULT_CS: tuple[float, ...] = tuple(float(c) for c in np.logspace(-4, 4, 9))
+INITIALIZERS = ("glorot", "normal")
+SIMILARITIES = ("cosine", "euclidean")
 _MONITOR_ROWS = 5000
 
 
@@ -133,14 +136,21 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         run.flush()
 
     def _check_arguments(self) -> None:
+        """Raises UsageError for an argument that cannot be used, before anything is computed; a subclass checks its own too."""
         for name in ("batch_size", "steps_per_epoch", "epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name}: expected a whole number from 1, received {value!r}")
-        if self.monitor not in ("auc", "accuracy", "log_loss"):
-            raise ValueError(f"monitor: expected 'auc', 'accuracy' or 'log_loss', received {self.monitor!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction: expected a number between 0 and 1, received {self.validation_fraction!r}")
+            check_whole(name, getattr(self, name))
+        check_whole("patience", self.patience, optional=True)
+        check_whole("seed", self.seed, 0)
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_number("dropout", self.dropout, least=0, below=1)
+        check_number("l2", self.l2, least=0)
+        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        check_widths("hidden_units", self.hidden_units)
+        check_strengths("Cs", self.Cs)
+        check_choice("initializer", self.initializer, INITIALIZERS)
+        check_choice("monitor", self.monitor, ("auc", "accuracy", "log_loss"))
+        if hasattr(self, "similarity"):
+            check_choice("similarity", self.similarity, SIMILARITIES)
 
     def _fit_scaler(self, features: NDArray[np.float32]) -> None:
         axes = 0 if features.ndim == 2 else tuple(range(features.ndim - 1))

@@ -1,0 +1,94 @@
+"""Hyper-parameters that cannot be used are one clear line, before anything is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baselines.metric_learning import MetricLearning
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.rll import RLL
+from neucrowd_tf.training import Run
+from neucrowd_tf.training.arguments import check_choice, check_number, check_strengths, check_whole, check_widths
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.representation import RepresentationEstimator
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("learning_rate", 0.0, "a number above 0, received 0.0"),
+    ("learning_rate", "fast", "a number above 0, received 'fast'"),
+    ("learning_rate", float("nan"), "a number above 0, received nan"),
+    ("dropout", 1.0, "a number from 0 and below 1, received 1.0"),
+    ("dropout", -0.1, "a number from 0 and below 1, received -0.1"),
+    ("dropout", None, "a number from 0 and below 1, received None"),
+    ("l2", -1e-3, "a number from 0, received -0.001"),
+    ("Cs", (), "a list of numbers above 0, received ()"),
+    ("Cs", 1.0, "a list of numbers above 0, received 1.0"),
+    ("Cs", (1.0, 0.0), "a list of numbers above 0, received (1.0, 0.0)"),
+    ("patience", 0, "None or a whole number from 1, received 0"),
+    ("patience", 2.5, "None or a whole number from 1, received 2.5"),
+    ("hidden_units", (), "a list of whole numbers from 1, received ()"),
+    ("hidden_units", 64, "a list of whole numbers from 1, received 64"),
+    ("hidden_units", "64", "a list of whole numbers from 1, received '64'"),
+    ("hidden_units", (64, 0), "a list of whole numbers from 1, received (64, 0)"),
+    ("initializer", "he", "'glorot' or 'normal', received 'he'"),
+    ("monitor", "f1", "'auc', 'accuracy' or 'log_loss', received 'f1'"),
+    ("epochs", True, "a whole number from 1, received True"),
+    ("batch_size", 16.0, "a whole number from 1, received 16.0"),
+    ("validation_fraction", 1.0, "a number above 0 and below 1, received 1.0"),
+    ("seed", -1, "a whole number from 0, received -1"),
+]
+
+
+def _reject(estimator: RepresentationEstimator, name: str, expected: str) -> None:
+    crowd = Annotations.from_dense([[0], [1], [0], [1]])
+    with pytest.raises(UsageError) as caught:
+        estimator.fit(np.eye(4), crowd)
+    assert str(caught.value) == f"{name}: expected {expected}"
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), WRONG)
+@pytest.mark.parametrize("kind", [NeuCrowd, RLL, MetricLearning])
+def test_embedding_methods_check_what_they_share(kind: Any, name: str, value: Any, expected: str) -> None:
+    _reject(kind(**{name: value}), name, expected)
+
+
+@pytest.mark.parametrize("kind", [NeuCrowd, RLL])
+def test_similarity(kind: Any) -> None:
+    _reject(kind(similarity="dot"), "similarity", "'cosine' or 'euclidean', received 'dot'")
+
+
+def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
+    """A search hands out NumPy's numbers and arrays, a flag whole numbers and lists."""
+
+    class Reached(Exception):
+        pass
+
+    class Stops(NeuCrowd):
+        def _labels(self, data: TrainingData, run: Run) -> Any:
+            raise Reached
+
+    options: dict[str, Any] = {"Cs": np.array([0.1, 1.0]), "patience": np.int64(3), "hidden_units": [8, np.int32(4)], "epochs": np.int64(2)}
+    with pytest.raises(Reached):
+        Stops(**options, learning_rate=1, dropout=0, l2=0).fit(np.eye(4), Annotations.from_dense([[0], [1], [0], [1]]))
+
+
+def test_bounds_belong_to_the_right_side() -> None:
+    check_whole("n", 1)
+    check_whole("n", None, optional=True)
+    check_number("x", 0.0, least=0, below=1)
+    check_number("x", 1.0, least=1)
+    check_choice("x", "a", ("a", "b"))
+    check_widths("x", [1])
+    check_strengths("x", np.array([1e-9]))
+    for check, values in (
+        (lambda value: check_whole("x", value), (0, None, "1", 1.0)),
+        (lambda value: check_number("x", value, above=0, below=1), (0, 1, float("inf"), None, "0.5", True)),
+        (lambda value: check_choice("x", value, ("a", "b")), ("c", None, ["a"])),
+    ):
+        for value in values:
+            with pytest.raises(UsageError, match=r"^x: expected"):
+                check(value)
