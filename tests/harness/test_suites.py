@@ -57,10 +57,22 @@ def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
 def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
     with pytest.raises(DataError, match="received none"):
         page.page(tmp_path)
-    write_json(tmp_path / "neucrowd_table3.json", {"outcomes": {REPRODUCED: 3, BELOW: 1}})
+    record = {
+        "outcomes": {REPRODUCED: 3, BELOW: 1, "skipped: x": 2},
+        "revisions": {"a" * 40: 5, "b" * 40 + "+changes": 1},
+        "failures": ["k=3/x: it broke"],
+    }
+    write_json(tmp_path / "neucrowd_table3.json", record)
     (tmp_path / "neucrowd_table3.md").write_text("## NeuCrowd, table 3\n")
+    for name in ("neucrowd_table3.csv", "neucrowd_table3_curve.png", "neucrowd_table30.png"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "NOTES.md").write_text("By hand.\n")
     text = page.page(tmp_path)
-    assert "print 4 figures" in text and "- 3 reproduced" in text and "--suite=dasc_table2" in text
+    first = text.splitlines()[:8]
+    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in first and "By hand." in first
+    assert "`aaaaaaaaaaaa`, `bbbbbbbbbbbb+changes`" in text and "it broke" in text
+    assert "results/neucrowd_table3_curve.png" in text and "table30" not in text and "[neucrowd_table3.csv]" in text
+    assert "--suite=dasc_table2" in text
 
 
 def test_runs_are_shared_by_setting() -> None:

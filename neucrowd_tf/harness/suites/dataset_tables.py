@@ -26,8 +26,24 @@ DATASETS = {
 # Printed of datasets that nobody published: NeuCrowd's and ICED's table 1.
 PRIVATE: dict[str, dict[str, dict[str, float]]] = {
     "NeuCrowd": {
-        "pre_k": {"num_annotators": 11, "num_features": 1632, "train_size": 940, "validation_size": 247, "test_size": 300, "kappa": 0.60},
-        "oral": {"num_annotators": 11, "num_features": 50, "train_size": 908, "validation_size": 384, "test_size": 200, "kappa": 0.41},
+        "pre_k": {
+            "num_annotators": 11,
+            "num_features": 1632,
+            "train_size": 940,
+            "validation_size": 247,
+            "test_size": 300,
+            "kappa": 0.60,
+            "class_ratio": 0.65,
+        },
+        "oral": {
+            "num_annotators": 11,
+            "num_features": 50,
+            "train_size": 908,
+            "validation_size": 384,
+            "test_size": 200,
+            "kappa": 0.41,
+            "class_ratio": 0.70,
+        },
     },
     "DASC": {},
     "ICED": {"emotion": {"num_features": 1582, "train_size": 3027, "num_annotators": 5, "test_size": 900}},

@@ -6,26 +6,67 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.files import read_json, write_text
 from neucrowd_tf.harness.suites.catalogue import SUITES
-from neucrowd_tf.harness.suites.suite import FIRST_SEED
-from neucrowd_tf.harness.suites.table import ABOVE, BELOW, REPRODUCED
+from neucrowd_tf.harness.suites.suite import FIRST_SEED, Suite
+from neucrowd_tf.harness.suites.table import ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA, REPRODUCED
+
+# Columns of the summary, and what is not one of them.
+STATUSES = (REPRODUCED, ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA)
+OTHER = "not run"
 
 
-def summary(outcomes: dict[str, dict[str, int]]) -> list[str]:
-    """Returns the first lines: how many printed figures ended how."""
-    total: dict[str, int] = {}
-    for counts in outcomes.values():
-        for status, count in counts.items():
-            group = status if status in (REPRODUCED, ABOVE, BELOW) else status.split(",")[0] if status.startswith("not reproduced") else "not run"
-            total[group] = total.get(group, 0) + count
-    printed = sum(total.values())
-    lines = [f"The papers print {printed} figures in the tables below:"]
-    lines += [f"- {count} {status}" for status, count in sorted(total.items(), key=lambda item: -item[1])]
+def summary(records: Iterable[tuple[Suite, Mapping[str, Any]]]) -> list[str]:
+    """Returns the first lines: how the printed figures of each paper ended."""
+    papers: dict[str, Counter[str]] = {}
+    for suite, record in records:
+        for status, count in record["outcomes"].items():
+            papers.setdefault(suite.paper, Counter())[status if status in STATUSES else OTHER] += count
+    columns = [status for status in (*STATUSES, OTHER) if any(counts[status] for counts in papers.values())]
+    lines = [f"| printed by | figures | {' | '.join(columns)} |", "|" + "---|" * (2 + len(columns))]
+    for paper, counts in papers.items():
+        lines.append(f"| {paper} | {counts.total()} | {' | '.join(str(counts[status]) for status in columns)} |")
     return lines
+
+
+def commits(records: Iterable[Mapping[str, Any]]) -> str:
+    """Returns which commits made the runs: presets were frozen there, before these seeds were run."""
+    found: Counter[str] = Counter()
+    for record in records:
+        found.update(record.get("revisions", {}))
+    if not found:
+        return ""
+    shown = [f"`{_short(name)}`" for name, _ in found.most_common()]
+    return f"Hyper-parameters and presets were frozen in the commit that made the runs, before their seeds were run: {', '.join(shown)}."
+
+
+def _short(revision: str) -> str:
+    name, plus, changes = revision.partition("+")
+    return name[:12] + plus + changes
+
+
+def _part(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str]:
+    """Returns one suite's part of the page."""
+    lines = [(results / f"{suite.name}.md").read_text(encoding="utf-8").rstrip(), ""]
+    if record.get("revisions"):
+        lines += [f"Runs of {', '.join(f'`{_short(name)}` ({count})' for name, count in record['revisions'].items())}.", ""]
+    failures = record.get("failures", [])
+    if failures:
+        lines += [f"{len(failures)} failed:", "", *(f"- {line}" for line in failures[:10]), *(["- ..."] if len(failures) > 10 else []), ""]
+    lines += [f"![{suite.title}](results/{path.name})\n" for path in _own(results, suite, "png")]
+    tables = [f"[{path.name}](results/{path.name})" for path in _own(results, suite, "csv")]
+    return lines + ([f"As CSV: {', '.join(tables)}.", ""] if tables else [])
+
+
+def _own(results: Path, suite: Suite, ending: str) -> list[Path]:
+    """Returns a suite's files, those of suites whose names begin with its own left out."""
+    return [path for path in sorted(results.glob(f"{suite.name}*.{ending}")) if path.stem == suite.name or path.stem.startswith(f"{suite.name}_")]
 
 
 def page(results: Path) -> str:
@@ -34,29 +75,24 @@ def page(results: Path) -> str:
     Raises:
         DataError: a folder without tables.
     """
-    found = [suite for suite in SUITES if (results / f"{suite.name}.json").exists()]
-    if not found:
+    records = [(suite, read_json(results / f"{suite.name}.json")) for suite in SUITES if (results / f"{suite.name}.json").exists()]
+    if not records:
         raise DataError(f"{results}: expected tables that --suite wrote, received none")
-    outcomes = {suite.name: read_json(results / f"{suite.name}.json")["outcomes"] for suite in found}
-    lines = [
-        "# Results",
-        "",
-        "Made by `make results` from `results/`; every table names the command that makes it. Means over seeds that begin at "
-        f"{FIRST_SEED}, with Student's 95 % intervals. No choice was made on test labels; validation rows of some draws from {FIRST_SEED} on "
-        "were compared for presets, as the notes say where it was so. \"Reproduced\" says that the paper's figure lies within ours; "
-        "an interval over seeds holds the test set fixed, so it is narrower than what another test set would give.",
-        "",
-        *summary(outcomes),
-        "",
-    ]
+    lines = ["# Results", "", *summary(records), ""]
     notes = results / "NOTES.md"
     if notes.exists():
         lines += [notes.read_text(encoding="utf-8").strip(), ""]
-    for suite in found:
-        lines.append((results / f"{suite.name}.md").read_text(encoding="utf-8"))
-        pictures = [path.name for path in sorted(results.glob(f"{suite.name}*.png"))]
-        lines += [f"![{suite.title}](results/{name})\n" for name in pictures]
-    missing = [suite for suite in SUITES if suite not in found]
+    lines += [
+        f"Made by `make results` from `results/`; every table names the command that makes it. Means over seeds from {FIRST_SEED} on, with "
+        "Student's 95 % intervals; no choice was made on test labels. \"Reproduced\" says that the paper's figure lies within our interval, "
+        "which holds the test set fixed and so is narrower than what another test set would give.",
+        "",
+        commits(record for _, record in records),
+        "",
+    ]
+    for suite, record in records:
+        lines += _part(suite, record, results)
+    missing = [suite for suite in SUITES if not (results / f"{suite.name}.json").exists()]
     if missing:
         lines += ["## Not in this folder yet", "", *(f"- `--suite={suite.name}`: {suite.title}" for suite in missing), ""]
     return "\n".join(lines)
