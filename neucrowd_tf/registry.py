@@ -98,20 +98,21 @@ def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Fac
 
 def _look_up(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
-        close = difflib.get_close_matches(name, list(table), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"--{what}: expected one of {', '.join(sorted(table))}, received {name!r}{hint}")
+        names = sorted(table)
+        close = difflib.get_close_matches(name, names, n=3) or [full for full in names if difflib.get_close_matches(name, full.split("_"))][:3]
+        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise UsageError(f"--{what}: expected the name of a {what} (--list shows all), received {name!r}{hint}")
     return table[name]
 
 
 def method(name: str) -> Method:
-    """Returns the method of that name; UsageError names the closest one otherwise."""
+    """Returns the method of that name; UsageError names the closest ones otherwise."""
     found: Method = _look_up(_METHODS, name, "method")
     return found
 
 
 def dataset(name: str) -> Dataset:
-    """Returns the dataset of that name; UsageError names the closest one otherwise."""
+    """Returns the dataset of that name; UsageError names the closest ones otherwise."""
     found: Dataset = _look_up(_DATASETS, name, "dataset")
     return found
 

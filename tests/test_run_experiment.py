@@ -26,7 +26,7 @@ def command(repository: Path, *flags: str, timeout: int = 300) -> subprocess.Com
     [
         (["--dataset=breast_cancer", "--metod=mv_lr"], "error: --metod: expected a flag of this command"),
         (["--dataset=breast_cancer", "--method=mv_lr", "--seed=x"], "error: flag --seed=x"),
-        (["--dataset=breast_cancer", "--method=mv_rl"], "did you mean 'mv_lr'?"),
+        (["--dataset=breast_cancer", "--method=mv_rl"], "did you mean 'mv_lr'"),
         (["--dataset=breast_cancer", "--method=mv_lr", "--distribute=multi_worker"], "error: --distribute: expected none or mirrored"),
     ],
 )

@@ -75,7 +75,8 @@ def hyper_parameters(methods: Iterable[str], given: Iterable[tuple[str, Any]]) -
         if not users:
             every = sorted({parameter for parameters in known.values() for parameter in parameters or () if parameter != "seed"})
             close = difflib.get_close_matches(plain, every, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f" ({', '.join(known)} take {', '.join(every) or 'none'})"
+            take = "takes" if len(known) == 1 else "take"
+            hint = f"; did you mean {close[0]!r}?" if close else f" ({', '.join(known)} {take} {', '.join(every) or 'none'})"
             raise UsageError(f"--hparam: expected a hyper-parameter of {', '.join(known)}, received {plain!r}{hint}")
         for name in users:
             found[name][plain] = value

@@ -170,8 +170,12 @@ def test_arguments_that_cannot_be_used(command: Command, tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        (["--method=men"], "did you mean 'mean'?"),
-        (["--method=mean", "--dataset=tiny_vote"], "did you mean 'tiny_votes'?"),
+        (["--method=men"], "expected the name of a method (--list shows all), received 'men'; did you mean 'mean'"),
+        (["--method=mean", "--dataset=tiny_vote"], "(--list shows all), received 'tiny_vote'; did you mean 'tiny_votes' or 'tiny'?"),
+        (["--method=at_mozt"], "received 'at_mozt'; did you mean 'at_most_one'"),
+        (["--method=idz"], "expected the name of a method (--list shows all), received 'idz'; did you mean 'needs_ids'?"),
+        (["--method=zzzzz"], "expected the name of a method (--list shows all), received 'zzzzz'\n"),
+        (["--method=mean", "--hparam=zzzzz=1"], "expected a hyper-parameter of mean, received 'zzzzz' (mean takes fail, shift)"),
         (["--method=mean", "--hparam=shif=1"], "received 'shif'; did you mean 'shift'?"),
         (["--method=mean", "--hparam=seed=1"], "expected --seed"),
         (["--method=mean", "--hparam=oracle.shift=1"], "expected one of --method's names before the dot"),
