@@ -18,18 +18,18 @@ import keras
 from keras import ops
 
 from neucrowd_tf.nn.miners import flat_labels, pair_masks, semihard_negatives
+from neucrowd_tf.nn.similarity import EPSILON, widened
 
-EPSILON = 1e-12
 _FAR = 1e9
 
 
 def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = False) -> Any:
     """Returns l2 distances between rows, `[B, M]` of `[B, h]` and `[M, h]` (by default the same rows).
 
-    Where two rows coincide, and the norm has no gradient, the gradient is zero.
+    Where two rows coincide, and the norm has no gradient, the gradient is zero. float16 is computed in float32.
     """
-    a = ops.convert_to_tensor(embeddings)
-    b = a if others is None else ops.convert_to_tensor(others)
+    a = widened(embeddings)
+    b = a if others is None else widened(others)
     if len(a.shape) != 2 or len(b.shape) != 2 or (a.shape[1] != b.shape[1] and None not in (a.shape[1], b.shape[1])):
         raise ValueError(f"embeddings: expected shapes [B, h] and [M, h], received {tuple(a.shape)} and {tuple(b.shape)}")
     # Distances do not change with the origin; moved to the middle, rounding does not swamp short ones.
@@ -63,7 +63,7 @@ def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
     References:
         Hadsell, Chopra, LeCun (2006): Dimensionality reduction by learning an invariant mapping, eq. (4).
     """
-    distances, same = _same_shape(distances=distances, same=same)
+    distances, same = _same_shape(distances=widened(distances), same=same)
     apart = ops.square(ops.maximum(margin - distances, 0.0))
     return 0.5 * ops.where(ops.cast(same, "bool"), ops.square(distances), apart)
 
@@ -78,7 +78,7 @@ def triplet_loss(positive_distances: Any, negative_distances: Any, *, margin: fl
     References:
         Schroff, Kalenichenko, Philbin (2015): FaceNet, eq. (2).
     """
-    near, far = _same_shape(positive_distances=positive_distances, negative_distances=negative_distances)
+    near, far = _same_shape(positive_distances=widened(positive_distances), negative_distances=widened(negative_distances))
     return ops.maximum(near - far + margin, 0.0)
 
 
@@ -97,7 +97,7 @@ def lifted_structured_loss(distances: Any, labels: Any, *, margin: float = 1.0) 
     References:
         Oh Song, Xiang, Jegelka, Savarese (2016): Deep metric learning via lifted structured feature embedding, eq. (4).
     """
-    distances = ops.convert_to_tensor(distances)
+    distances = widened(distances)
     positives, negatives = pair_masks(labels)
     pull = ops.logsumexp(ops.where(negatives, margin - distances, -_FAR), axis=1)
     counted = ops.logical_and(positives, ops.any(negatives, axis=1)[:, None])
@@ -116,12 +116,12 @@ def triplet_center_loss(distances: Any, labels: Any, *, margin: float = 1.0) -> 
     References:
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss for multi-view 3D object retrieval, eq. (5).
     """
-    distances, labels = ops.convert_to_tensor(distances), flat_labels(labels)
+    distances, labels = widened(distances), flat_labels(labels)
     if len(distances.shape) != 2 or (None not in (distances.shape[0], labels.shape[0]) and distances.shape[0] != labels.shape[0]):
         raise ValueError(f"expected distances [B, C] and labels [B], received {tuple(distances.shape)} and {tuple(labels.shape)}")
-    own = ops.one_hot(ops.cast(labels, "int32"), distances.shape[1], dtype="bool")
+    own = ops.equal(ops.cast(labels, "int32")[:, None], ops.arange(distances.shape[1], dtype="int32")[None, :])
     near = ops.sum(ops.where(own, distances, 0.0), axis=1)
-    other = ops.min(ops.where(own, _FAR, distances), axis=1)
+    other = ops.min(ops.where(own, _FAR, distances), axis=1, initial=_FAR)
     return ops.maximum(near + margin - other, 0.0)
 
 

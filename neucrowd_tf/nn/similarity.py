@@ -10,8 +10,15 @@ from keras import ops
 EPSILON = 1e-12
 
 
+def widened(x: Any) -> Any:
+    """Returns a tensor, as float32 where it is float16: that rounds `EPSILON` to 0 and cannot hold squares from 256 on."""
+    tensor = ops.convert_to_tensor(x)
+    return ops.cast(tensor, "float32") if keras.backend.standardize_dtype(tensor.dtype) == "float16" else tensor
+
+
 def cosine_similarity(a: Any, b: Any) -> Any:
     """Returns the cosine between vectors along the last axis (RLL, section III-A); 0 where one of them is zero."""
+    a, b = widened(a), widened(b)
     dot = ops.sum(a * b, axis=-1)
     norms = ops.sum(ops.square(a), axis=-1) * ops.sum(ops.square(b), axis=-1)
     return dot * ops.rsqrt(ops.maximum(norms, EPSILON))
@@ -22,7 +29,7 @@ def euclidean_similarity(a: Any, b: Any, offset: float = 1.0) -> Any:
 
     The gradient at distance zero, where the norm has none, is zero.
     """
-    squared = ops.sum(ops.square(a - b), axis=-1)
+    squared = ops.sum(ops.square(widened(a) - widened(b)), axis=-1)
     return offset - ops.sqrt(ops.maximum(squared, EPSILON))
 
 
