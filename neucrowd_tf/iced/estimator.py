@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.iced.arguments import check_arguments
 from neucrowd_tf.iced.certainty import label_certainty
 from neucrowd_tf.iced.history import shortages
-from neucrowd_tf.iced.warm_up import WarmUp, certainty_groups, warm_up_schedule
+from neucrowd_tf.iced.presets import PAPER, PRESETS, SPACE
+from neucrowd_tf.iced.warm_up import WarmUp
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -26,43 +26,23 @@ if TYPE_CHECKING:
     from neucrowd_tf.iced.network import ICEDModel
     from neucrowd_tf.iced.rounds import Rounds
 
-_PAPER = "Wang, Thekinen, Liu, Liu and Tang: Learning from Imbalanced Crowdsourced Labeled Data (ICED)"
-_SPACE: dict[str, tuple[Any, ...]] = {
-    "rounds": (10, 15, 20),
-    "dropout": (0.0, 0.3, 0.5),
-    "annotation_neighbours": (10, 20, 40),
-    "warm_up": ("all", "groups"),
-    "standardise": (True, False),
-    "hidden_units": ((128, 64), (256, 64), (64, 32)),
-    "learning_rate": (3e-4, 1e-3, 3e-3),
-}
-# Pixels in [0, 1] are left as they are: border pixels, blank but for a few images, are noise once they are standardised.
-_PRESETS: dict[str, dict[str, Any]] = {"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}}
-_CHOICES = {
-    "interpolation": ("certainty", "literal", "uniform"),
-    "candidates": ("classifier", "inferred"),
-    "targets": ("hard", "soft"),
-    "prior": ("uniform", "update"),
-    "warm_up": ("groups", "all", "top", "none"),
-}
-
 
 @register_method(
     "iced_literal",
     summary="ICED as printed: candidates by inferred label, equation 2.5 and the warm-up by certainty groups to the letter",
     defaults={"candidates": "inferred", "interpolation": "literal", "warm_up": "groups"},
     requires_identities=True,
-    presets=_PRESETS,
-    space=_SPACE,
-    paper=_PAPER,
+    presets=PRESETS,
+    space=SPACE,
+    paper=PAPER,
 )
 @register_method(
     "iced",
     summary="ICED: label inference and synthetic instances of rare classes that improve each other",
     requires_identities=True,
-    presets=_PRESETS,
-    space=_SPACE,
-    paper=_PAPER,
+    presets=PRESETS,
+    space=SPACE,
+    paper=PAPER,
 )
 class ICED(CrowdEstimator):
     """True-label inference and synthetic minority data that improve each other, for two classes and more.
@@ -187,8 +167,9 @@ class ICED(CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         from neucrowd_tf.iced.build import fit_scaler, prediction_model
         from neucrowd_tf.iced.rounds import Rounds
+        from neucrowd_tf.iced.stages import train_autoencoder, train_rounds, train_warm_up
 
-        self._check_arguments()
+        check_arguments(self)
         self.rows_ = data.rows
         self.certainty_ = label_certainty(data.annotations.vote_counts(), self.epsilon)
         self.mean_, self.scale_ = fit_scaler(data.features, self.standardise)
@@ -200,37 +181,14 @@ class ICED(CrowdEstimator):
         model = self._networks(scaled)
         self.model_ = prediction_model(model, self.feature_shape_, self.mean_, self.scale_)
         self.decoder_ = model.decoder
-        self._train_autoencoder(model, run)
-        self._train_warm_up(model, data, run)
+        train_autoencoder(self, model, run)
+        train_warm_up(self, model, data, run)
         rounds = Rounds(model, data.annotations, self.certainty_, self._round_options())
-        self._train_rounds(model, rounds, data, run)
+        self.history_ = train_rounds(self, model, rounds, data, run)
         self._keep(rounds)
         for problem in shortages(self.candidates_history_, self.permutations_history_, rounds.used, self.classes_, self.k):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
-
-    def _check_arguments(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise UsageError(f"{name}: expected one of {', '.join(map(repr, choices))}, received {getattr(self, name)!r}")
-        for name, least in (
-            ("rounds", 0),
-            ("epochs_per_round", 1),
-            ("k", 1),
-            ("annotation_neighbours", 1),
-            ("em_iterations", 1),
-            ("batch_size", 1),
-            ("warm_up_epochs", 0),
-            ("autoencoder_epochs", 0),
-            ("decoder_epochs", 0),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise UsageError(f"{name}: expected a whole number from {least}, received {value!r}")
-        for name, low, high in (("eta", 0.0, 1.0), ("smoothing", 0.0, np.inf), ("epsilon", np.nextafter(0.0, 1.0), np.inf)):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UsageError(f"{name}: expected a number {'above' if low > 0 else 'from'} 0, received {value!r}")
 
     def _round_options(self) -> Any:
         from neucrowd_tf.iced.rounds import Options
@@ -270,56 +228,6 @@ class ICED(CrowdEstimator):
             seed=self.seed,
         )
 
-    def _train_autoencoder(self, model: ICEDModel, run: Run) -> None:
-        from neucrowd_tf.iced.rounds import epoch_order
-
-        rows = np.arange(model.num_instances)
-
-        def start(epoch: int) -> None:
-            model.set_epoch(autoencoder=epoch_order(rows, self.batch_size, np.random.default_rng([self.seed, 0xAE, epoch])))
-
-        self._train(model, self.autoencoder_epochs, run.stage("autoencoder"), start)
-
-    def _train_warm_up(self, model: ICEDModel, data: TrainingData, run: Run) -> None:
-        """Trains on majority votes (algorithm 2)."""
-        from neucrowd_tf.aggregation import majority_labels
-        from neucrowd_tf.iced.rounds import epoch_order
-
-        schedule = warm_up_schedule(self.warm_up, certainty_groups(self.certainty_), self.warm_up_epochs)
-        model.set_rows(np.eye(len(self.classes_))[majority_labels(data.annotations.vote_counts(), "random", self.seed)])
-
-        def start(epoch: int) -> None:
-            model.set_epoch(classifier=epoch_order(schedule[epoch], self.batch_size, np.random.default_rng([self.seed, 0x3A, epoch])))
-
-        self._train(model, len(schedule), run.stage("warm-up"), start)
-
-    def _train_rounds(self, model: ICEDModel, rounds: Rounds, data: TrainingData, run: Run) -> None:
-        stage = run.stage("rounds")
-        evaluate = None
-        if data.validation is not None:
-            features, codes = data.validation
-
-            def evaluate() -> dict[str, float]:
-                return {"accuracy": float(accuracy_score(codes, self._predict_proba(features).argmax(axis=1)))}
-
-        self.history_ = self._train(model, self.rounds, stage, rounds.start, evaluate=evaluate, state=(rounds,)).logs
-
-    @staticmethod
-    def _train(model: ICEDModel, epochs: int, run: Run, start: Any, **options: Any) -> Any:
-        import tensorflow as tf
-
-        from neucrowd_tf.training.loop import train
-
-        return train(
-            model,
-            lambda first: tf.data.Dataset.counter(start=first),
-            epochs=epochs,
-            steps_per_epoch=1,
-            run=run,
-            epoch_start=start,
-            **options,
-        )
-
     def _keep(self, rounds: Rounds) -> None:
         size = len(self.rows_)
         state = rounds.get_state()
@@ -328,7 +236,7 @@ class ICED(CrowdEstimator):
         self.labels_ = self.labels_history_[-1].astype(np.int64)
         self.probas_ = rounds.inference.probas[:size]
         self.priors_, self.confusion_matrices_ = rounds.inference.priors, rounds.inference.errors
-        self.n_iter_, self.converged_ = len(rounds.candidates), rounds.converged
+        self.n_iter_, self.converged_ = len(rounds.candidates), rounds.settled(self.history_.get("changed", []))
 
     # ----------------------------------------------------------------- use
 

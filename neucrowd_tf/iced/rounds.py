@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -62,27 +63,23 @@ class Rounds:
         self.candidates: list[NDArray[np.int16]] = []
         self.synthetic: list[NDArray[np.int64]] = []
 
-    @property
-    def converged(self) -> bool:
-        """Whether the last round changed no larger share of the inferred labels than `tol`."""
-        return self.options.tol is not None and len(self.labels) > 2 and self._changed() <= self.options.tol
+    def settled(self, changed: Sequence[float]) -> bool:
+        """Whether the last round changed no larger share of the inferred labels than `tol`; the first one, which brings in synthetic
+        instances, does not count.
 
-    def _changed(self) -> float:
-        return float(np.mean(self.labels[-1] != self.labels[-2]))
+        Args:
+            changed: the share that each round changed, so far.
+        """
+        return self.options.tol is not None and len(changed) > 1 and changed[-1] <= self.options.tol
 
     # ----------------------------------------------------------------- a round
 
     def start(self, index: int) -> dict[str, float]:
         """Makes synthetic instances and their annotations, infers the labels of all, and sets the epoch's rows.
 
-        After convergence nothing is trained any more.
-
         References:
             ICED, algorithm 1, lines 3 and 4.
         """
-        if self.converged:
-            self.model.set_epoch()
-            return {}
         embeddings, probabilities = self.model.outputs()
         candidates = self._candidates(probabilities)
         points, counts = self._synthesise(embeddings, candidates, index)
@@ -97,7 +94,8 @@ class Rounds:
         self.model.set_rows(targets, self.model.decode(points))
         self._set_epoch(np.arange(size + len(points)), np.arange(size), index)
         smallest = np.bincount(candidates, minlength=self.num_classes)[self.used].min()
-        return {"changed": self._changed(), "synthetic": float(counts.sum()), "smallest_class": float(smallest)}
+        changed = float(np.mean(self.labels[-1] != self.labels[-2]))
+        return {"changed": changed, "synthetic": float(counts.sum()), "smallest_class": float(smallest)}
 
     def _set_epoch(self, rows: NDArray[np.int64], real: NDArray[np.int64], index: int) -> None:
         size = self.model.batch_size

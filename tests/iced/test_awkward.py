@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import Annotations
@@ -51,7 +51,24 @@ def crowds(draw: st.DrawFn) -> tuple[np.ndarray, Annotations, int]:
     return x, Annotations.from_dense(dense, num_classes=c), seed
 
 
+def drawn(dense: np.ndarray, identical: bool = False) -> tuple[np.ndarray, Annotations, int]:
+    """Returns a case that is drawn in every run."""
+    x = np.random.default_rng(0).normal(size=(len(dense), 3)).astype(np.float32)
+    return np.ones_like(x) if identical else x, Annotations.from_dense(dense, num_classes=3), 7
+
+
+ONE = drawn(np.repeat(np.where(np.arange(12) == 5, 1, 0)[:, None], 3, axis=1))  # a minority of one, all agree, nobody uses class 2
+NONE = drawn(np.where(np.arange(36).reshape(12, 3) == 4, 1, 0))  # one stray vote for the minority
+FEW = drawn(np.repeat(np.repeat([0, 1, 2], [9, 3, 2])[:, None], 3, axis=1), identical=True)  # fewer than k, all points the same
+
+
 @settings(max_examples=40, deadline=None)
+@example(ONE, "inferred", "certainty", "uniform")
+@example(ONE, "classifier", "literal", "update")
+@example(NONE, "inferred", "certainty", "update")
+@example(NONE, "inferred", "certainty", "uniform")
+@example(FEW, "inferred", "literal", "uniform")
+@example(FEW, "classifier", "uniform", "update")
 @given(
     crowds(),
     st.sampled_from(["classifier", "inferred"]),

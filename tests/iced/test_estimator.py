@@ -136,7 +136,7 @@ def test_names_and_partial_annotation_three_classes_and_validation() -> None:
     assert model.converged_ and model.n_iter_ == 2  # any change is at most all labels
     assert np.isfinite(model.predict_proba(x)).all()
     assert model.confusion_matrices_.shape == (7, 3, 3)
-    assert len(model.history_["val_accuracy"]) == 4
+    assert all(len(values) == 2 for values in model.history_.values()) and {"val_accuracy", "changed"} <= set(model.history_)
 
 
 def test_images_and_a_user_network() -> None:
@@ -195,9 +195,21 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
 
 def test_bad_arguments_and_votes_only() -> None:
     x, crowd, _ = task((20, 6))
-    for change, message in (({"rounds": -1}, "rounds"), ({"candidates": "all"}, "candidates"), ({"epsilon": 0.0}, "epsilon"), ({"eta": 2}, "eta")):
-        with pytest.raises(UsageError, match=message):
-            ICED(**{**SMALL, **change}).fit(x, crowd)
+    wrong: dict[str, Any] = {
+        "rounds": -1,
+        "k": True,
+        "candidates": "all",
+        "epsilon": 0.0,
+        "eta": 2,
+        "dropout": 1.0,
+        "learning_rate": 0.0,
+        "l2": -1.0,
+        "tol": -0.1,
+        "hidden_units": (),
+    }
+    for name, value in wrong.items():
+        with pytest.raises(UsageError, match=f"^{name}: expected .*, received "):
+            ICED(**{**SMALL, name: value}).fit(x, crowd)
     with pytest.raises(IdentitiesError):
         ICED().fit(x, Annotations.from_votes(crowd.vote_counts()))
     with pytest.raises(DataError, match="images"):
@@ -223,6 +235,15 @@ def test_a_minority_of_one() -> None:
     dense[3] = 1
     model, said = fit_quietly(x, dense, 2, candidates="inferred")
     assert model.synthetic_history_.sum() == 0
+    assert any("fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said)
+
+
+def test_a_minority_that_inference_leaves_nothing_of() -> None:
+    x, _, _ = task((24, 6))
+    dense = np.zeros((30, 7), int)
+    dense[[3, 8, 20], [0, 1, 2]] = 1  # three votes out of 210, each alone against six
+    model, said = fit_quietly(x, dense, 2, candidates="inferred", smoothing=5.0, em_iterations=1)
+    assert (model.labels_history_ == 0).all() and model.synthetic_history_.sum() == 0
     assert any("fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said)
 
 
