@@ -23,7 +23,8 @@ def split_by_entropy(entropies: Any, threshold: float) -> tuple[Any, Any]:
         threshold: t, the share of the instances, those with the lowest entropy, that go to the generator.
 
     Returns:
-        two vectors of instance codes, `round(t N)` and the others, each by increasing entropy.
+        two vectors of instance codes, `round(t N)` and the others, each by increasing entropy; of two instances or more, each gets
+        one at least.
 
     References:
         CrowdInG, section 3.3.3.
@@ -31,4 +32,5 @@ def split_by_entropy(entropies: Any, threshold: float) -> tuple[Any, Any]:
     order = tf.argsort(entropies, stable=True)
     # Deviation: t is a share rather than a value of the entropy, so that it means the same whatever the number of classes.
     size = tf.cast(tf.round(threshold * tf.cast(tf.size(order), tf.float32)), tf.int32)
+    size = tf.clip_by_value(size, 1, tf.maximum(tf.size(order) - 1, 1))
     return order[:size], order[size:]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.errors import DataError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -36,7 +38,13 @@ _NOT_COMPILED = frozenset(
 
 
 def play(estimator: CrowdInG, data: TrainingData, run: Run, epochs: int) -> None:
-    """Pre-trains everything, plays the game, and sets the estimator's results."""
+    """Pre-trains everything, plays the game, and sets the estimator's results.
+
+    Raises:
+        DataError: a single instance, which cannot teach both the generator and the classifier.
+    """
+    if estimator.epochs and len(data.features) < 2:
+        raise DataError(f"CrowdInG: expected two instances or more to train on, received {len(data.features)}")
     start = _start_for(estimator, data)
     start.fit(estimator, data, run.stage("classifier"))
     estimator.model_, estimator.pretraining_history_ = start.inference, start.estimator.history_

@@ -269,6 +269,8 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
             CrowdInG(**changes).fit(x, annotations)
     with pytest.raises(DataError, match="annotator_features"):
         CrowdInG(annotator_features=np.zeros((2, 3))).fit(x, annotations)
+    with pytest.raises(DataError, match="two instances or more"):
+        CrowdInG().fit(x[:1], Annotations.from_dense([[0, 1]]), (x[:18], np.zeros(18, int)))
     with pytest.raises(IdentitiesError):
         CrowdInG().fit(x, Annotations.from_votes(annotations.vote_counts()))
 

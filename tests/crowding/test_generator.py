@@ -74,3 +74,12 @@ def test_split_by_entropy_gives_the_surest_to_the_generator() -> None:
     sure, unsure = split_by_entropy(np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32), 0.4)
     np.testing.assert_array_equal(sure, [1, 3])
     np.testing.assert_array_equal(unsure, [0, 4, 2])
+
+
+def test_of_a_few_instances_each_player_gets_one() -> None:
+    # round(.05 x 5) = 0 and round(.95 x 5) = 5 would leave one of them nothing to learn from.
+    entropies = np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32)
+    for threshold, sizes in ((0.05, (1, 4)), (0.95, (4, 1))):
+        parts = split_by_entropy(entropies, threshold)
+        assert tuple(len(part) for part in parts) == sizes
+        np.testing.assert_array_equal(np.concatenate(parts), [1, 3, 0, 4, 2])
