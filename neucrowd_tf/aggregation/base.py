@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -178,11 +179,36 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
         if set(given) != set(names):
             raise DataError(f"prior: expected a number for each of the classes {names[:8]}, received the classes {list(given)[:8]}")
         prior = [given[name] for name in names]
-    array = np.asarray(prior, dtype=np.float64)
+    array = as_numbers(prior, "prior")
     if array.shape != (len(names),) or not np.isfinite(array).all() or (array < 0).any() or not abs(array.sum() - 1.0) < 1e-3:
         raise DataError(f"prior: expected {len(names)} probabilities that sum to 1, received {np.asarray(prior).tolist()}")
     normalised: NDArray[np.float64] = array / array.sum()
     return normalised
+
+
+def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
+    """Returns values as float64.
+
+    Raises:
+        DataError: they are no numbers.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what}: expected numbers, received {reprlib.repr(values)}") from None
+
+
+def check_iterations(**counts: Any) -> None:
+    """Raises UsageError where a number of iterations is not a whole number from 1."""
+    for name, value in counts.items():
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise UsageError(f"{name}: expected a whole number from 1, received {value!r}")
+
+
+def check_tolerance(tol: Any) -> None:
+    """Raises UsageError where a tolerance is not a number; below zero it is never reached."""
+    if not isinstance(tol, (int, float, np.number)) or np.isnan(tol):
+        raise UsageError(f"tol: expected a number, received {tol!r}")
 
 
 def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:

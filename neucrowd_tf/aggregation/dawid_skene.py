@@ -12,6 +12,9 @@ from neucrowd_tf.aggregation.base import (
     Aggregator,
     GoldLabels,
     apply_gold,
+    as_numbers,
+    check_iterations,
+    check_tolerance,
     expected_skills,
     normalise_log,
     resolve_prior,
@@ -199,8 +202,8 @@ class DawidSkene(Aggregator):
         crowd, gold = self._start(annotations, gold_labels, "Dawid-Skene")
         prior = resolve_prior(self.prior, crowd.class_names)
         smoothing = self._smoothing(crowd)
-        if self.max_iter < 1:
-            raise UsageError(f"max_iter: expected at least 1, received {self.max_iter}")
+        check_iterations(max_iter=self.max_iter)
+        check_tolerance(self.tol)
         one_hot = crowd.one_hot() if weights is None else _weighted_one_hot(crowd, weights)
         start = apply_gold(vote_shares(one_hot, crowd.num_classes), gold)
         if self.initial_errors is not None:
@@ -218,7 +221,7 @@ class DawidSkene(Aggregator):
         return self
 
     def _smoothing(self, crowd: Annotations) -> NDArray[np.float64]:
-        pseudo = np.asarray(self.smoothing, dtype=np.float64)
+        pseudo = as_numbers(self.smoothing, "smoothing")
         shape = (crowd.num_annotators, crowd.num_classes, crowd.num_classes)
         try:
             np.broadcast_to(pseudo, shape)
@@ -256,7 +259,7 @@ class DawidSkene(Aggregator):
 def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matrix:
     from scipy import sparse
 
-    array = np.asarray(weights, dtype=np.float64)
+    array = as_numbers(weights, "weights")
     if array.shape != crowd.labels.shape or not np.isfinite(array).all() or (array < 0).any() or not array.any():
         raise DataError(f"weights: expected {len(crowd.labels)} finite numbers from 0, not all 0, received shape {array.shape}")
     columns = crowd.annotators.astype(np.int64) * crowd.num_classes + crowd.labels
@@ -265,7 +268,7 @@ def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matr
 
 def _error_matrix(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
     """Returns matrices `[..., C true, C observed]` whose rows sum to one; counts are normalised."""
-    array = np.asarray(values, dtype=np.float64)
+    array = as_numbers(values, what)
     if array.shape != shape:
         raise DataError(f"{what}: expected shape {shape} (true class, observed class), received {array.shape}")
     total = array.sum(axis=-1, keepdims=True)

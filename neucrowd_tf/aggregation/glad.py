@@ -8,7 +8,17 @@ import numpy as np
 from scipy import optimize
 from threadpoolctl import threadpool_limits
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, normalise_log, resolve_prior, warn_not_converged
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    GoldLabels,
+    apply_gold,
+    as_numbers,
+    check_iterations,
+    check_tolerance,
+    normalise_log,
+    resolve_prior,
+    warn_not_converged,
+)
 from neucrowd_tf.aggregation.majority_vote import Ties, majority_labels
 from neucrowd_tf.errors import UsageError
 
@@ -201,11 +211,10 @@ class Glad(Aggregator):
         return theta, probas, priors, change
 
     def _check_arguments(self) -> None:
-        for name in ("max_iter", "m_step_iter"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name}: expected at least 1, received {getattr(self, name)}")
+        check_iterations(max_iter=self.max_iter, m_step_iter=self.m_step_iter)
+        check_tolerance(self.tol)
         for name in ("ability_prior", "easiness_prior"):
-            pair = np.asarray(getattr(self, name), dtype=np.float64)
+            pair = as_numbers(getattr(self, name), name)
             if pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
                 raise UsageError(f"{name}: expected (mean, standard deviation > 0), received {getattr(self, name)!r}")
 

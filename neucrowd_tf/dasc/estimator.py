@@ -181,7 +181,7 @@ class DASC(CrowdEstimator):
                     estimator.set_params(seed=(self.seed + _ROUND_SEEDS * number) % 2**31)
                 estimator.fit(data.features, crowd, pair, run=run.stage(f"round-{number}"))
                 self._record(result, number, estimator, crowd, data, run)
-                if number == rounds or self._exhausted(result, taken) or self._patience_over(result):
+                if self._exhausted(result, taken) or number == rounds or self._patience_over(result):
                     break
                 chosen = self._select(estimator, data.features, taken, observed.num_classes, number)
                 result.selections.append(chosen)

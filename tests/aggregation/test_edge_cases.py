@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import IdentitiesError
+from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.persistence import load
 
 AGGREGATORS = [MajorityVote(), DawidSkene(), DawidSkene(one_coin=True), DawidSkene(smoothing=0.0), Glad(), Glad(prior="update")]
@@ -119,3 +119,31 @@ def test_no_warning_when_em_converges() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert DawidSkene().fit(np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)).converged_
+
+
+CROWD = Annotations.from_dense(np.array([[0, 1, 1], [1, 1, 0], [0, 0, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "error", "message"),
+    [
+        (DawidSkene(max_iter=1.5), UsageError, r"max_iter: expected a whole number from 1, received 1\.5"),  # type: ignore[arg-type]
+        (DawidSkene(max_iter="3"), UsageError, "max_iter: expected a whole number"),  # type: ignore[arg-type]
+        (DawidSkene(tol=float("nan")), UsageError, "tol: expected a number"),
+        (DawidSkene(tol="x"), UsageError, "tol: expected a number, received 'x'"),  # type: ignore[arg-type]
+        (DawidSkene(smoothing="a"), DataError, "smoothing: expected numbers, received 'a'"),
+        (DawidSkene(initial_errors="x"), DataError, "initial_errors: expected numbers"),
+        (DawidSkene(initial_errors={0: [["a", "b"], [0, 1]]}), DataError, r"initial_errors\[0\]: expected numbers"),
+        (DawidSkene(prior=["a", "b"]), DataError, "prior: expected numbers"),
+        (Glad(m_step_iter=0), UsageError, "m_step_iter: expected a whole number from 1, received 0"),
+        (Glad(easiness_prior=("a", "b")), DataError, "easiness_prior: expected numbers"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_that_make_no_sense_are_one_error(aggregator: Aggregator, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        aggregator.fit(CROWD)
+
+
+def test_weights_that_are_no_numbers_are_one_error() -> None:
+    with pytest.raises(DataError, match="weights: expected numbers"):
+        DawidSkene().fit(CROWD, weights=["a"] * 9)

@@ -93,6 +93,10 @@ def test_exhaustion(crowd, centroids):
     assert model.annotations_.num_annotations == 90 * 8
     full = DASC(centroids, rounds=5, pick="last").fit(features, model.annotations_.to_dense())
     assert full.stopped_ == "exhausted" and full.selections_ == [] and full.history_["round"] == [0]
+    # A first pass over held-out instances that used up its cells says how many rounds the second one has; it ends for the same reason.
+    for given, selected in ((annotations, [90 * 8 - annotations.num_annotations, 0]), (model.annotations_.to_dense(), [0])):
+        twice = DASC(centroids, quota=10_000, rounds=5).fit(features, given)
+        assert twice.stopped_ == "exhausted" and twice.history_["selected"] == selected
 
 
 def test_reselect_starts_from_observed_ones(crowd, centroids):
