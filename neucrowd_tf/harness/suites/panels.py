@@ -74,7 +74,7 @@ def draw_panels(path: Path, names: Sequence[str], draw: Callable[[Any, str], Non
         from matplotlib.figure import Figure
     except ImportError:
         return []
-    width = min(_COLUMNS, len(names))
+    width = len(names) if len(names) <= 4 else _COLUMNS
     height = -(-len(names) // width)
     figure = Figure(figsize=(4.2 * width, 3.1 * height + 0.3), layout="constrained")
     FigureCanvasAgg(figure)
