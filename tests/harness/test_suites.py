@@ -12,7 +12,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.files import read_json, write_json
 from neucrowd_tf.harness import rooms
-from neucrowd_tf.harness.suites import catalogue, page, papers
+from neucrowd_tf.harness.suites import catalogue, page, papers, smoke
 from neucrowd_tf.harness.suites.suite import FIRST_SEED, Case, Suite
 from neucrowd_tf.harness.suites.table import ABOVE, BELOW, NO_FIGURE, PRIVATE_DATA, REPRODUCED, Cell, cells, markdown, write_csv
 
@@ -104,6 +104,16 @@ def test_catalogue_names_what_is_registered(registered: None) -> None:
                 for method in [owner] if owner else case.methods:
                     taken = rooms.parameter_names(registry.method(method))
                     assert taken is None or name in taken, f"{suite.name}: {method} has no {name}"
+
+
+def test_smoke_makes_every_method_tiny(registered: None) -> None:
+    suite = smoke.suite()
+    (case,) = suite.cases
+    assert set(case.methods) == {method.name for method in registry.methods()}
+    taken = [rooms.parameter_names(registry.method(name)) or [] for name in case.methods]
+    for name in smoke.TINY:
+        assert any(name in parameters for parameters in taken), name
+    assert case.hparams["neucrowd.epochs"] == 1 and "mv_lr.epochs" not in case.hparams
 
 
 def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
