@@ -73,11 +73,9 @@ def load(
 
 
 def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Returns the features `[M, 128]` and gases `[M]` (1 to 6) of all batches that are there, in their order."""
-    if data_dir is None:
-        folder = locate("gsad", list(SOURCE.files), None, SOURCE)
-    else:
-        folder = locate("gsad", ["batch1.dat"], data_dir)
+    """Returns the features `[M, 128]` and gases `[M]` (1 to 6) of the published batches, and of 7 and 10 where they lie beside them,
+    in their order."""
+    folder = locate("gsad", list(SOURCE.files), data_dir, SOURCE)
     batches = [folder / f"batch{number}.dat" for number in range(1, BATCHES + 1)]
     parts = [_read(path) for path in batches if path.is_file()]
     return np.concatenate([features for features, _ in parts]), np.concatenate([labels for _, labels in parts])

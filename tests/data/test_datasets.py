@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import data
+from data import gsad
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -176,6 +177,37 @@ def test_gisette_layout(tmp_path: pathlib.Path) -> None:
         registry.dataset("gisette_syn").load(tmp_path, 0)
     with pytest.raises(DataError, match=r"cannot be downloaded"):
         registry.dataset("gisette_syn").load(None)
+
+
+def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "gsad"
+    folder.mkdir()
+
+    def batch(number: int, rows: int) -> None:
+        lines = [
+            f"{1 + row % 2};{10 * number}.5 " + " ".join(f"{column}:{number + row + column / 128}" for column in range(1, 129)) for row in range(rows)
+        ]
+        (folder / f"batch{number}.dat").write_text("\n".join(lines) + "\n")
+
+    for number in (1, 2, 3, 4, 5, 6, 8, 9):
+        batch(number, 10)
+    # 40 rows of either gas: 8 of each to test, 32 and int(3.2) to train on
+    without = registry.dataset("gsad_syn").load(tmp_path, 0)
+    assert np.bincount(without.truth).tolist() == [32, 3] and len(without.test) == 16 and without.features.shape[1] == 128
+    batch(7, 10)
+    batch(10, 10)
+    # 50 rows of either: 10 of each to test, 40 and 4 to train on
+    whole = registry.dataset("gsad_syn").load(tmp_path, 0)
+    assert np.bincount(whole.truth).tolist() == [40, 4] and len(whole.test) == 20
+    features, gases = gsad.read(tmp_path)
+    # The concentration after the gas is no feature; batch 7 stands between 6 and 8: its row 0 begins with 7 + 0 + 1/128.
+    assert features.shape == (100, 128) and features[60, 0] == pytest.approx(7 + 1 / 128) and set(gases.tolist()) == {1, 2}
+    (folder / "batch5.dat").unlink()
+    with pytest.raises(DataError, match=r"expected the file batch5\.dat"):
+        registry.dataset("gsad_syn").load(tmp_path, 0)
+    (folder / "batch5.dat").write_text("1;2.0 1:x\n")
+    with pytest.raises(DataError, match=r"batch5\.dat: expected lines of `gas;concentration"):
+        registry.dataset("gsad_syn").load(tmp_path, 0)
 
 
 def test_cards_are_printed(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
