@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,37 +158,3 @@ def test_small_and_odd_data() -> None:
         Auto(FAST, folds=1).fit(features, crowd)
     with pytest.raises(UsageError, match="did you mean"):
         Auto(("ds_lrr",)).fit(features, crowd)
-
-
-@pytest.mark.slow
-def test_a_new_users_table_in_one_command(tmp_path: Path, repository: Path) -> None:
-    """3,000 rows, 40 annotators of whom ten are spammers, three classes: report, recommendation and SavedModel in five minutes."""
-    import subprocess
-    import sys
-
-    import pandas as pd
-
-    from neucrowd_tf.evaluation import rank_annotators
-
-    rng = np.random.default_rng([21, 9])
-    truth = rng.choice(3, 3000, p=[0.5, 0.3, 0.2])
-    features = rng.normal(size=(3, 12))[truth] + 1.2 * rng.normal(size=(3000, 12))
-    good = simulation.confusion_annotators(30, 3, 1, accuracy=0.75)
-    planted = np.concatenate([good, simulation.spammers(5, 3, 2), simulation.spammers(5, 3, 2, kind="constant")])
-    names = [*(f"w{i}" for i in range(30)), *(f"spam{i}" for i in range(10))]
-    tasks = [f"t{i}" for i in range(3000)]
-    crowd = simulation.simulate(truth, planted, 5, rates=0.125, instance_names=tasks, annotator_names=names, class_names=["cat", "dog", "owl"])
-    crowd.to_csv(tmp_path / "labels.csv")
-    pd.DataFrame(features, columns=[f"f{i}" for i in range(12)], index=pd.Index(tasks, name="task")).to_csv(tmp_path / "features.csv")
-    lowest = rank_annotators(crowd).index[-12:]
-    assert set(names[30:]) <= set(lowest)
-    table = ["--dataset=table", f"--features={tmp_path / 'features.csv'}", f"--annotations={tmp_path / 'labels.csv'}"]
-    command = [sys.executable, "run_experiment.py", *table, "--method=auto", "--export", "--report", f"--output_dir={tmp_path / 'runs'}"]
-    began = time.monotonic()
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert time.monotonic() - began < 300
-    folder = tmp_path / "runs" / "table" / "auto" / "seed-0"
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "is recommended" in done.stdout + done.stderr and "Recommendation:" in page
-    assert (folder / "saved_model" / "saved_model.pb").is_file()
