@@ -194,7 +194,7 @@ def work(rooms: Sequence[str]) -> None:
     process.quiet()
     plain_warnings()
     lines: queue.Queue[str] = queue.Queue()
-    first = sys.stdin.readline()
+    first = sys.stdin.readline().rstrip("\n")
     threading.Thread(target=_lines, args=(lines,), daemon=True).start()
     registers.register(rooms)
     options, data = first, runner.Data(Options.from_json(first))
