@@ -84,8 +84,8 @@ def page(results: Path) -> str:
         lines += [notes.read_text(encoding="utf-8").strip(), ""]
     lines += [
         f"Made by `make results` from `results/`; every table names the command that makes it. Means over seeds from {FIRST_SEED} on, with "
-        "Student's 95 % intervals; no choice was made on these seeds' test labels. \"Reproduced\" says that the paper's figure lies within our interval, "
-        "which holds the test set fixed and so is narrower than what another test set would give.",
+        "Student's 95 % intervals; no choice was made on these seeds' test labels. \"Reproduced\" says that the paper's figure lies within our "
+        "interval, which holds the test set fixed and so is narrower than what another test set would give.",
         "",
         commits(record for _, record in records),
         "",
