@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WHOLE = re.compile(r"-?\d+(\.0+)?")
+COUNT = re.compile(r"(\d+(\.0+)?)?")
+VOTES = "votes_"
 EMPTY = ("", "nan", "NaN")
 
 
@@ -114,8 +116,9 @@ def read_annotations(path: Path, tasks: NDArray[Any] | None = None) -> Annotatio
 
     A `.json` file is peerannot's `answers.json`; a `.npy` file a dense matrix with -1 for missing. A CSV is long (`task, worker,
     label` or their aliases), wide (`task` and one column an annotator, empty where there is no label; if no cell is empty, -1 is
-    "no label"), or a dense matrix of class codes with -1 for missing, with or without a header of annotators. A dense matrix has
-    its rows in the order of the features table.
+    "no label"), counts of votes (`task` and a column `votes_<class>` for each class) where it is not known who voted, or a dense matrix
+    of class codes with -1 for missing, with or without a header of annotators. A dense matrix has its rows in the order of the features
+    table.
 
     Args:
         path: the file.
@@ -144,6 +147,8 @@ def read_annotations(path: Path, tasks: NDArray[Any] | None = None) -> Annotatio
     if all(WHOLE.fullmatch(column) for column in columns):
         return _dense_csv(path, columns, tasks)
     roles = {role for role in ALIASES if alias(columns, role)}
+    if "task" in roles and len(columns) > 1 and all(column.startswith(VOTES) for column in columns if column != alias(columns, "task")):
+        return _align(_vote_csv(path), tasks, path, wide=True)
     if roles & {"worker", "label"} or ("task" in roles and _misspelt_long(columns)):
         return _align(Annotations.from_csv(path), tasks, path)
     if "task" in roles:
@@ -173,6 +178,10 @@ def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path, wid
         row = code if wide else next(iter(np.flatnonzero(annotations.instances == code)), None)
         where = "" if path.suffix == ".json" or row is None else f"row {row}, "
         raise DataError(f"{path}: {where}column 'task': expected a task of the features table, received {names[code]!r}")
+    if not annotations.has_identities:
+        counts = np.zeros((len(tasks), annotations.num_classes), dtype=np.int64)
+        counts[mapped] = annotations.vote_counts()
+        return Annotations.from_votes(counts, instance_names=tasks, class_names=annotations.class_names)
     return Annotations(
         mapped[annotations.instances],
         annotations.annotators,
@@ -197,6 +206,23 @@ def _wide_csv(path: Path) -> Annotations:
         labels = [int(label.split(".")[0]) for label in labels]
     annotators = as_name_array(cells.columns.tolist())
     return Annotations.from_arrays(ids[rows], annotators[columns], labels, instance_names=ids, annotator_names=annotators)
+
+
+def _vote_csv(path: Path) -> Annotations:
+    """Reads counts of votes: `task` and a column for each class, whose empty cells count as 0."""
+    frame = read_text_table(path)
+    ids = task_ids(frame, path)
+    cells = frame.drop(columns=[alias(list(frame.columns), "task")])
+    names = [str(column) for column in cells.columns]
+    counts = np.zeros(cells.shape)
+    for place, name in enumerate(names):
+        texts = cells[name].fillna("").str.strip()
+        bad = np.flatnonzero(~texts.str.fullmatch(COUNT).to_numpy())
+        if len(bad):
+            raise DataError(f"{path}: row {bad[0]}, column {name!r}: expected a count of votes from 0, received {texts.iloc[bad[0]]!r}")
+        counts[:, place] = texts.where(texts != "", "0").astype(float)
+    classes = typed_names([name.removeprefix(VOTES) for name in names])
+    return Annotations.from_votes(counts, instance_names=ids, class_names=classes)
 
 
 def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any] | None) -> Annotations:

@@ -103,6 +103,8 @@ def load(
 
 
 def _renamed(crowd: Annotations, names: NDArray[np.generic]) -> Annotations:
+    if not crowd.has_identities:
+        return Annotations.from_votes(crowd.vote_counts(), instance_names=names, class_names=crowd.class_names)
     return Annotations(
         crowd.instances,
         crowd.annotators,
@@ -115,7 +117,7 @@ def _renamed(crowd: Annotations, names: NDArray[np.generic]) -> Annotations:
 
 def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annotations:
     """Returns the annotations with the classes that the user names, in that order; checks that there are two at least."""
-    used = np.bincount(crowd.labels, minlength=crowd.num_classes) > 0
+    used = crowd.vote_counts().sum(axis=0) > 0
     if used.sum() < 2:
         received = f"only {spelt(crowd.class_names[used][0])}" if used.any() else "no labels"
         raise DataError(f"{path}: expected labels of at least two classes, received {received}")
@@ -127,11 +129,16 @@ def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annota
     found = [str(name) for name in crowd.class_names.tolist()]
     for code in np.flatnonzero(used):
         if found[code] not in wanted:
-            row = int(np.flatnonzero(crowd.labels == code)[0])
-            raise DataError(f"{path}: annotation {row}, column 'label': expected one of {', '.join(map(repr, wanted))}, received {found[code]!r}")
+            row = f"annotation {np.flatnonzero(crowd.labels == code)[0]}, column 'label': " if crowd.has_identities else ""
+            raise DataError(f"{path}: {row}expected one of {', '.join(map(repr, wanted))}, received {found[code]!r}")
     position = np.array([wanted.index(name) if name in wanted else -1 for name in found])
     typed = dict(zip(found, crowd.class_names.tolist(), strict=True))
     names = as_name_array([typed[name] for name in wanted]) if set(wanted) <= set(found) else typed_names(wanted)
+    if not crowd.has_identities:
+        known = np.flatnonzero(position >= 0)
+        counts = np.zeros((crowd.num_instances, len(wanted)), dtype=np.int64)
+        counts[:, position[known]] = crowd.vote_counts()[:, known]
+        return Annotations.from_votes(counts, instance_names=crowd.instance_names, class_names=names)
     return Annotations(
         crowd.instances,
         crowd.annotators,

@@ -68,6 +68,24 @@ def test_every_layout_gives_the_same_annotations(files, tmp_path) -> None:
         assert found.class_names.tolist() == [0, 1], name
 
 
+VOTES = "task,votes_0,votes_1\n" + "".join(f"t{i},{(DENSE[i] == 0).sum()},{(DENSE[i] == 1).sum()}\n" for i in (3, 0, 1, 2, 4, 5))
+
+
+def test_counts_of_votes_know_no_annotators(files) -> None:
+    """Rows in another order, an empty cell and a float for whole numbers; class 2 gets no votes, and comes first."""
+    expected = load(**files(features=FEATURES, annotations=LONG, test_features=FEATURES, test_truth=TRUTH))
+    text = VOTES.replace("t0,2,1\n", "t0,2.0,1\n").replace(",0\n", ",\n")
+    found = load(**files(features=FEATURES, annotations=text, test_features=FEATURES, test_truth=TRUTH))
+    assert not found.annotations.has_identities and found.class_names.tolist() == [0, 1]
+    assert np.array_equal(found.annotations.vote_counts(), expected.annotations.vote_counts())
+    assert found.annotations.instance_names.tolist() == expected.annotations.instance_names.tolist()
+    named = load(**files(features=FEATURES, annotations=text), classes="2,1,0")
+    assert named.class_names.tolist() == [2, 1, 0] and named.annotations.vote_counts()[:, 0].sum() == 0
+    assert not named.test_is_truth and len(named.test) == 1
+    with pytest.raises(DataError, match=r"annotations\.csv: expected one of '0', '3', received '1'"):
+        load(**files(features=FEATURES, annotations=text), classes="0,3")
+
+
 def test_ids_are_compared_as_spelt(files) -> None:
     """Annotations alone would read 7 and 12 as numbers; the features table also has 007."""
     paths = files(
@@ -184,6 +202,9 @@ BAD_ANNOTATIONS = {
     "tabs": (LONG.replace(",", "\t"), r"annotations\.csv: expected columns separated by commas, received tabs"),
     "column twice": (LONG.replace("\n", ",0\n").replace("label,0", "label,label"), r"annotations\.csv: expected each column once, .*'label'"),
     "spaces": (LONG + "t4,c, 1\n", r"annotations\.csv: expected labels that differ in more than spaces, received ' 1' and '1'"),
+    "votes": (VOTES.replace("t1,", "t1,-"), r"annotations\.csv: row 2, column 'votes_0': expected a count of votes from 0, received '-"),
+    "votes of one class": ("task,votes_0\nt0,1\n", r"annotations\.csv: expected labels of at least two classes, received only 0"),
+    "votes, unknown task": (VOTES.replace("t5", "t9"), r"annotations\.csv: row 5, column 'task': .*, received 't9'"),
     "dense rows": ("0,1\n1,0\n", r"annotations\.csv: expected 6 rows, one for each row of the features table, received shape \(2, 2\)"),
     "dense text": ("a,b\n0,1\n1,x\n", r"annotations\.csv: row 1, column 'b': expected a class code, or -1 for no label, received 'x'"),
     "dense range": ("a,b\n" + "0,1\n" * 5 + "0,-2\n", r"annotations\.csv: row 5, annotator 1: expected a label from 0 or -1 .*, received -2"),

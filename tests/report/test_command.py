@@ -26,7 +26,8 @@ def test_other_layouts(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
     (tmp_path / "a.json").write_text('{"t1": {"w1": "cat", "w2": "dog"}, "t2": {"w1": "cat"}}')
     (tmp_path / "wide.csv").write_text("task,w1,w2\nt1,cat,dog\nt2,dog,\n")
-    for name in ("a.npy", "a.json", "wide.csv"):
+    (tmp_path / "votes.csv").write_text("task,votes_cat,votes_dog\nt1,3,1\nt2,,2\n")
+    for name in ("a.npy", "a.json", "wide.csv", "votes.csv"):
         assert main([f"--annotations={tmp_path / name}", f"--output={tmp_path / 'page.html'}"]) == 0
 
 
