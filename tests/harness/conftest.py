@@ -19,7 +19,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dataset import Card, CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import cli, flags, process
+from neucrowd_tf.harness import cli, flags, process, rooms
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -132,3 +132,9 @@ def command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[
             return cli.run(options)
 
     return run
+
+
+@pytest.fixture
+def registered() -> None:
+    """Registers the project's methods and datasets."""
+    rooms.register(("baselines", "data"))

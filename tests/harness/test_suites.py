@@ -88,11 +88,6 @@ def test_runs_are_shared_by_setting() -> None:
         assert [other for other in found if found[other] == what] == [name]
 
 
-@pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms.register(("baselines", "data"))
-
-
 def test_catalogue_names_what_is_registered(registered: None) -> None:
     methods = {method.name for method in registry.methods()}
     datasets = {dataset.name for dataset in registry.datasets()}

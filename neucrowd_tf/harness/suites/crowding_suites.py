@@ -57,8 +57,8 @@ SUITES: tuple[Suite, ...] = (
         ),
         baseline="dl_cl",
         analysis=f"{_FIGURES}:figure_3",
-        note="Rows named game=40 and curves are those behind the training and test curves; game=40 has no guard and no choice of a round "
-        "on Music's held-out annotations is refitted.",
+        note="Rows named game=40 and curves are the runs behind the training and test curves. game=40 has no guard, and on Music does not train "
+        "on the instances that are held out to choose an epoch.",
     ),
     Suite(
         "crowding_fig4",
