@@ -55,7 +55,8 @@ def number(value: Any, digits: int = 3) -> str:
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
-    return f"{float(value):,.{1 if abs(value) >= 100 else digits}f}".replace("-", "−")
+    text = f"{float(value):,.{1 if abs(value) >= 100 else digits}f}"
+    return text.removeprefix("-") if not float(text.replace(",", "")) else text.replace("-", "−")
 
 
 def percent(value: Any) -> str:

@@ -29,7 +29,10 @@ def test_a_tooltip_has_more_of_a_name_that_was_cut_and_is_bounded() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1234, "1,234"), (0.12345, "0.123"), (-0.5, "−0.500"), (374.35, "374.4"), (float("nan"), "–"), (True, "yes"), (np.float32(1), "1.000")],
+    [
+        *((1234, "1,234"), (0.12345, "0.123"), (-0.5, "−0.500"), (-0.0004, "0.000"), (-1234.5, "−1,234.5"), (374.35, "374.4")),
+        *((float("nan"), "–"), (True, "yes"), (np.float32(1), "1.000")),
+    ],
 )
 def test_numbers(value: object, text: str) -> None:
     assert number(value) == text
