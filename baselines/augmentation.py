@@ -120,6 +120,19 @@ class AugmentedDLCL(CrowdEstimator):
         return self.classifier_.inference_model()
 
 
+def check_numbers(estimator: CrowdEstimator, *, counts: Sequence[str] = (), rates: Sequence[str] = (), shares: Sequence[str] = ()) -> None:
+    """Raises UsageError where an argument is no whole number from 1 (counts), number above 0 (rates) or between 0 and 1 (shares)."""
+    for names, kinds, below, what in (
+        (counts, (int, np.integer), np.inf, "a whole number from 1"),
+        (rates, (int, float, np.number), np.inf, "a number above 0"),
+        (shares, (int, float, np.number), 1.0, "a number between 0 and 1"),
+    ):
+        for name in names:
+            value = getattr(estimator, name)
+            if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value < below:
+                raise UsageError(f"{name}: expected {what}, received {value!r}")
+
+
 def adopt(part: CrowdEstimator, whole: CrowdEstimator) -> None:
     """Tells an estimator inside another one what `fit` found out about the data."""
     for name in ("classes_", "feature_shape_", "n_features_in_"):
@@ -214,8 +227,7 @@ class DLCLGCN(AugmentedDLCL):
         from neucrowd_tf.crowding.pretraining import Counter
         from neucrowd_tf.training.loop import train
 
-        if not 0 < self.edge_dropout < 1:
-            raise UsageError(f"edge_dropout: expected a number between 0 and 1, received {self.edge_dropout!r}")
+        check_numbers(self, counts=("graph_units", "graph_epochs"), rates=("graph_learning_rate",), shares=("edge_dropout",))
         features = np.asarray(first._network.standardise(data.features)).reshape(len(data.features), -1)
         graph = GraphCompletion(
             features, data.annotations, units=self.graph_units, learning_rate=self.graph_learning_rate, edge_dropout=self.edge_dropout, seed=self.seed
@@ -278,8 +290,7 @@ class DLCLInG(AugmentedDLCL):
     def _fit(self, data: TrainingData, run: Run) -> None:
         if self.fill not in ("sampled", "most_probable"):
             raise UsageError(f"fill: expected 'sampled' or 'most_probable', received {self.fill!r}")
-        if self.crowding_epochs < 1:
-            raise UsageError(f"crowding_epochs: expected a whole number from 1, received {self.crowding_epochs!r}")
+        check_numbers(self, counts=("crowding_epochs",))
         self.completed_ = self._complete_by_crowding(data, run.stage("crowding"))
         classifier = self._dl_cl()
         classifier._fit(dataclasses.replace(data, annotations=self.completed_), run.stage("completed"))

@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
+from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL, check_numbers
 from neucrowd_tf.crowding.holding_out import held_out
 from neucrowd_tf.crowding.presets import PAPER
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -96,8 +95,14 @@ class DLCLGAN(AugmentedDLCL):
         self.validation_fraction = validation_fraction
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if self.gan_epochs < 0 or self.passes < 1:
-            raise UsageError(f"gan_epochs and passes: expected numbers from 0 and 1, received {self.gan_epochs!r} and {self.passes!r}")
+        if self.gan_epochs != 0:  # none stops after DL-CL
+            check_numbers(self, counts=("gan_epochs",))
+        check_numbers(
+            self,
+            counts=("passes", "embedding_size", "pair_batch_size"),
+            rates=("gan_learning_rate", "discriminator_learning_rate"),
+            shares=("validation_fraction",),
+        )
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
         epochs = self.gan_epochs

@@ -44,6 +44,10 @@ class Crowd:
     rate: float = 1.0
 
     def __post_init__(self) -> None:
+        for name in ("annotators", "low", "high", "rate"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.number)) or (name == "annotators" and int(value) != value):
+                raise UsageError(f"{name}: expected a {'whole ' if name == 'annotators' else ''}number, received {value!r}")
         if self.annotators < 1 or not 0 <= self.low <= self.high <= 1 or not 0 < self.rate <= 1:
             raise UsageError(
                 "expected annotators of 1 or more, 0 <= low <= high <= 1 and a rate above 0 and at most 1, "
@@ -79,7 +83,7 @@ def imbalanced_pair(
         UsageError: the same class twice, or a ratio outside 0 to 1.
         DataError: too few rows of a class.
     """
-    if majority == minority or not 0 < ratio <= 1:
+    if majority == minority or not isinstance(ratio, (int, float, np.number)) or not 0 < ratio <= 1:
         raise UsageError(f"{name}: expected two classes and a ratio above 0 and at most 1, received {majority}, {minority} and {ratio}")
     size = int((labels == majority).sum())
     test = int(TEST_SHARE * size)
@@ -113,7 +117,7 @@ def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
     References:
         DASC, section 4.1 (CIFAR10-H with ratio 5).
     """
-    if ratio < 1 or num_classes < 2:
+    if not isinstance(ratio, (int, float, np.number)) or not 1 <= ratio < np.inf or num_classes < 2:
         raise UsageError(f"long tail: expected a ratio of 1 or more and two classes or more, received {ratio} and {num_classes}")
     return [max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9)) for code in range(num_classes)]
 

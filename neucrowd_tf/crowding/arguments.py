@@ -44,21 +44,25 @@ def check_arguments(estimator: CrowdInG) -> None:
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
                 raise UsageError(f"{name}: expected a whole number from {least}, received {value!r}")
     for name in _RATES:
-        if not getattr(estimator, name) > 0:
-            raise UsageError(f"{name}: expected a number above 0, received {getattr(estimator, name)!r}")
+        if not _number(value := getattr(estimator, name)) or not 0 < value < np.inf:
+            raise UsageError(f"{name}: expected a number above 0, received {value!r}")
     for name in ("information", "output_penalty"):
-        if not getattr(estimator, name) >= 0:
-            raise UsageError(f"{name}: expected a number from 0, received {getattr(estimator, name)!r}")
-    if not 0 <= estimator.averaging < 1:
+        if not _number(value := getattr(estimator, name)) or not 0 <= value < np.inf:
+            raise UsageError(f"{name}: expected a number from 0, received {value!r}")
+    if not _number(estimator.averaging) or not 0 <= estimator.averaging < 1:
         raise UsageError(f"averaging: expected a number from 0 and below 1, received {estimator.averaging!r}")
     for name in ("threshold", "validation_fraction"):
-        if not 0 < getattr(estimator, name) < 1:
-            raise UsageError(f"{name}: expected a number between 0 and 1, received {getattr(estimator, name)!r}")
-    if isinstance(estimator.multiplier, str) and estimator.multiplier not in ("mean", "search"):
+        if not _number(value := getattr(estimator, name)) or not 0 < value < 1:
+            raise UsageError(f"{name}: expected a number between 0 and 1, received {value!r}")
+    if estimator.multiplier not in ("mean", "search") and not (_number(estimator.multiplier) and np.isfinite(estimator.multiplier)):
         raise UsageError(f"multiplier: expected a number, 'mean' or 'search', received {estimator.multiplier!r}")
     for name, allowed in _NAMES.items():
         if getattr(estimator, name) not in allowed:
             raise UsageError(f"{name}: expected one of {', '.join(map(repr, allowed))}, received {getattr(estimator, name)!r}")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def annotator_table(annotations: Annotations, features: ArrayLike | None) -> NDArray[np.float32]:
@@ -69,7 +73,10 @@ def annotator_table(annotations: Annotations, features: ArrayLike | None) -> NDA
     """
     if features is None:
         return np.eye(annotations.num_annotators, dtype=np.float32)
-    table = np.asarray(features, dtype=np.float32)
+    try:
+        table = np.asarray(features, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise DataError(f"annotator_features: expected numbers, received {features!r}"[:200]) from None
     if table.ndim != 2 or len(table) != annotations.num_annotators or not np.isfinite(table).all():
         raise DataError(f"annotator_features: expected finite numbers of shape [{annotations.num_annotators}, *], received shape {table.shape}")
     return table

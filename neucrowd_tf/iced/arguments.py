@@ -50,11 +50,14 @@ def check_arguments(estimator: ICED) -> None:
     for name, least in _COUNTS.items():
         if not _is_count(getattr(estimator, name), least):
             raise UsageError(f"{name}: expected a whole number from {least}, received {getattr(estimator, name)!r}")
-    if not len(estimator.hidden_units) or not all(_is_count(width, 1) for width in estimator.hidden_units):
+    widths = estimator.hidden_units
+    if not isinstance(widths, (list, tuple)) or not len(widths) or not all(_is_count(width, 1) for width in widths):
         raise UsageError(f"hidden_units: expected whole numbers from 1, received {estimator.hidden_units!r}")
     for name, low, high in _NUMBERS:
         value = getattr(estimator, name)
-        if not (low <= value <= high if value is not None else name == "tol"):
+        if value is None and name == "tol":
+            continue
+        if not isinstance(value, (int, float, np.number)) or not low <= value <= high:
             start = "above" if low > 0 else "from"
             most = {1.0: " to 1", np.inf: ""}.get(high, " and below 1")
             raise UsageError(f"{name}: expected a number {start} 0{most}, received {value!r}")

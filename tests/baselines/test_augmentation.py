@@ -138,6 +138,18 @@ def test_presets_are_those_with_which_crowding_starts() -> None:
         assert set(preset) <= set(estimator.get_params())
 
 
+def test_bad_numbers_have_one_clear_error() -> None:
+    for made, message in (
+        (DLCLGAN(**SMALL, gan_learning_rate=0.0), "gan_learning_rate: expected a number above 0, received 0.0"),
+        (DLCLGAN(**SMALL, gan_epochs=-1), "gan_epochs: expected a whole number from 1, received -1"),
+        (DLCLGAN(**SMALL, passes="two"), "passes: expected a whole number from 1, received 'two'"),  # type: ignore[arg-type]
+        (DLCLGCN(**SMALL, graph_epochs=0), "graph_epochs: expected a whole number from 1, received 0"),
+        (DLCLInG(**SMALL, crowding_epochs=True), "crowding_epochs: expected a whole number from 1, received True"),
+    ):
+        with pytest.raises(UsageError, match=f"^{message}$"):
+            made.fit(X, CROWD)
+
+
 def test_ing_trains_crowding_as_its_own_presets_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from neucrowd_tf.crowding import CrowdInG
 

@@ -264,11 +264,17 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
         ({"selection": "best"}, "selection: expected one of 'entropy', 'random'"),
         ({"information": -1.0}, "information"),
         ({"ratio_cap": 0.0}, "ratio_cap"),
+        ({"information": "none"}, "information: expected a number from 0, received 'none'"),
+        ({"classifier_learning_rate": "nan"}, "classifier_learning_rate: expected a number above 0"),
+        ({"multiplier": None}, "multiplier"),
+        ({"threshold": True}, "threshold"),
     ):
         with pytest.raises(UsageError, match=match):
             CrowdInG(**changes).fit(x, annotations)
     with pytest.raises(DataError, match="annotator_features"):
         CrowdInG(annotator_features=np.zeros((2, 3))).fit(x, annotations)
+    with pytest.raises(DataError, match="annotator_features: expected numbers"):
+        CrowdInG(annotator_features=["old", "new"]).fit(x, annotations)
     with pytest.raises(DataError, match="two instances or more"):
         CrowdInG().fit(x[:1], Annotations.from_dense([[0, 1]]), (x[:18], np.zeros(18, int)))
     with pytest.raises(IdentitiesError):

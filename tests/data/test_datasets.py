@@ -150,6 +150,9 @@ def test_imbalanced_options(data_dir: pathlib.Path) -> None:
     assert (annotations.labels == dataset.truth[annotations.instances]).all()  # P(correct) = 1
     with pytest.raises(UsageError, match="expected two classes"):
         registry.dataset("usps_syn").load(data_dir, 0, majority=2)
+    for wrong in ({"low": "abc"}, {"annotators": 2.5}, {"ratio": "1:10"}, {"rate": None}):
+        with pytest.raises(UsageError, match=f"{next(iter(wrong))}.*received"):
+            registry.dataset("usps_syn").load(data_dir, 0, **wrong)
     with pytest.raises(DataError, match="rows of class 2, received 929"):
         registry.dataset("usps_syn").load(data_dir, 0, majority=0, minority=2, ratio=1.0)
 

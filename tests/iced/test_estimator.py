@@ -128,9 +128,7 @@ def test_a_killed_fit_resumes_bit_for_bit(fitted: Any, tmp_path: pathlib.Path, m
 def test_names_and_partial_annotation_three_classes_and_validation() -> None:
     x, crowd, truth = task((90, 30, 12), rate=0.5)
     names = np.array(["a", "b", "c"], dtype=object)
-    crowd = Annotations(
-        crowd.instances, crowd.annotators, crowd.labels, num_instances=len(x), num_annotators=7, class_names=names
-    )
+    crowd = Annotations(crowd.instances, crowd.annotators, crowd.labels, num_instances=len(x), num_annotators=7, class_names=names)
     model = ICED(**SMALL, encoder=None, warm_up="groups", tol=1.0).fit(x, crowd, (x[:20], names[truth[:20]]))
     assert set(model.predict(x)) <= set("abc")
     assert model.converged_ and model.n_iter_ == 2  # any change is at most all labels
@@ -207,7 +205,8 @@ def test_bad_arguments_and_votes_only() -> None:
         "tol": -0.1,
         "hidden_units": (),
     }
-    for name, value in wrong.items():
+    text: dict[str, Any] = {"rounds": "3", "eta": "small", "learning_rate": None, "hidden_units": 8}  # of another kind altogether
+    for name, value in (*wrong.items(), *text.items()):
         with pytest.raises(UsageError, match=f"^{name}: expected .*, received "):
             ICED(**{**SMALL, name: value}).fit(x, crowd)
     with pytest.raises(IdentitiesError):
