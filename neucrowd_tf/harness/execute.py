@@ -8,21 +8,21 @@ import sys
 import time
 import traceback
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf import registry, statistics
+from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dataset import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.files import jsonable, write_json
+from neucrowd_tf.files import write_json
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.evaluation import evaluate
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
+from neucrowd_tf.harness.run_config import Task, config, settings
 from neucrowd_tf.harness.run_files import write_annotators, write_predictions
 from neucrowd_tf.harness.run_folder import CONFIG, CURVES, EVALUATION, FINISHED, HISTORY, SAVED_MODEL, STATUS, RunFolder, RunKey
 from neucrowd_tf.harness.watch import Watch, Watcher
@@ -50,40 +50,6 @@ class Outcome:
     metrics: dict[str, Any] | None = None
     reason: str = ""
     mendable: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """A run that is to be made: its key, its hyper-parameters, and whether others run beside it (bars would mix)."""
-
-    key: RunKey
-    hparams: dict[str, Any]
-    progress: bool | None = None
-
-
-def settings(task: Task, options: Options) -> dict[str, Any]:
-    """Returns everything that a run's result depends on, apart from the code and the data's files."""
-    found = {
-        "hparams": task.hparams,
-        "data_seed": task.key.seed if options.data_seed is None else options.data_seed,
-        "keep_annotations": options.keep_annotations,
-        "keep_one": options.keep_one,
-        "tune": options.tune,
-        "threads": options.threads,
-        "device": options.device,
-        "mixed_precision": options.mixed_precision,
-        "distribute": options.distribute,
-        "evaluation": options.evaluation,
-    }
-    if options.evaluation == "cv":
-        found["folds"] = options.folds
-    if options.dataset_option:
-        found["dataset_option"] = dict(options.dataset_option)
-    if task.key.dataset == "table":
-        found |= {"classes": options.classes, "image_size": options.image_size} | {name: str(path.resolve()) for name, path in options.table.items()}
-    if options.distribute == "mirrored":
-        found["logical_cpus"] = options.logical_cpus
-    return found
 
 
 def execute(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
@@ -315,44 +281,3 @@ def _scores(split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]
     if not len(known):
         return {"size": 0}
     return {"size": len(known), **classification_metrics(split.labels[known], probabilities[known], class_names=class_names)}
-
-
-def config(task: Task, options: Options, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
-    """Returns what config.json holds: what is needed to make the run again, and what the data was like."""
-    card = dataclasses.asdict(dataset.card)
-    flags = {name: value for name, value in dataclasses.asdict(options).items() if name != "list"}
-    return {
-        "dataset": task.key.dataset,
-        "method": task.key.method,
-        "seed": task.key.seed,
-        **({} if task.key.fold is None else {"repeat": task.key.repeat, "fold": task.key.fold}),
-        "parameters": plain(estimator.get_params(deep=False)),
-        "settings": settings(task, options),
-        "flags": plain(flags),
-        "threads": process.thread_counts(options),
-        "versions": process.versions(),
-        "git_revision": process.git_revision(),
-        "card": {**card, "statistics": data_statistics(dataset)},
-    }
-
-
-def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:
-    """Returns the sizes of a dataset and the statistics of its annotations."""
-    return {
-        "feature_shape": list(dataset.features.shape[1:]),
-        "train_size": len(dataset.features),
-        "validation_size": 0 if dataset.validation is None else len(dataset.validation),
-        "test_size": len(dataset.test),
-        **statistics.describe(dataset.annotations, dataset.truth),
-    }
-
-
-def plain(value: Any) -> Any:
-    """Returns a value in JSON's types; objects are spelt out."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic, Path)):
-        return jsonable(value)
-    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

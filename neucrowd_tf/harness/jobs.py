@@ -20,9 +20,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import IO, Any
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.harness.execute import Outcome, Task
+from neucrowd_tf.harness.execute import Outcome
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED
+from neucrowd_tf.harness.run_config import Task
 from neucrowd_tf.harness.run_folder import RunKey
 
 RUNS_PER_WORKER = 20  # then a new process takes over, so that memory that TensorFlow keeps does not add up

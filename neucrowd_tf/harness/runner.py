@@ -14,9 +14,10 @@ from neucrowd_tf.dataset import CrowdDataset
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import process, rooms
-from neucrowd_tf.harness.execute import Outcome, Task, check_supported, complete, execute, lacks, settings
+from neucrowd_tf.harness.execute import Outcome, check_supported, complete, execute, lacks
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
+from neucrowd_tf.harness.run_config import Task, settings
 from neucrowd_tf.harness.run_folder import RunFolder, RunKey
 from neucrowd_tf.simulation import remove_annotations
 

@@ -13,8 +13,8 @@ from neucrowd_tf.csv_cells import number_cell, to_csv
 from neucrowd_tf.dataset import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.files import write_text
-from neucrowd_tf.harness.execute import data_statistics
 from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.harness.run_config import data_statistics
 from neucrowd_tf.harness.suites.curves import RESULTS
 from neucrowd_tf.harness.suites.suite import FIRST_SEED, Suite
 

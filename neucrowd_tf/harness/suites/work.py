@@ -12,10 +12,11 @@ from typing import Any
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import process, runner
-from neucrowd_tf.harness.execute import FATAL, Outcome, Task
+from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.jobs import Bar, Pool
 from neucrowd_tf.harness.results import FAILED
+from neucrowd_tf.harness.run_config import Task
 
 Report = Callable[[str], None]
 
