@@ -159,7 +159,8 @@ class DawidSkene(Aggregator):
         history_: `[n_iter_]` the log posterior after each, which never falls.
         converged_: whether it stopped before `max_iter`; a ConvergenceWarning otherwise.
 
-    An annotator without labels has uniform errors. Where all annotators agree, the errors are near the identity.
+    An annotator without labels has uniform errors. Where all annotators agree, the errors are near the identity. Where each gave a
+    label or two, any labels explain the data, and the likeliest solution may put all instances into one class: hold the prior uniform.
 
     References:
         Dawid and Skene (1979), Applied Statistics 28(1).

@@ -9,6 +9,7 @@ import numpy as np
 
 from neucrowd_tf.crowd_layers.estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE, registered
+from neucrowd_tf.training.arguments import check_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,8 +94,8 @@ class AnnoReg(AnnotatorEstimator):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        if not np.isfinite(self.trace_weight) or self.trace_weight < 0:
-            raise ValueError(f"trace_weight: expected a number from 0, received {self.trace_weight!r}")
+        check_number("trace_weight", self.trace_weight, least=0)
+        check_number("initial", self.initial, least=0)
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.layers import ConfusionHead

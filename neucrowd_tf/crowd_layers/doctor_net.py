@@ -10,6 +10,8 @@ import numpy as np
 
 from neucrowd_tf.crowd_layers.estimator import AnnotatorEstimator, CrowdNetwork
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE, registered
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.training.arguments import check_number, check_whole
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -117,11 +119,11 @@ class WeightedDoctorNet(AnnotatorEstimator):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         if self.weight_schedule not in ("constant", "cyclic"):
-            raise ValueError(f"weight_schedule: expected 'constant' or 'cyclic', received {self.weight_schedule!r}")
+            raise UsageError(f"weight_schedule: expected 'constant' or 'cyclic', received {self.weight_schedule!r}")
         if self.weight_softmax not in ("training", "after"):
-            raise ValueError(f"weight_softmax: expected 'training' or 'after', received {self.weight_softmax!r}")
-        if not isinstance(self.weight_epochs, (int, np.integer)) or self.weight_epochs < 0:
-            raise ValueError(f"weight_epochs: expected a whole number from 0, received {self.weight_epochs!r}")
+            raise UsageError(f"weight_softmax: expected 'training' or 'after', received {self.weight_softmax!r}")
+        check_whole("weight_epochs", self.weight_epochs, 0)
+        check_number("weight_learning_rate", self.weight_learning_rate, above=0)
 
     def _graph(self, base: keras.Model, inputs: Any, standardised: Any, num_annotators: int) -> tuple[Any, Any, Any]:
         import keras

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from neucrowd_tf.crowd_layers.network import ClassifierEstimator, Network
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.training.arguments import check_number
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -66,9 +68,9 @@ class AnnotatorEstimator(ClassifierEstimator):
 
         super()._check_arguments()
         if self.imbalance not in IMBALANCE:
-            raise ValueError(f"imbalance: expected one of {', '.join(IMBALANCE)}, received {self.imbalance!r}")
-        if self.gamma < 0:
-            raise ValueError(f"gamma: expected a number from 0, received {self.gamma!r}")
+            raise UsageError(f"imbalance: expected one of {', '.join(IMBALANCE)}, received {self.imbalance!r}")
+        check_number("gamma", self.gamma, least=0)
+        check_number("beta", self.beta, least=0, below=1)
 
     def _build(self, data: TrainingData) -> CrowdNetwork:
         import keras

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.training.arguments import check_number, check_whole, check_widths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.run import Run
 
@@ -102,17 +103,19 @@ class ClassifierEstimator(CrowdEstimator):
         from neucrowd_tf.crowd_layers.bases import BASES
 
         if isinstance(self.base, str) and self.base not in BASES:
-            raise ValueError(f"base: expected one of {', '.join(BASES)} or a Keras model, received {self.base!r}")
+            raise UsageError(f"base: expected one of {', '.join(BASES)} or a Keras model, received {self.base!r}")
         for name in ("batch_size", "epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name}: expected a whole number from 1, received {value!r}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout: expected a number from 0 and below 1, received {self.dropout!r}")
+            check_whole(name, getattr(self, name))
+        check_whole("patience", self.patience, optional=True)
+        check_whole("seed", self.seed, 0)
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_number("dropout", self.dropout, least=0, below=1)
+        check_number("l2", self.l2, least=0)
+        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        if not isinstance(self.hidden_units, (tuple, list)) or len(self.hidden_units):  # without hidden layers the base is linear
+            check_widths("hidden_units", self.hidden_units)
         if self.monitor not in (None, "accuracy", "log_loss"):
-            raise ValueError(f"monitor: expected None, 'accuracy' or 'log_loss', received {self.monitor!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction: expected a number between 0 and 1, received {self.validation_fraction!r}")
+            raise UsageError(f"monitor: expected None, 'accuracy' or 'log_loss', received {self.monitor!r}")
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self._check_arguments()

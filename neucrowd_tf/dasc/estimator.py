@@ -13,7 +13,9 @@ from sklearn.base import clone
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dasc.confidence import pseudo_annotations
 from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.statistics import imbalance_ratio
+from neucrowd_tf.training.arguments import check_number, check_whole
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.run import Run
 
@@ -117,17 +119,15 @@ class DASC(CrowdEstimator):
 
     def _check_arguments(self) -> None:
         if self.selection not in SELECTORS:
-            raise ValueError(f"selection: expected one of {', '.join(SELECTORS)}, received {self.selection!r}")
-        for name, least in (("quota", 1), ("rounds", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise ValueError(f"{name}: expected a whole number from {least}, received {value!r}")
+            raise UsageError(f"selection: expected one of {', '.join(SELECTORS)}, received {self.selection!r}")
+        check_whole("quota", self.quota)
+        check_whole("rounds", self.rounds, 0)
+        check_whole("patience", self.patience, optional=True)
+        check_whole("seed", self.seed, 0)
+        check_number("tolerance", self.tolerance, least=0)
+        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
         if self.pick not in ("validation", "last"):
-            raise ValueError(f"pick: expected 'validation' or 'last', received {self.pick!r}")
-        if not self.tolerance >= 0:
-            raise ValueError(f"tolerance: expected a number from 0, received {self.tolerance!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction: expected a number between 0 and 1, received {self.validation_fraction!r}")
+            raise UsageError(f"pick: expected 'validation' or 'last', received {self.pick!r}")
 
     def _base(self) -> Any:
         if self.estimator is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -181,11 +182,19 @@ def hold_out(data: TrainingData, labels: NDArray[np.int64], fraction: float, see
 
     Returns:
         the data with the held-out part as `validation`, and the positions of the part that is left.
+
+    Raises:
+        DataError: so few instances that none is left to train on.
     """
     from sklearn.model_selection import train_test_split
 
     if data.validation is not None:
         return data, np.arange(len(labels))
+    if math.ceil(fraction * len(labels)) >= len(labels):
+        raise DataError(
+            f"annotations: expected instances to train on beside the share of {fraction:g} that is held out to validate on, received {len(labels)} "
+            "annotated in all; pass validation data"
+        )
     counts = np.bincount(labels)
     stratify = labels if counts[counts > 0].min() >= 2 and round(fraction * len(labels)) >= (counts > 0).sum() else None
     train, held = train_test_split(np.arange(len(labels)), test_size=fraction, random_state=seed, stratify=stratify)

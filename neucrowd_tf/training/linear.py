@@ -16,6 +16,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.training.arguments import check_strengths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,13 +110,13 @@ def fit_logistic(
 
     Raises:
         DataError: nothing to train on, or shapes that do not belong together.
+        UsageError: strengths that are not positive.
     """
     x = np.asarray(x, dtype=np.float64)
     codes = np.asarray(codes)
     if x.ndim != 2 or codes.shape != (len(x),) or not len(x):
         raise DataError(f"logistic regression: expected features [N, d] and codes [N], N > 0, received {x.shape} and {codes.shape}")
-    if not len(Cs) or min(Cs) <= 0:
-        raise DataError(f"Cs: expected positive strengths, received {tuple(Cs)}")
+    check_strengths("Cs", Cs)
     weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     used = weight > 0
     if not used.all():

@@ -147,3 +147,13 @@ def test_arguments_that_make_no_sense_are_one_error(aggregator: Aggregator, erro
 def test_weights_that_are_no_numbers_are_one_error() -> None:
     with pytest.raises(DataError, match="weights: expected numbers"):
         DawidSkene().fit(CROWD, weights=["a"] * 9)
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+def test_annotators_with_one_label_each_keep_the_vote_under_a_uniform_prior(labels: int) -> None:
+    # As the docstring says: each annotator's matrix explains any truth, so only the held prior keeps the classes apart.
+    truth = np.arange(30) % 3
+    crowd = Annotations.from_arrays(np.repeat(np.arange(30), labels), np.arange(30 * labels), np.repeat(truth, labels))
+    np.testing.assert_array_equal(DawidSkene(prior="uniform").fit(crowd).labels_, truth)
+    np.testing.assert_array_equal(Glad().fit(crowd).labels_, truth)
+    assert np.isfinite(DawidSkene().fit(crowd).probas_).all()

@@ -10,7 +10,7 @@ import neucrowd_tf.crowd_layers
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.errors import DataError, IdentitiesError
+from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run
 
@@ -209,13 +209,27 @@ def test_bad_arguments(crowd):
         ({"epochs": 0}, "epochs: expected a whole number from 1"),
         ({"dropout": 1.0}, "dropout: expected a number from 0 and below 1"),
         ({"monitor": "auc"}, "monitor: expected None, 'accuracy' or 'log_loss'"),
+        ({"learning_rate": "fast"}, "learning_rate: expected a number above 0, received 'fast'"),
+        ({"l2": -1.0}, "l2: expected a number from 0, received -1.0"),
+        ({"hidden_units": 128}, "hidden_units: expected a list of whole numbers from 1, received 128"),
+        ({"patience": 0}, "patience: expected None or a whole number from 1, received 0"),
+        ({"gamma": "2"}, "gamma: expected a number from 0, received '2'"),
+        ({"beta": 1.0}, "beta: expected a number from 0 and below 1, received 1.0"),
+        ({"validation_fraction": float("nan")}, "validation_fraction: expected a number above 0 and below 1, received nan"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(UsageError, match=message):
             CrowdLayer(**arguments).fit(features, annotations)
     with pytest.raises(DataError, match=r"small_cnn.*expected images"):
         CrowdLayer("small_cnn").fit(features, annotations)
     with pytest.raises(IdentitiesError):
         CrowdLayer().fit(features, Annotations.from_votes(annotations.vote_counts()))
+
+
+def test_no_hidden_layer_is_a_linear_base(crowd):
+    features, truth, annotations = crowd
+    model = CrowdLayer(hidden_units=(), dropout=0.0, epochs=20, learning_rate=0.1).fit(features, annotations)
+    assert (model.predict(features) == truth).mean() > 0.9
+    assert [tuple(v.shape) for v in model.model_.get_layer("base").trainable_variables] == [(5, 3), (3,)]
 
 
 def test_clone_keeps_arguments():

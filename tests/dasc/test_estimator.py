@@ -143,6 +143,9 @@ def test_bad_arguments(crowd, centroids):
         ({"quota": 0}, "quota: expected a whole number from 1"),
         ({"rounds": -1}, "rounds: expected a whole number from 0"),
         ({"tolerance": -1.0}, "tolerance: expected a number from 0"),
+        ({"tolerance": "x"}, "tolerance: expected a number from 0, received 'x'"),
+        ({"patience": 0}, "patience: expected None or a whole number from 1"),
+        ({"validation_fraction": 1}, "validation_fraction: expected a number above 0 and below 1, received 1"),
         ({"pick": "first"}, "pick: expected 'validation' or 'last'"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -166,3 +166,9 @@ def test_hold_out_is_seeded_stratified_and_keeps_what_was_given() -> None:
     np.testing.assert_array_equal(part.features, data.features[kept])
     given = Centroids()._check(x, annotations, (x[:4], ["cat", "dog", "cat", "dog"]))
     assert hold_out(given, y.astype(np.int64), 0.25, seed=1)[0] is given
+
+
+def test_hold_out_needs_instances_to_train_on() -> None:
+    data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None)
+    with pytest.raises(DataError, match=r"share of 0\.2 that is held out to validate on, received 1 annotated in all; pass validation data"):
+        hold_out(data, np.array([0]), 0.2, seed=0)

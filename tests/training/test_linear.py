@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import neucrowd_tf.persistence as persistence
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.linear import LinearHead, fit_logistic
 
 
@@ -113,7 +113,8 @@ def test_bad_input() -> None:
     x, codes = blobs(2)
     with pytest.raises(DataError, match="expected features"):
         fit_logistic(x, codes[:-1], 2)
-    with pytest.raises(DataError, match="positive"):
-        fit_logistic(x, codes, 2, [0.0])
+    for strengths in ([0.0], [], 5, ["a"], None, [float("nan")]):
+        with pytest.raises(UsageError, match="Cs: expected a list of numbers above 0"):
+            fit_logistic(x, codes, 2, strengths)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"expected shape \[\*, 2\]"):
         by_hand().predict_proba(x)
