@@ -12,7 +12,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.files import read_json, write_json
 from neucrowd_tf.harness import rooms
-from neucrowd_tf.harness.suites import catalogue, page, papers, smoke
+from neucrowd_tf.harness.suites import catalogue, page, papers, run, smoke
 from neucrowd_tf.harness.suites.suite import FIRST_SEED, Case, Suite
 from neucrowd_tf.harness.suites.table import ABOVE, BELOW, NO_FIGURE, PRIVATE_DATA, REPRODUCED, Cell, cells, markdown, write_csv
 
@@ -130,6 +130,10 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     assert [line.partition(":")[0] for line in failures] == ["absent", "tiny broken seed 1000", "tiny broken seed 1001"]
     assert "tiny,mean,accuracy,,0.85," in (tmp_path / "results" / "a.csv").read_text()
     assert read_json(tmp_path / "results" / "b.json")["failures"] == []
+    # A table that cannot be written is told, and the next suite runs.
+    monkeypatch.setattr(run, "draw", lambda suite, *_: 1 / (suite.name != "a"))
+    assert command("--suite=a,b", f"--output_dir={tmp_path / 'other'}") == 1
+    assert (tmp_path / "other" / "results" / "b.json").exists() and not (tmp_path / "other" / "results" / "a.json").exists()
     done = tiny.calls
     assert command("--suite=b", f"--output_dir={tmp_path}") == 0
     assert tiny.calls == done

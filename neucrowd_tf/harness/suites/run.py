@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.files import write_json, write_text
 from neucrowd_tf.harness import runner
+from neucrowd_tf.harness.execute import FATAL
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import OK, add_rows, make_row
 from neucrowd_tf.harness.run_folder import RunFolder
@@ -146,7 +148,10 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
     if suite.analysis:
         module, _, function = suite.analysis.partition(":")
         analysis: Analysis = getattr(importlib.import_module(module), function)
-        made += analysis(suite, options)
+        try:
+            made += analysis(suite, options)
+        except DataError as error:  # a figure of data that is not there
+            record["failures"].append(f"figure: {one_line(error)}")
     write_json(folder / f"{suite.name}.json", record)
     return made
 
@@ -164,7 +169,14 @@ def run_suites(names: Sequence[str], options: Options, report: Report, rooms: tu
     """
     failures: list[str] = []
     for suite in chosen(names):
-        failures += [f"{suite.name}: {line}" for line in run_suite(suite, options, report, rooms)]
+        try:
+            found = run_suite(suite, options, report, rooms)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in FATAL:
+                raise
+            report("".join(traceback.format_exception(error)))
+            found = [f"{type(error).__name__}: {one_line(error)}"]
+        failures += [f"{suite.name}: {line}" for line in found]
         report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
     if failures:
         report("\n".join([f"{len(failures)} failed:", *failures]))
