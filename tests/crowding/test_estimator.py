@@ -206,6 +206,19 @@ def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(cro
     assert model.best_epoch_ == (2 if collapses == "choice" else None)
 
 
+@pytest.mark.slow
+def test_a_collapse_without_validation_data_ends_at_the_start(estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, annotations, _ = crowd
+    monkeypatch.setattr(CrowdInG, "_better", lambda *_: True)
+    monkeypatch.setattr(CrowdInG, "_collapsed", lambda _, logs: bool(logs) and "val_accuracy" not in logs)
+    with pytest.warns(UserWarning, match="collapsed"):
+        estimator.set_params(seed=0, epochs=2).fit(x, annotations)
+    estimator.set_params(epochs=3)
+    assert estimator.collapsed_ and estimator.best_epoch_ is None and estimator.n_iter_ == 2
+    dl_cl = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations)
+    np.testing.assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
+
+
 def test_annotator_features_stand_in_for_identities(crowd: Crowd, tmp_path: pathlib.Path) -> None:
     x, annotations, truth = crowd
     features = np.column_stack([np.linspace(-1.0, 1.0, N_ANNOTATORS), np.zeros(N_ANNOTATORS)])
