@@ -154,7 +154,8 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
         for metric in suite.metrics:
             cell = by_metric.get(metric) or Cell(dataset, method, metric, None, ())
             printed = f"{metric}, paper" in head
-            items += [_shown(cell.paper)] * printed + [_ours(cell)] + [cell.status if cell.values or cell.paper is not None else ""] * printed
+            ours = _ours(cell) or ("" if printed else cell.reason)
+            items += [_shown(cell.paper)] * printed + [ours] + ["" if cell.status == NO_FIGURE else cell.status] * printed
         if suite.baseline:
             gain = by_metric[suite.metrics[0]].gain if suite.metrics[0] in by_metric else None
             items.append("" if gain is None else f"{gain.estimate:+.3f}{_between(gain.low, gain.high, '+')}")
@@ -164,7 +165,7 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
 
 def _ours(cell: Cell) -> str:
     mean, low, high = cell.interval
-    return f"{mean:.3f}{_between(low, high)} ({len(cell.values)})" if cell.values else cell.reason
+    return f"{mean:.3f}{_between(low, high)} ({len(cell.values)})" if cell.values else ""
 
 
 def _between(low: float, high: float, sign: str = "") -> str:
