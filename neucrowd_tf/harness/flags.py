@@ -31,6 +31,7 @@ _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_integer("seed", 0, "The first seed.", lower_bound=0, upper_bound=MAX_SEED),
     flags.DEFINE_integer("num_runs", 1, "How many seeds: seed, seed + 1, ...", lower_bound=1),
     flags.DEFINE_multi_string("hparam", [], "A hyper-parameter as name=value, or method.name=value for one of several methods; may be repeated."),
+    flags.DEFINE_string("weights", None, "Keras weights (.weights.h5 or .keras) that the base network starts from; the same as --hparam weights=."),
     flags.DEFINE_boolean("resume", False, "Skip finished runs and go on with half-finished ones."),
     flags.DEFINE_boolean("export", False, "Also write each fitted model as a SavedModel."),
     flags.DEFINE_boolean("report", None, "Write report.html into each run's folder; by default yes, but not for the runs of --suite."),
@@ -77,6 +78,7 @@ class Options:
     seed: int = 0
     num_runs: int = 1
     hparam: tuple[tuple[str, Any], ...] = ()
+    weights: str | None = None
     resume: bool = False
     export: bool = False
     report: bool | None = None
@@ -176,6 +178,9 @@ def check(options: Options) -> Options:
         raise UsageError("--distribute: expected none or mirrored, received multi_worker, which is not supported yet")
     if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", options.device):
         raise UsageError(f"--device: expected auto, cpu, gpu, cpu:<n> or gpu:<n>, received {options.device!r}")
+    if options.weights is not None and (options.suite or not Path(options.weights).is_file()):
+        wanted = "expected without --suite" if options.suite else "expected a file of Keras weights"
+        raise UsageError(f"--weights: {wanted}, received {options.weights!r}")
     if options.keep_annotations is not None and not 0 < options.keep_annotations <= 1:
         raise UsageError(f"--keep_annotations: expected a share above 0 and up to 1, received {options.keep_annotations!r}")
     if not options.checkpoint_seconds < float("inf"):
@@ -236,5 +241,8 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
         found[name] = tuple(dict.fromkeys(item.strip() for item in found[name] if item.strip()))
     for name in ("hparam", "dataset_option"):
         found[name] = _named_values(name, found[name] or [])
+    if found["weights"] is not None:
+        found["weights"] = os.path.expanduser(found["weights"])
+        found["hparam"] = (*(item for item in found["hparam"] if item[0] != "weights"), ("weights", found["weights"]))
     _paths(found)
     return check(Options(**found))

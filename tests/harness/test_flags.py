@@ -41,6 +41,20 @@ def test_hyper_parameter_values(text: str, value: object) -> None:
     assert parse_value(text) == value and type(parse_value(text)) is type(value)
 
 
+def test_weights_are_a_hyper_parameter_of_their_own_flag(parse: Any, tmp_path: Path) -> None:
+    path = tmp_path / "1e3"  # a name that would read as a number
+    path.write_bytes(b"")
+    options = parse([*GIVEN, f"--weights={path}", "--hparam=n=3"])
+    assert options.hparam == (("n", 3), ("weights", str(path)))
+    assert Options.from_json(options.to_json()) == options
+    for arguments, message in (
+        ([*GIVEN, f"--weights={tmp_path / 'none.keras'}"], "--weights: expected a file of Keras weights, received"),
+        (["--suite=smoke", f"--weights={path}"], "--weights: expected without --suite"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            parse(arguments)
+
+
 def test_flagfile(parse: Any, tmp_path: Path) -> None:
     (tmp_path / "flags.txt").write_text("--dataset=hotel\n--method=mv_lr\n--num_runs=3\n")
     options = parse([f"--flagfile={tmp_path / 'flags.txt'}", "--num_runs=2"])
