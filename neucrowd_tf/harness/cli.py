@@ -22,7 +22,9 @@ PROBLEM = 2
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    """Prints to stderr; characters that a terminal would act on, which ids in a user's files may hold, are replaced."""
+    plain = "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text)
+    print(plain, file=sys.stderr, flush=True)
 
 
 def plain_warnings() -> None:
@@ -32,7 +34,7 @@ def plain_warnings() -> None:
     def show(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
     ) -> None:
-        text = f"warning: {' '.join(str(message).split())}"
+        text = f"warning: {one_line(message if isinstance(message, Warning) else UserWarning(message))}"
         if text not in told:
             told.add(text)
             print(text, file=file or sys.stderr, flush=True)

@@ -96,7 +96,7 @@ class Pictures:
             axes.hist(values, bins=bins, color=COLOURS[0], rwidth=0.9)
             axes.set_xlabel(label)
             axes.set_ylabel(unit)
-            axes.locator_params(axis="both", integer=True, nbins=7)
+            axes.locator_params(axis="both", integer=True, nbins=7, min_n_ticks=1)
             return self._svg(figure)
 
     # ----------------------------------------------------------------- the model

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from neucrowd_tf import registry
+from neucrowd_tf.harness import cli
 
 Command = Callable[..., int]
 
@@ -28,3 +30,12 @@ def test_majority_votes_as_test_labels_are_told(command: Command, tiny: type, tm
     registry._DATASETS["tiny"] = registry.Dataset("tiny", lambda *given: load(*given).replace(test_is_truth=False), "for tests")
     assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'votes'}") == 0
     assert "Test labels of tiny are majority votes, not the truth.\n" in capsys.readouterr().out
+
+
+def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids come from a user's files; here one would turn the terminal red, another clear it."""
+    with warnings.catch_warnings():
+        cli.plain_warnings()
+        warnings.warn("task a\x1b[31mb has\nno label", stacklevel=1)
+    cli._tell("failed: \x1b[2J\u202e\n  second line")
+    assert capsys.readouterr().err == "warning: task a\ufffd[31mb has no label\nfailed: \ufffd[2J\ufffd\n  second line\n"
