@@ -28,8 +28,8 @@ class SoftProb(LinearClassifier):
 
     Args:
         weighting: "votes" gives every label the same weight; "shares" every instance.
-        Cs: inverse regularisation strengths, the strongest regularisation first. The one with the best AUC (two classes) or
-            log loss (more) on the validation data is taken, or by cross-validation over instances where there is none.
+        Cs: inverse regularisation strengths, the strongest regularisation first. The one with the best log loss on the validation
+            data is taken, or by cross-validation over instances where there is none.
         seed: draws folds.
 
     Attributes:

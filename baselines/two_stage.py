@@ -85,8 +85,8 @@ class TwoStageClassifier(LinearClassifier):
         aggregator: "mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" or "glad"; or an unfitted aggregator.
         labels: "hard" trains on the most probable class; "soft" on each class weighted with its probability.
         ties: what decides between classes with equally many votes: "random", "first" or "prior" (majority vote alone).
-        Cs: inverse regularisation strengths, the strongest regularisation first. The one with the best AUC (two classes)
-            or log loss (more) on the validation data is taken, or by cross-validation where there is none.
+        Cs: inverse regularisation strengths, the strongest regularisation first. The one with the best log loss on the validation
+            data is taken, or by cross-validation where there is none.
         seed: draws ties and folds.
 
     Attributes:
