@@ -231,6 +231,8 @@ def from_answers_json(source: str | Path | Mapping[str, Mapping[str, Hashable]],
         for what, value in zip(ALIASES, triple, strict=True):
             if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
                 raise DataError(f"{where}: expected text, received a {what} with half a surrogate pair: {value!r}")
+            if isinstance(value, str) and "\0" in value:
+                raise DataError(f"{where}: expected text, received a {what} with a NUL character: {value!r}")
     tasks, workers, labels = (list(column) for column in zip(*triples, strict=True)) if triples else ([], [], [])
     names.setdefault("instance_names", list(answers))
     return Annotations.from_arrays(tasks, workers, labels, **names)

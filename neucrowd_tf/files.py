@@ -81,6 +81,8 @@ def read_json(path: str | Path) -> Any:
         raise DataError(f"{path}: expected JSON in UTF-8, received {error}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: expected JSON in UTF-8, received {not_text(path)}") from None
+    except RecursionError:
+        raise DataError(f"{path}: expected JSON, received one that is nested too deeply") from None
 
 
 def save_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:

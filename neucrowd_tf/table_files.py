@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WHOLE = re.compile(r"-?\d+(\.0+)?")
 COUNT = re.compile(r"(\d+(\.0+)?)?")
 VOTES = "votes_"
+MOST_CLASSES = 50  # where there are fewer tasks than classes
 EMPTY = ("", "nan", "NaN")
 
 
@@ -164,6 +165,7 @@ def _misspelt_long(columns: list[str]) -> bool:
 
 def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path, wide: bool = False) -> Annotations:
     """Returns the annotations over all of `tasks`, in their order; as they are where that is None."""
+    _check_classes(annotations.num_classes, annotations.num_instances, path)
     plain: dict[str, str] = {}
     for name in map(str, annotations.class_names.tolist()):
         if plain.setdefault(name.strip(), name) != name:
@@ -190,6 +192,12 @@ def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path, wid
         annotator_names=annotations.annotator_names,
         class_names=annotations.class_names,
     )
+
+
+def _check_classes(classes: int, tasks: int, path: Path) -> None:
+    """Raises DataError for labels that are no classes: a table of features, say, or ids."""
+    if classes > max(MOST_CLASSES, tasks):
+        raise DataError(f"{path}: expected labels from a set of classes, received {classes:,} different ones for {tasks:,} tasks")
 
 
 def _wide_csv(path: Path) -> Annotations:
@@ -243,6 +251,8 @@ def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any] | None) -> An
 def _dense(matrix: NDArray[Any], annotators: list[str] | None, tasks: NDArray[Any] | None, path: Path) -> Annotations:
     if tasks is not None and (matrix.ndim != 2 or len(matrix) != len(tasks)):
         raise DataError(f"{path}: expected {len(tasks)} rows, one for each row of the features table, received shape {matrix.shape}")
+    if matrix.ndim == 2 and matrix.dtype.kind in "iu" and matrix.size:  # codes are classes, all those below the largest
+        _check_classes(int(matrix.max()) + 1, len(matrix), path)
     try:
         return Annotations.from_dense(matrix, instance_names=tasks, annotator_names=annotators)
     except DataError as error:

@@ -53,6 +53,12 @@ def test_a_flagfile_and_what_is_on_stderr(repository: Path, tmp_path: Path) -> N
     assert again.returncode == 2 and "holds a finished run" in again.stderr
 
 
+def test_a_flagfile_in_another_encoding_is_one_line(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "flags").write_bytes("--dataset=bréast\n".encode("latin-1"))
+    done = command(repository, f"--flagfile={tmp_path / 'flags'}")
+    assert done.returncode == 2 and done.stderr == "error: --flagfile: expected text in UTF-8, received other bytes\n"
+
+
 def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
     base = ["--dataset=breast_cancer", "--method=neucrowd", *SMALL, "--device=cpu"]
     done = command(repository, *base, f"--output_dir={tmp_path / 'mirrored'}", "--distribute=mirrored", "--logical_cpus=2", "--export")

@@ -127,6 +127,9 @@ def start(rooms: Sequence[str] = ()) -> NoReturn:
         except UsageError as error:
             _tell(f"error: {error}")
             sys.exit(PROBLEM)
+        except UnicodeDecodeError:
+            _tell("error: --flagfile: expected text in UTF-8, received other bytes")
+            sys.exit(PROBLEM)
         except SystemExit:  # --help, which absl ends with 1
             sys.exit(0)
         return [argv[0]]

@@ -205,6 +205,8 @@ BAD_ANNOTATIONS = {
     "votes": (VOTES.replace("t1,", "t1,-"), r"annotations\.csv: row 2, column 'votes_0': expected a count of votes from 0, received '-"),
     "votes of one class": ("task,votes_0\nt0,1\n", r"annotations\.csv: expected labels of at least two classes, received only 0"),
     "votes, unknown task": (VOTES.replace("t5", "t9"), r"annotations\.csv: row 5, column 'task': .*, received 't9'"),
+    "features": ("task,x,y\n" + "".join(f"t{i},{i}.25,{i}.5\n" for i in range(40)), r"annotations\.csv: expected labels .* 80 different"),
+    "dense ids": ("0,1\n" * 5 + "1,1000000000\n", r"annotations\.csv: expected labels .*, received 1,000,000,001 different ones for 6 tasks"),
     "dense rows": ("0,1\n1,0\n", r"annotations\.csv: expected 6 rows, one for each row of the features table, received shape \(2, 2\)"),
     "dense text": ("a,b\n0,1\n1,x\n", r"annotations\.csv: row 1, column 'b': expected a class code, or -1 for no label, received 'x'"),
     "dense range": ("a,b\n" + "0,1\n" * 5 + "0,-2\n", r"annotations\.csv: row 5, annotator 1: expected a label from 0 or -1 .*, received -2"),

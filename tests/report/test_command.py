@@ -56,6 +56,19 @@ def test_half_a_character_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "a worker with half a surrogate pair" in capsys.readouterr().err
 
 
+def test_other_json_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    for content, message in (
+        (b'{"t1": {"w1": "caf\xe9"}}', "a.json: expected JSON in UTF-8, received other bytes in line 1"),
+        (b'{"t1": {"w1": "cat", "w\\u0000": "dog"}}', "a.json: expected text, received a worker with a NUL character"),
+        (b'{"a":' * 100_000, "a.json: expected JSON, received one that is nested too deeply"),
+    ):
+        path.write_bytes(content)
+        assert main([f"--annotations={path}", f"--output={tmp_path / 'page.html'}"]) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1
+
+
 def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {"--anotations=x": "--anotations", "--annotations=/none.csv": "no such file", "--truth=t.csv": "--annotations: expected a file"}
     for flags, message in (([flag], message) for flag, message in wrong.items()):
