@@ -25,7 +25,7 @@ def evaluate(dataset: CrowdDataset, estimator: Any, probabilities: NDArray[Any],
 
     Returns:
         `surest`: the accuracy on growing shares of the training instances, those with the lowest entropy first;
-        `label_majority_vote`: the accuracy of majority votes; and what the estimator's own method returns.
+        `label_majority_vote`: the accuracy of majority votes, where there are any; and what the estimator's own method returns.
     """
     found: dict[str, Any] = {}
     truth = dataset.truth
@@ -34,8 +34,10 @@ def evaluate(dataset: CrowdDataset, estimator: Any, probabilities: NDArray[Any],
 
         known = np.flatnonzero(truth >= 0)
         found["surest"] = {"share": list(SHARES), "accuracy": accuracy_of_surest(probabilities[known], truth[known])}
-        votes = majority_labels(dataset.annotations.vote_counts(), "random", seed)
-        found["label_majority_vote"] = float((votes[known] == truth[known]).mean())
+        votes = dataset.annotations.vote_counts()
+        known = known[votes[known].sum(axis=1) > 0]
+        labels = majority_labels(votes, "random", seed)
+        found["label_majority_vote"] = float((labels[known] == truth[known]).mean()) if len(known) else None
     if callable(getattr(estimator, "evaluation", None)):
         found |= estimator.evaluation(dataset)
     return found
