@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -307,3 +308,10 @@ def test_every_variant_is_registered() -> None:
     for name in ("crowding", "crowdg", "crowdingu", "crowdingi", "crowdingr", "crowding_one_step", "crowding_no_lca", "dl_cl"):
         method = registry.method(name)
         assert isinstance(method.make(dataset="music"), CrowdInG) and method.requires_identities
+
+
+def test_what_is_watched_is_the_player_that_predicts() -> None:
+    model = CrowdInG()
+    model._starts = {"old shape": SimpleNamespace(estimator="old"), "this shape": SimpleNamespace(estimator="dl_cl")}
+    assert [model.watched(stage) for stage in ("classifier", "choice/classifier", "generator", "discriminator")] == ["dl_cl", "dl_cl", None, None]
+    assert model.watched("game") is model and model.watched("refit/game") is model
