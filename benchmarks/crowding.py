@@ -4,7 +4,8 @@
 
 `pretrain_seconds` is everything before the first epoch of the game, tracing included: DL-CL, the generator, the discriminative
 module. `epoch_seconds` is an epoch of the game, the mean over all of them with the first one's tracing. `growth_mb` is by how much
-the process grows between the third fit and the last one of one estimator, each with another seed.
+the process grows between the third fit and the last one of one estimator, each with another seed. Processor seconds are those of all
+threads together.
 
 With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is looked for in
 $NEUCROWD_DATA and in ../shared/data, then in the cache.
@@ -58,21 +59,21 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
     labelme = registry.dataset("labelme").load(data_folder(arguments.data_dir))
     model = registry.method("crowding").make(dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0)
-    stages: dict[str, float] = {}
+    stages: dict[str, tuple[float, float]] = {}
     train = loop.train
 
     def timed(trained: Any, *args: Any, **kwargs: Any) -> Any:
-        began = time.perf_counter()
+        began = time.perf_counter(), time.process_time()
         result = train(trained, *args, **kwargs)
-        stages[type(trained).__name__] = time.perf_counter() - began
+        stages[type(trained).__name__] = time.perf_counter() - began[0], time.process_time() - began[1]
         return result
 
     loop.train = timed
-    began = time.perf_counter()
+    began, processor = time.perf_counter(), time.process_time()
     model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
-    total = time.perf_counter() - began
+    total, processor = time.perf_counter() - began, time.process_time() - processor
     loop.train = train
-    game, first = stages.pop("CrowdInGModel"), model.n_iter_
+    (game, game_processor), first = stages.pop("CrowdInGModel"), model.n_iter_
     accuracy = float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels]))
     peak = peak_memory_mb()
     began = time.perf_counter()
@@ -86,6 +87,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "epoch_seconds": game / first,
         "game_seconds": game,
         "fit_seconds": total,
+        "pretrain_processor_seconds": processor - game_processor,
+        "game_processor_seconds": game_processor,
         "refit_seconds": (time.perf_counter() - began) / max(1, arguments.refits - 1),
         "epochs": first,
         "accuracy": accuracy,
