@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dasc import majority_classes, selection_quality
+from neucrowd_tf.dasc.quality import round_scores
+from neucrowd_tf.dataset import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 
 
@@ -29,3 +34,25 @@ def test_unknown_truth_does_not_count():
     assert found["accuracy"] == 1.0 and np.isnan(found["recall_minority"])
     with pytest.raises(DataError, match="truth: expected a class for instance 7 of round 1"):
         selection_quality([np.array([[7, 0, 0]])], [0, 1], [1, 1])
+
+
+def test_rounds_are_scored_after_the_fit():
+    # Two classes, four instances, of which the last was left out of training; class 0 has 3 of 4 annotations: the majority.
+    crowd = Annotations([0, 0, 1, 2], [0, 1, 0, 0], [0, 0, 0, 1], num_instances=4, num_annotators=2, num_classes=2)
+    features, truth = np.zeros((4, 1), np.float32), np.array([0, 1, 1, 0])
+    dataset = CrowdDataset("t", features, crowd, Split(features, np.array([0, 0, 1, -1]), np.arange(4)), truth=truth)
+    # Selected for training rows 1 and 2, both of class 1: one said to be 0, one said to be 1.
+    fitted = SimpleNamespace(
+        selections_=[np.array([[1, 1, 0], [2, 1, 1]])],
+        rows_=np.array([0, 1, 2]),
+        history_={"round": [0, 1], "annotations": [4, 6], "imbalance_ratio": [3.0, 2.0]},
+        round_accuracy_=[0.5, 0.6],
+        best_round_=0,
+        staged_predict_proba=lambda x: iter([np.eye(2)[[0, 1, 1]], np.eye(2)[[0, 0, 1]]]),
+    )
+    found = round_scores(fitted, dataset)
+    assert found["rounds"]["test_accuracy"] == [2 / 3, 1.0] and (found["start_accuracy"], found["last_round_accuracy"]) == (2 / 3, 1.0)
+    assert found["rounds"]["precision_majority"] == [None, 0.0] and found["rounds"]["recall_minority"] == [None, 0.5]
+    assert found["rounds"]["val_accuracy"] == [0.5, 0.6] and found["best_round"] == 0 and found["rounds"]["annotations"] == [4, 6]
+    blind = round_scores(fitted, dataset.replace(truth=None))
+    assert np.isnan(blind["rounds"]["precision_majority"][1]) and blind["last_round_accuracy"] == 1.0
