@@ -31,6 +31,7 @@ class Network:
         batches: the pipeline's maker.
         steps: steps an epoch.
         start: the base's weights that every fit starts from, or None for fresh ones.
+        own: weights of the base that cannot be drawn anew, as they came, once a fit has started; every fit starts from them.
         key: what the network was built for.
     """
 
@@ -41,6 +42,7 @@ class Network:
     batches: Any = None
     steps: int = 0
     start: list[NDArray[Any]] | None = None
+    own: list[NDArray[Any]] | None = None
     key: tuple[Any, ...] = ()
 
 
@@ -169,9 +171,13 @@ class ClassifierEstimator(CrowdEstimator):
 
     def _start(self, network: Any, data: TrainingData) -> None:
         """Gives the network fresh weights, this data's constants and its targets."""
-        from neucrowd_tf.training.state import reinitialise, write_variables
+        from neucrowd_tf.training.state import read_variables, reinitialise, write_variables
 
-        reinitialise(network.model, self.seed)
+        left = reinitialise(network.model, self.seed)
+        if network.own is None:
+            network.own = read_variables(left)
+        else:
+            write_variables(left, network.own)
         mean, scale = self._moments(data.features)
         network.standardise.mean.assign(mean)
         network.standardise.scale.assign(scale)

@@ -12,7 +12,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.iced.decoder import default_decoder, default_encoder
 from neucrowd_tf.iced.network import ICEDModel
 from neucrowd_tf.nn.encoders import make_initializer
-from neucrowd_tf.training.state import reinitialise
+from neucrowd_tf.training.state import fresh_copy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,15 +43,15 @@ def build_networks(
     """
     shape, units = features.shape[1:], tuple(hidden_units)
     if encoder is not None:
-        encoder = _copy(encoder, seed)
+        encoder = fresh_copy(encoder, seed)
         units = (*units[:-1], int(encoder.output_shape[-1]))
     else:
         encoder = default_encoder(shape, units, activation=activation, dropout=dropout, l2=l2, seed=seed)
     if decoder is not None:
-        decoder = _copy(decoder, seed + _DECODER)
+        decoder = fresh_copy(decoder, seed + _DECODER)
     else:
         decoder = default_decoder(shape, units, activation=activation, seed=seed + _DECODER)
-    classifier = _dense_classifier(units[-1], num_classes, seed) if classifier is None else _copy(classifier, seed + _CLASSIFIER)
+    classifier = _dense_classifier(units[-1], num_classes, seed) if classifier is None else fresh_copy(classifier, seed + _CLASSIFIER)
     for what, network, expected in (
         ("encoder", encoder, (shape, units[-1:])),
         ("classifier", classifier, (units[-1:], (num_classes,))),
@@ -61,12 +61,6 @@ def build_networks(
         if found != expected:
             raise DataError(f"{what}: expected a network from {expected[0]} to {expected[1]}, received one from {found[0]} to {found[1]}")
     return ICEDModel(encoder, classifier, decoder, features, num_classes, batch_size=batch_size, make_optimizer=make_optimizer)
-
-
-def _copy(network: keras.Model, seed: int) -> keras.Model:
-    copy = keras.models.clone_model(network)
-    reinitialise(copy, seed)
-    return copy
 
 
 def _dense_classifier(embedding_dim: int, num_classes: int, seed: int) -> keras.Model:

@@ -164,15 +164,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     def _make_encoder(self, input_shape: tuple[int, ...], seed: int, name: str = "encoder") -> keras.Model:
         """Returns the user's encoder (a fresh copy of it), or fully connected layers of `hidden_units`."""
-        import keras
-
         from neucrowd_tf.nn.encoders import dense_encoder
-        from neucrowd_tf.training.state import reinitialise
+        from neucrowd_tf.training.state import fresh_copy
 
         if self.encoder is not None:
-            copy = keras.models.clone_model(self.encoder)
-            reinitialise(copy, seed)
-            return copy
+            return fresh_copy(self.encoder, seed)
         if len(input_shape) != 1:
             raise DataError(f"features: expected shape [instances, features] for the default encoder, received {input_shape} a row; pass encoder=")
         return dense_encoder(

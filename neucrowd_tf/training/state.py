@@ -78,8 +78,11 @@ def _initializers(layer: Any) -> dict[int, Any]:
     return found
 
 
-def reinitialise(model: keras.Model, seed: int) -> None:
+def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     """Gives a built model fresh weights and seeds drawn from `seed`, as if it had just been made.
+
+    Returns:
+        the trainable variables that stay as they were, because their layer names no initialiser (a user's own layer may not).
 
     Making a new model for every round leaks memory and compiles again; this reuses the compiled one. Weights whose
     layer names an initialiser are drawn anew, each from a seed of its own; biases and other constants start at what
@@ -104,6 +107,18 @@ def reinitialise(model: keras.Model, seed: int) -> None:
             if isinstance(value, keras.random.SeedGenerator):
                 value.state.assign(np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32).astype(value.state.dtype))
     reset_optimizer(getattr(model, "optimizer", None))
+    return [variable for variable in model.trainable_variables if id(variable) not in done]
+
+
+def fresh_copy(model: keras.Model, seed: int) -> keras.Model:
+    """Returns a copy of a user's model with fresh weights drawn from `seed`; weights that cannot be drawn anew are the model's own."""
+    copy = keras.models.clone_model(model)
+    left = {id(variable) for variable in reinitialise(copy, seed)}
+    if left:
+        for variable, given in zip(copy.variables, model.variables, strict=True):
+            if id(variable) in left:
+                variable.assign(given.value)
+    return copy
 
 
 def reset_optimizer(optimizer: Any) -> None:

@@ -146,6 +146,30 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(features), source(features), atol=1e-5)
 
 
+def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
+    import keras
+
+    class Bare(keras.layers.Layer):
+        """A user's layer that keeps no initialiser, so that its weights cannot be drawn anew."""
+
+        def build(self, shape):
+            self.kernel = self.add_weight(shape=(shape[-1], 6), initializer="glorot_uniform", name="kernel")
+
+        def call(self, x):
+            return keras.ops.relu(x @ self.kernel)
+
+        def compute_output_shape(self, shape):
+            return (shape[0], 6)
+
+    features, _, annotations = crowd
+    base = keras.Sequential([keras.Input((5,)), Bare(), keras.layers.Dense(3)])
+    model = CrowdLayer(base, epochs=3, learning_rate=1e-2)
+    once = model.fit(features, annotations).predict_proba(features)
+    with model.reused():
+        for _ in range(2):
+            np.testing.assert_allclose(model.fit(features, annotations).predict_proba(features), once, atol=1e-6)
+
+
 def test_weights_of_another_class_count_keep_all_but_the_last_layer(tmp_path):
     from neucrowd_tf.crowd_layers.bases import load_pretrained, small_cnn_base
 

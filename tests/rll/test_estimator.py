@@ -65,6 +65,28 @@ def test_same_seed_same_numbers_and_other_seed_others() -> None:
     assert not np.array_equal(first, other)
 
 
+def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> None:
+    import keras
+
+    @keras.saving.register_keras_serializable("tests.rll")
+    class Bare(keras.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.kernel = self.add_weight(shape=(shape[-1], 4), initializer="glorot_uniform", name="kernel")
+
+        def call(self, inputs: Any) -> Any:
+            return keras.ops.tanh(inputs @ self.kernel)
+
+        def compute_output_shape(self, shape: Any) -> Any:
+            return (shape[0], 4)
+
+    x, crowd, _ = crowd_data(2)
+    encoder = keras.Sequential([keras.Input((6,)), Bare()])
+    given = encoder.get_weights()[0].copy()
+    first, second = (RLL(encoder=encoder, seed=3, **QUICK).fit(x, crowd).predict_proba(x) for _ in range(2))
+    np.testing.assert_allclose(first, second, atol=1e-6)
+    np.testing.assert_array_equal(encoder.get_weights()[0], given)
+
+
 def test_d_annotators_an_instance_and_votes_alone() -> None:
     x, crowd, truth = crowd_data(2)
     full = RLL("mle", seed=0, **QUICK).fit(x, crowd)
