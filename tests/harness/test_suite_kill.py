@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import signal
 import subprocess
 import sys
@@ -16,8 +17,14 @@ def _run(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _tables(out: Path) -> dict[str, bytes]:
-    """Returns the tables' bytes. Times stand in metrics.json and in the pool's results.csv alone, which are compared without them."""
+    """Returns the tables' bytes.
+
+    Times stand in metrics.json and in the pool's results.csv alone, which is compared without them; the commits that made the runs
+    stand in the suite's JSON, and a checkout may move while its tests run.
+    """
     found = {path.name: path.read_bytes() for path in sorted((out / "results").iterdir())}
+    for name in [name for name in found if name.endswith(".json")]:
+        found[name] = repr({key: value for key, value in json.loads(found[name]).items() if key != "revisions"}).encode()
     for path in sorted(out.glob("runs/*/results.csv")):
         rows = [{k: v for k, v in row.items() if k not in ("fit_seconds", "peak_memory_mb")} for row in csv.DictReader(path.open())]
         found[f"{path.parent.name}/results.csv"] = repr(rows).encode()
