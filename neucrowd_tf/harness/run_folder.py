@@ -82,7 +82,8 @@ class RunFolder:
         """Raises UsageError when the run in this folder was started with other settings, naming the first that differs."""
         before, now = read_json(self.path / CONFIG).get("settings", {}), jsonable(settings)
         for name in sorted({*before, *now}):
-            if before.get(name) != now.get(name):
+            # A flag that a version before this one did not have was off.
+            if before.get(name) != now.get(name) and (name in before or now.get(name)):
                 raise UsageError(
                     f"{self.path}: expected the settings that this run was started with ({name}: {before.get(name)}), "
                     f"received {name}: {now.get(name)}; choose another --output_dir or leave out --resume"

@@ -97,6 +97,18 @@ def test_resume_with_other_settings_is_refused(command: Command, tmp_path: Path,
     assert "hparams: {}" in capsys.readouterr().err
 
 
+def test_a_run_from_before_a_flag_was_there_is_resumed_with_the_flag_off(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
+    assert command(*flags) == 0
+    path = tmp_path / "tiny" / "mean" / "seed-0" / "config.json"
+    config = json.loads(path.read_text())
+    del config["settings"]["keep_one"]
+    path.write_text(json.dumps(config))
+    assert command(*flags) == 0
+    assert command(*flags, "--keep_one") == 2
+    assert "keep_one: None" in capsys.readouterr().err
+
+
 def test_results_that_were_lost_come_back_on_resume(command: Command, tmp_path: Path) -> None:
     command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     before = (tmp_path / "results.csv").read_bytes()
