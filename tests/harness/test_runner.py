@@ -97,7 +97,7 @@ def test_resume_with_other_settings_is_refused(command: Command, tmp_path: Path,
     assert "hparams: {}" in capsys.readouterr().err
 
 
-def test_a_run_from_before_a_flag_was_there_is_resumed_with_the_flag_off(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
     assert command(*flags) == 0
     path = tmp_path / "tiny" / "mean" / "seed-0" / "config.json"
