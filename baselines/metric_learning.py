@@ -13,6 +13,7 @@ import numpy as np
 from baselines.two_stage import AGGREGATORS, make_aggregator
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.arguments import check_number, check_whole
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import DEFAULT_CS, RepresentationEstimator
 from neucrowd_tf.training.run import Run
@@ -142,10 +143,9 @@ class MetricLearning(RepresentationEstimator):
             raise UsageError(f"objective: expected one of {', '.join(_NAMES)}, received {self.objective!r}")
         if self.labels not in AGGREGATORS:
             raise UsageError(f"labels: expected one of {', '.join(AGGREGATORS)}, received {self.labels!r}")
-        if not self.margin >= 0:
-            raise UsageError(f"margin: expected a number from 0, received {self.margin!r}")
-        if self.shots < 1:
-            raise UsageError(f"shots: expected a whole number from 1, received {self.shots!r}")
+        check_number("margin", self.margin, least=0)
+        check_whole("shots", self.shots)
+        check_whole("relation_units", self.relation_units)
 
     def _labels(self, data: TrainingData, run: Run) -> NDArray[np.int64]:
         aggregator = make_aggregator(self.labels, self.seed, "random").fit(data.annotations)

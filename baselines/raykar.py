@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from baselines.linear_classifier import LinearClassifier
-from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, warn_not_converged
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.aggregation.base import check_iterations, check_tolerance, normalise_counts, normalise_log, warn_not_converged
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.arguments import check_number
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.linear import ABSENT, STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.run import Run
@@ -117,10 +117,9 @@ class Raykar(LinearClassifier):
         self.seed = seed
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if not self.smoothing > 0:
-            raise UsageError(f"smoothing: expected a positive number, received {self.smoothing!r}")
-        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise UsageError(f"max_iter: expected a whole number from 1, received {self.max_iter!r}")
+        check_number("smoothing", self.smoothing, above=0)
+        check_iterations(max_iter=self.max_iter)
+        check_tolerance(self.tol)
         x, validation = self._flat(data)
         crowd, num_classes = data.annotations, len(self.classes_)
         votes = crowd.vote_counts().astype(np.float64)

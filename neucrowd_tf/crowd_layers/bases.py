@@ -13,6 +13,7 @@ import numpy as np
 
 from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.nn.encoders import check_activation
 
 Base = str | keras.Model | Callable[[tuple[int, ...], int], keras.Model]
 
@@ -33,6 +34,7 @@ def dense_base(
     References:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
     """
+    check_activation(activation)
     penalty = keras.regularizers.L2(l2) if l2 else None
     inputs = keras.Input(input_shape, name="features")
     x = keras.layers.Flatten()(inputs) if len(input_shape) > 1 else inputs

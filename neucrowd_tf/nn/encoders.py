@@ -7,6 +7,8 @@ from typing import Literal
 
 import keras
 
+from neucrowd_tf.errors import UsageError
+
 Initializer = Literal["glorot", "normal"]
 
 
@@ -24,8 +26,23 @@ def make_initializer(name: str, seed: int) -> keras.initializers.Initializer:
 
 
 def make_optimizer(name: str, learning_rate: float) -> keras.optimizers.Optimizer:
-    """Returns a Keras optimizer by its name ("adam", "adadelta", "sgd", ...)."""
-    return keras.optimizers.get({"class_name": name, "config": {"learning_rate": learning_rate}})
+    """Returns a Keras optimizer by its name ("adam", "adadelta", "sgd", ...).
+
+    Raises:
+        UsageError: a name that Keras does not know.
+    """
+    try:
+        return keras.optimizers.get({"class_name": name, "config": {"learning_rate": learning_rate}})
+    except (ValueError, TypeError):
+        raise UsageError(f"optimizer: expected the name of a Keras optimizer, received {name!r}") from None
+
+
+def check_activation(name: str) -> None:
+    """Raises UsageError where Keras knows no activation of this name."""
+    try:
+        keras.activations.get(name)
+    except (ValueError, TypeError):
+        raise UsageError(f"activation: expected the name of a Keras activation, received {name!r}") from None
 
 
 def dense_encoder(
@@ -51,6 +68,7 @@ def dense_encoder(
     """
     if not units:
         raise ValueError("units: expected at least one layer, received none")
+    check_activation(activation)
     inputs = keras.Input((input_dim,), name="features")
     x = inputs
     for index, width in enumerate(units):

@@ -11,6 +11,7 @@ import numpy as np
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.rll.confidence import bayesian_confidence, beta_parameters, class_prior, mle_confidence, subsample_annotations
+from neucrowd_tf.training.arguments import check_number, check_whole
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import DEFAULT_CS, RepresentationEstimator
 from neucrowd_tf.training.run import Run
@@ -150,8 +151,24 @@ class RLL(RepresentationEstimator):
         super()._check_arguments()
         if self.confidence not in ("bayesian", "mle", "majority"):
             raise UsageError(f"confidence: expected 'bayesian', 'mle' or 'majority', received {self.confidence!r}")
-        if not isinstance(self.k, (int, np.integer)) or self.k < 1:
-            raise UsageError(f"k: expected a whole number from 1, received {self.k!r}")
+        check_whole("k", self.k)
+        check_whole("annotators_per_instance", self.annotators_per_instance, optional=True)
+        check_number("eta", self.eta, least=0)
+        check_number("prior_mass", self.prior_mass, above=0)
+        for name in ("alpha", "beta"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0)
+        if self.class_prior is not None:
+            self._class_prior()
+
+    def _class_prior(self) -> NDArray[np.float64]:
+        try:
+            prior = np.asarray(self.class_prior, dtype=np.float64)
+        except (TypeError, ValueError):
+            prior = np.zeros(())
+        if prior.ndim != 1:
+            raise UsageError(f"class_prior: expected a list of probabilities, received {self.class_prior!r}")
+        return prior
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if self.annotators_per_instance is not None:
@@ -167,9 +184,9 @@ class RLL(RepresentationEstimator):
         if self.confidence == "mle":
             return mle_confidence(votes, labels)
         num_classes = votes.shape[1]
-        if self.class_prior is not None and len(self.class_prior) != num_classes:
-            raise UsageError(f"class_prior: expected {num_classes} probabilities, received {len(self.class_prior)}")
-        prior = class_prior(labels, num_classes) if self.class_prior is None else np.asarray(self.class_prior, dtype=np.float64)
+        prior = class_prior(labels, num_classes) if self.class_prior is None else self._class_prior()
+        if len(prior) != num_classes:
+            raise UsageError(f"class_prior: expected {num_classes} probabilities, received {len(prior)}")
         parameters = beta_parameters(prior, mass=self.prior_mass, alpha=self.alpha, beta=self.beta)
         self.prior_ = parameters[0] / (parameters[0] + parameters[1])
         return bayesian_confidence(votes, labels, parameters)

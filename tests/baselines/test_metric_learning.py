@@ -138,6 +138,8 @@ def test_a_class_with_one_instance() -> None:
 
 def test_wrong_arguments() -> None:
     x, crowd, _ = crowd_data(2)
-    for arguments in ({"objective": "proxy"}, {"labels": "guess"}, {"margin": -1.0}, {"shots": 0}):
+    values = (("objective", "proxy"), ("labels", "guess"), ("margin", -1.0), ("margin", "a"), ("shots", 0), ("relation_units", 0))
+    wrong: list[dict[str, Any]] = [{name: value} for name, value in values]
+    for arguments in wrong:
         with pytest.raises(UsageError, match=next(iter(arguments))):
             MetricLearning(**{**QUICK, **arguments}).fit(x, crowd)

@@ -234,6 +234,8 @@ def test_bad_arguments(crowd):
         ({"dropout": 1.0}, "dropout: expected a number from 0 and below 1"),
         ({"monitor": "auc"}, "monitor: expected None, 'accuracy' or 'log_loss'"),
         ({"learning_rate": "fast"}, "learning_rate: expected a number above 0, received 'fast'"),
+        ({"optimizer": "fast"}, "optimizer: expected the name of a Keras optimizer"),
+        ({"activation": "bump"}, "activation: expected the name of a Keras activation"),
         ({"l2": -1.0}, "l2: expected a number from 0, received -1.0"),
         ({"hidden_units": 128}, "hidden_units: expected a list of whole numbers from 1, received 128"),
         ({"patience": 0}, "patience: expected None or a whole number from 1, received 0"),

@@ -111,7 +111,18 @@ def test_saved_and_exported_numbers_agree(tmp_path) -> None:  # type: ignore[no-
 
 def test_wrong_arguments() -> None:
     x, crowd, _ = crowd_data(2)
-    for arguments, word in (({"confidence": "sure"}, "confidence"), ({"k": 0}, "k:"), ({"class_prior": (0.2, 0.3, 0.5)}, "class_prior")):
+    for arguments, word in (
+        ({"confidence": "sure"}, "confidence"),
+        ({"k": 0}, "k:"),
+        ({"class_prior": (0.2, 0.3, 0.5)}, "class_prior: expected 2 probabilities"),
+        ({"class_prior": 0.5}, "class_prior: expected a list of probabilities, received 0.5"),
+        ({"class_prior": ("a", "b")}, "class_prior: expected a list of probabilities"),
+        ({"prior_mass": "a"}, "prior_mass: expected a number above 0, received 'a'"),
+        ({"alpha": "x", "beta": 1.0}, "alpha: expected a number above 0"),
+        ({"eta": float("nan")}, "eta: expected a number from 0, received nan"),
+        ({"optimizer": "fast"}, "optimizer: expected the name of a Keras optimizer, received 'fast'"),
+        ({"activation": "bump"}, "activation: expected the name of a Keras activation, received 'bump'"),
+    ):
         with pytest.raises(UsageError, match=word):
             RLL(**{**QUICK, **arguments}).fit(x, crowd)
     few = Annotations.from_dense([[0], [1], [1], [1], [1], [1]])
