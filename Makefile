@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 OUT ?= runs/quickstart
 
-.PHONY: run test test-all test-lowest lint types results setup clean
+.PHONY: run test smoke test-all test-lowest lint types results setup clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,11 @@ run: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
+
+# Every registered method once, tiny; always from the beginning.
+smoke: $(STAMP)
+	rm -rf runs/smoke
+	$(BIN)/python run_experiment.py --suite=smoke --output_dir=runs/smoke --jobs=$(JOBS)
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests
