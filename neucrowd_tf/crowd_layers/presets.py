@@ -22,8 +22,8 @@ _LABELME = {"hidden_units": (128,), "dropout": 0.5, "batch_norm": False, "batch_
 _MUSIC = {"hidden_units": (128,), "dropout": 0.0, "batch_norm": True, "batch_size": 128, "epochs": 100}
 _IMAGES = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20, "augment": True}
 # The long tail of 10,000 images keeps 4,761, 3.3 s an epoch on one core. Chosen on a held-out fifth with its majority votes: accuracy still
-# rises from .40 at 20 epochs to .44 at 30, three times the learning rate is no better after them. A fit takes 100 s; self-training's six
-# rounds, in a pass that chooses the round on 80 % and one on all images, 18 minutes; CE, confidence and DASC 20 minutes on two cores.
+# rises from .40 at 20 epochs to .44 at 30, three times the learning rate is no better after them. A fit takes 100 s, self-training's
+# six fits 10 minutes.
 _LONG_TAIL = {**_IMAGES, "epochs": 30}
 _HEAVY = {"hidden_units": (1000,), "dropout": 0.0, "batch_size": 128, "l2": 0.0}
 

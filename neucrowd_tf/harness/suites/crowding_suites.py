@@ -14,7 +14,7 @@ THRESHOLDS = (0.2, 0.35, 0.5, 0.65, 0.8)
 
 
 def _game(*methods: str) -> Case:
-    return Case(_LABELME_MUSIC, methods, "game=40", seeds=3, hparams=_GAME, options={"curves": True})
+    return Case(_LABELME_MUSIC, methods, "game=40", seeds=2, hparams=_GAME, options={"curves": True})
 
 
 def _keep(share: float) -> Case:
@@ -77,9 +77,9 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig6",
         "CrowdInG, figure 6 (lambda and t)",
         (
-            Case(_LABELME_MUSIC, ("dl_cl",), seeds=3),
-            *(Case(_LABELME_MUSIC, ("crowding",), f"lambda={v}", seeds=3, hparams={"information": v}, x=v) for v in LAMBDAS),
-            *(Case(_LABELME_MUSIC, ("crowding",), f"t={v}", seeds=3, hparams={"threshold": v}, x=v) for v in THRESHOLDS),
+            Case(_LABELME_MUSIC, ("dl_cl",), seeds=2),
+            *(Case(_LABELME_MUSIC, ("crowding",), f"lambda={v}", seeds=2, hparams={"information": v}, x=v) for v in LAMBDAS),
+            *(Case(_LABELME_MUSIC, ("crowding",), f"t={v}", seeds=2, hparams={"threshold": v}, x=v) for v in THRESHOLDS),
         ),
         baseline="dl_cl",
         analysis=f"{_FIGURES}:figure_6",
