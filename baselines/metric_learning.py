@@ -30,10 +30,10 @@ _NAMES = {
     "relation_net": "relation network, trained in episodes",
 }
 _LABELS = {"": ("mv", "majority-vote labels"), "_ds": ("ds", "Dawid and Skene's labels"), "_glad": ("glad", "GLAD's labels")}
-# Chosen by accuracy plus AUC on hotel's validation rows, margins among .2, 1 and 5.
 # Square errors between 0 and 1 are small beside a penalty of 1e-2, under which the embedding dies on syn1: validation AUC of seeds 50-52
 # is .59 to .62 there, and .73 to .80 with 1e-5; on hotel (seeds 50-53) .88 with 1e-5, and .73 to .88 with 1e-3.
 _DEFAULTS: dict[str, dict[str, Any]] = {"relation_net": {"l2": 1e-5}}
+# Chosen by accuracy plus AUC on hotel's validation rows, margins among .2, 1 and 5.
 _PRESETS: dict[str, dict[str, dict[str, Any]]] = {"contrastive": {"hotel": {"margin": 5.0}}}
 _SPACE: dict[str, tuple[Any, ...]] = {
     "margin": (0.2, 0.5, 1.0, 2.0, 5.0),
