@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -137,3 +138,12 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     done = tiny.calls
     assert command("--suite=b", f"--output_dir={tmp_path}") == 0
     assert tiny.calls == done
+
+
+def test_a_suite_makes_every_rows_first_seed_first(
+    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = (Case(("tiny",), ("mean",), seeds=2), Case(("tiny",), ("oracle",), "other", seeds=3, hparams={"shift": 0.2}))
+    tiny_suites(monkeypatch, a=Suite("a", "A", cases))
+    assert command("--suite=a", f"--output_dir={tmp_path}") == 0
+    assert re.findall(r"seed (\d+):", "".join(capsys.readouterr())) == ["1000", "1000", "1001", "1001", "1002"]

@@ -73,7 +73,10 @@ def _available(options: Options, suite: Suite) -> dict[str, str]:
 
 
 def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work], list[str]]:
-    """Returns a suite's runs that are left to make, and a line for each case or dataset that cannot be run."""
+    """Returns a suite's runs that are left to make, and a line for each case or dataset that cannot be run.
+
+    Every case's first seed comes first, so that an interrupted suite has some of every row rather than all of some rows.
+    """
     works: list[Work] = []
     failures: list[str] = []
     missing = _available(options, suite)
@@ -96,7 +99,7 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
             continue
         _keep_rows(command, plan)
         works += [Work(label, command, task, False) for task in plan.to_run] + [Work(label, command, task, True) for task in plan.to_complete]
-    return works, failures
+    return sorted(works, key=lambda work: work.task.key.seed), failures
 
 
 def _keep_rows(command: Options, plan: runner.Plan) -> None:
