@@ -191,17 +191,23 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> bool:
         return False
     from neucrowd_tf.files import atomic_path
 
-    metric = suite.metrics[0]
-    shown = [cell for cell in table if cell.metric == metric and cell.values]
+    shown = [cell for cell in table if cell.values]
+    # A row of panels for each metric that the paper prints; the first one where it prints none of these methods.
+    metrics = [name for name in suite.metrics if any(cell.metric == name and cell.paper is not None for cell in shown)] or [suite.metrics[0]]
+    shown = [cell for cell in shown if cell.metric in metrics]
     datasets = list(dict.fromkeys(cell.dataset for cell in shown))
     if not datasets:
         return False
-    rows = max(sum(cell.dataset == name for cell in shown) for name in datasets)
-    figure = Figure(figsize=(4.2 * len(datasets), 1.2 + 0.26 * rows), layout="constrained")
+    parts = {(m, d): [cell for cell in shown if cell.metric == m and cell.dataset == d][::-1] for m in metrics for d in datasets}
+    heights = [1.2 + 0.26 * max(len(parts[metric, name]) for name in datasets) for metric in metrics]
+    figure = Figure(figsize=(4.2 * len(datasets), sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
-    for axis, name in zip(figure.subplots(1, len(datasets), squeeze=False)[0], datasets, strict=True):
-        part = [cell for cell in shown if cell.dataset == name][::-1]
-        _draw_dataset(axis, part, f"{name}: {metric}")
+    axes = figure.subplots(len(metrics), len(datasets), squeeze=False, height_ratios=heights)
+    for axis, ((metric, name), part) in zip(axes.ravel(), parts.items(), strict=True):
+        if part:
+            _draw_dataset(axis, part, f"{name}: {metric}")
+        else:
+            axis.set_axis_off()
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
     return True
