@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.training.arguments import check_number, check_whole, check_widths
+from neucrowd_tf.training.arguments import check_training, check_whole, check_widths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.run import Run
 
@@ -108,12 +108,7 @@ class ClassifierEstimator(CrowdEstimator):
             raise UsageError(f"base: expected one of {', '.join(BASES)} or a Keras model, received {self.base!r}")
         for name in ("batch_size", "epochs"):
             check_whole(name, getattr(self, name))
-        check_whole("patience", self.patience, optional=True)
-        check_whole("seed", self.seed, 0)
-        check_number("learning_rate", self.learning_rate, above=0)
-        check_number("dropout", self.dropout, least=0, below=1)
-        check_number("l2", self.l2, least=0)
-        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        check_training(self)
         if not isinstance(self.hidden_units, (tuple, list)) or len(self.hidden_units):  # without hidden layers the base is linear
             check_widths("hidden_units", self.hidden_units)
         if self.monitor not in (None, "accuracy", "log_loss"):

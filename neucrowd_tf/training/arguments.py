@@ -52,5 +52,15 @@ def check_strengths(name: str, value: Any) -> None:
         raise UsageError(f"{name}: expected a list of numbers above 0, received {value!r}")
 
 
+def check_training(estimator: Any) -> None:
+    """Raises UsageError for one of the arguments that every estimator with a training loop has."""
+    check_whole("patience", estimator.patience, optional=True)
+    check_whole("seed", estimator.seed, 0)
+    check_number("learning_rate", estimator.learning_rate, above=0)
+    check_number("dropout", estimator.dropout, least=0, below=1)
+    check_number("l2", estimator.l2, least=0)
+    check_number("validation_fraction", estimator.validation_fraction, above=0, below=1)
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))

@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.arguments import check_choice, check_number, check_strengths, check_whole, check_widths
+from neucrowd_tf.training.arguments import check_choice, check_strengths, check_training, check_whole, check_widths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.run import Run
@@ -139,12 +139,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Raises UsageError for an argument that cannot be used, before anything is computed; a subclass checks its own too."""
         for name in ("batch_size", "steps_per_epoch", "epochs"):
             check_whole(name, getattr(self, name))
-        check_whole("patience", self.patience, optional=True)
-        check_whole("seed", self.seed, 0)
-        check_number("learning_rate", self.learning_rate, above=0)
-        check_number("dropout", self.dropout, least=0, below=1)
-        check_number("l2", self.l2, least=0)
-        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
+        check_training(self)
         check_widths("hidden_units", self.hidden_units)
         check_strengths("Cs", self.Cs)
         check_choice("initializer", self.initializer, INITIALIZERS)
