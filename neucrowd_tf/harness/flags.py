@@ -19,6 +19,11 @@ from neucrowd_tf.errors import UsageError
 
 MAX_SEED = 2**31 - 1
 TABLE_FLAGS = ("features", "images", "annotations", "truth", "test_features", "test_truth")
+# A suite's tables would not be what they say they are if a flag changed these.
+SET_BY_SUITE = (
+    *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations", "keep_one", "dataset_option", "curves"),
+    *("evaluation", "folds", "repeats", "tune", *TABLE_FLAGS, "classes", "image_size"),
+)
 # One thread: the models are small, and two threads that wait for each other cost three times the time on a busy machine.
 DEFAULT_THREADS = 1
 
@@ -29,7 +34,9 @@ _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_string("data_dir", None, "Folder with a copy of the published data; without it files are downloaded once into a cache."),
     flags.DEFINE_string("output_dir", "runs", "Folder for results.csv, summary.csv and a folder a run."),
     flags.DEFINE_integer("seed", 0, "The first seed.", lower_bound=0, upper_bound=MAX_SEED),
-    flags.DEFINE_integer("num_runs", 1, "How many seeds: seed, seed + 1, ...", lower_bound=1),
+    flags.DEFINE_integer(
+        "num_runs", None, "How many seeds: seed, seed + 1, ...; 1 by default. --suite: at most so many of those its table has.", lower_bound=1
+    ),
     flags.DEFINE_multi_string("hparam", [], "A hyper-parameter as name=value, or method.name=value for one of several methods; may be repeated."),
     flags.DEFINE_string("weights", None, "Keras weights (.weights.h5 or .keras) that the base network starts from; the same as --hparam weights=."),
     flags.DEFINE_boolean("resume", False, "Skip finished runs and go on with half-finished ones."),
@@ -76,7 +83,7 @@ class Options:
     data_dir: Path | None = None
     output_dir: Path = Path("runs")
     seed: int = 0
-    num_runs: int = 1
+    num_runs: int | None = None
     hparam: tuple[tuple[str, Any], ...] = ()
     weights: str | None = None
     resume: bool = False
@@ -107,6 +114,11 @@ class Options:
     tune: int = 0
     threads: int = DEFAULT_THREADS
     checkpoint_seconds: float = 5.0
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of `--seed` and `--num_runs`."""
+        return range(self.seed, self.seed + (self.num_runs or 1))
 
     @property
     def table(self) -> dict[str, Path]:
@@ -166,21 +178,20 @@ def check(options: Options) -> Options:
     """
     if options.list:
         return options
-    for name in ("dataset", "method"):
-        if options.suite:
-            if getattr(options, name):
-                raise UsageError(f"--{name}: expected without --suite, which names its own, received {','.join(getattr(options, name))}")
-        elif not getattr(options, name):
+    for name in SET_BY_SUITE if options.suite else ():
+        if getattr(options, name) != getattr(Options, name):
+            raise UsageError(f"--{name}: expected without --suite, which sets its own, received both")
+    for name in ("dataset", "method") if not options.suite else ():
+        if not getattr(options, name):
             raise UsageError(f"--{name}: expected at least one name, received none (--list shows them)")
-    if options.seed + options.num_runs - 1 > MAX_SEED:
+    if options.seeds[-1] > MAX_SEED:
         raise UsageError(f"--num_runs: expected seeds up to {MAX_SEED}, received {options.seed} + {options.num_runs} - 1")
     if options.distribute == "multi_worker":
         raise UsageError("--distribute: expected none or mirrored, received multi_worker, which is not supported yet")
     if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", options.device):
         raise UsageError(f"--device: expected auto, cpu, gpu, cpu:<n> or gpu:<n>, received {options.device!r}")
-    if options.weights is not None and (options.suite or not Path(options.weights).is_file()):
-        wanted = "expected without --suite" if options.suite else "expected a file of Keras weights"
-        raise UsageError(f"--weights: {wanted}, received {options.weights!r}")
+    if options.weights is not None and not Path(options.weights).is_file():
+        raise UsageError(f"--weights: expected a file of Keras weights, received {options.weights!r}")
     if options.keep_annotations is not None and not 0 < options.keep_annotations <= 1:
         raise UsageError(f"--keep_annotations: expected a share above 0 and up to 1, received {options.keep_annotations!r}")
     if not options.checkpoint_seconds < float("inf"):
@@ -207,8 +218,11 @@ def check(options: Options) -> Options:
     folder = options.data_dir
     if folder is not None and not folder.is_dir():
         raise UsageError(f"--data_dir: expected a folder, received {folder}, which {'is a file' if folder.exists() else 'does not exist'}")
-    if options.evaluation == "split" and options.repeats != 1:
-        raise UsageError(f"--repeats: expected together with --evaluation=cv, received {options.repeats} with --evaluation=split")
+    for name in ("folds", "repeats"):
+        if options.evaluation == "split" and getattr(options, name) != getattr(Options, name):
+            raise UsageError(f"--{name}: expected together with --evaluation=cv, received {getattr(options, name)} with --evaluation=split")
+    if options.keep_one and options.keep_annotations is None:
+        raise UsageError("--keep_one: expected together with --keep_annotations, received it alone")
     return options
 
 

@@ -41,7 +41,7 @@ def tasks(options: Options, progress: bool | None = None) -> list[Task]:
     return [
         Task(RunKey(dataset, method, seed, repeat, fold), hparams[method], progress)
         for dataset in options.dataset
-        for seed in range(options.seed, options.seed + options.num_runs)
+        for seed in options.seeds
         for repeat, fold in parts
         for method in options.method
     ]

@@ -58,7 +58,7 @@ def test_weights_are_a_hyper_parameter_of_their_own_flag(parse: Any, tmp_path: P
 def test_flagfile(parse: Any, tmp_path: Path) -> None:
     (tmp_path / "flags.txt").write_text("--dataset=hotel\n--method=mv_lr\n--num_runs=3\n")
     options = parse([f"--flagfile={tmp_path / 'flags.txt'}", "--num_runs=2"])
-    assert options.dataset == ("hotel",) and options.num_runs == 2
+    assert options.dataset == ("hotel",) and options.num_runs == 2 and options.seeds == range(2)
 
 
 def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None:
@@ -89,6 +89,13 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
         ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations: expected a share above 0"),
         ([*GIVEN, "--folds=1"], "--folds=1"),
         ([*GIVEN, "--repeats=2"], "--repeats: expected together with --evaluation=cv"),
+        ([*GIVEN, "--folds=3"], "--folds: expected together with --evaluation=cv"),
+        ([*GIVEN, "--keep_one"], "--keep_one: expected together with --keep_annotations"),
+        (["--suite=smoke", "--dataset=hotel"], "--dataset: expected without --suite"),
+        (["--suite=smoke", "--keep_annotations=0.5"], "--keep_annotations: expected without --suite"),
+        (["--suite=smoke", "--hparam=epochs=1"], "--hparam: expected without --suite"),
+        (["--suite=smoke", "--evaluation=cv"], "--evaluation: expected without --suite"),
+        (["--suite=smoke", "--classes=a,b"], "--classes: expected without --suite"),
         ([*GIVEN, "--jobs=0"], "--jobs=0"),
         ([*GIVEN, "--threads=0"], "--threads=0"),
         ([*GIVEN, "--tune=-1"], "--tune=-1"),

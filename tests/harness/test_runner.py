@@ -102,11 +102,11 @@ def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(command: Command
     assert command(*flags) == 0
     path = tmp_path / "tiny" / "mean" / "seed-0" / "config.json"
     config = json.loads(path.read_text())
-    del config["settings"]["keep_one"]
+    del config["settings"]["keep_annotations"]
     path.write_text(json.dumps(config))
     assert command(*flags) == 0
-    assert command(*flags, "--keep_one") == 2
-    assert "keep_one: None" in capsys.readouterr().err
+    assert command(*flags, "--keep_annotations=0.5") == 2
+    assert "keep_annotations: None" in capsys.readouterr().err
 
 
 def test_results_that_were_lost_come_back_on_resume(command: Command, tmp_path: Path) -> None:

@@ -147,3 +147,13 @@ def test_a_suite_makes_every_rows_first_seed_first(
     tiny_suites(monkeypatch, a=Suite("a", "A", cases))
     assert command("--suite=a", f"--output_dir={tmp_path}") == 0
     assert re.findall(r"seed (\d+):", "".join(capsys.readouterr())) == ["1000", "1000", "1001", "1001", "1002"]
+
+
+def test_num_runs_makes_some_of_a_suites_seeds_and_without_it_the_rest(
+    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    cases = (Case(("tiny",), ("mean",), seeds=1), Case(("tiny",), ("oracle",), "other", seeds=4, hparams={"shift": 0.2}))
+    tiny_suites(monkeypatch, a=Suite("a", "A", cases))
+    for arguments, expected in ((["--num_runs=2"], 1 + 2), ([], 1 + 4), (["--num_runs=9"], 1 + 4)):
+        assert command("--suite=a", f"--output_dir={tmp_path}", *arguments) == 0
+        assert tiny.calls == expected

@@ -52,7 +52,7 @@ def case_options(options: Options, case: Case) -> Options:
         dataset=case.datasets,
         method=methods,
         seed=FIRST_SEED,
-        num_runs=case.seeds,
+        num_runs=min(case.seeds, options.num_runs or case.seeds),
         hparam=tuple(case.hparams.items()),
         output_dir=case_folder(options.output_dir, case),
         resume=True,
