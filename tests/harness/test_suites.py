@@ -55,6 +55,23 @@ def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
         catalogue.find("nonsense")
 
 
+def test_tables_have_every_printed_cell() -> None:
+    """Rows times datasets, as the papers print them; a dash of theirs is no cell."""
+    counted = {name: sum(len(figures) for figures in table.values()) for name, table in papers.TABLES.items()}
+    assert counted == {
+        "neucrowd_table2": 14 * 5 * 2 - 2,  # SoftProb on Pre-K
+        "neucrowd_table3": 4 * 5 * 2,
+        "rll_table1": 15 * 2 * 2,
+        "rll_table2": 4 * 2 * 2,
+        "rll_table3": 3 * 2 * 2,
+        "dasc_table2": 3 * (2 + 7 * 3),  # two aggregations, seven rows over three base models
+        "crowding_table1": 6 * 3,
+        "crowding_table2": 5 * 3,
+        "iced_table2": 8 * 4 * 2 - 2,  # CPC on Emotion
+        "iced_table3": 3 * 3 * 2,
+    }
+
+
 def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
     with pytest.raises(DataError, match="received none"):
         page.page(tmp_path)
