@@ -75,6 +75,23 @@ def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning
     assert found["per_class"]["2"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
 
 
+def test_f1_by_hand() -> None:
+    # Truth 0 0 0 1, predicted 0 0 1 1: f1 is 2 * 2 / (3 + 2) of class 0 and 2 * 1 / (1 + 2) of class 1.
+    found = metrics.classification_metrics([0, 0, 0, 1], np.eye(2)[[0, 0, 1, 1]], calibration=False)
+    assert found["f1_positive"] == pytest.approx(2 / 3)
+    assert found["f1"] == pytest.approx((0.8 + 2 / 3) / 2)
+    # Truth 0 0 1, predicted 0 2 1: class 2 is predicted and never occurs, which counts in f1 (2/3, 1, 0) and not in recall (1/2, 1).
+    found = metrics.classification_metrics([0, 0, 1], np.eye(3)[[0, 2, 1]], calibration=False)
+    assert found["f1"] == pytest.approx(5 / 9)
+    assert found["balanced_accuracy"] == pytest.approx(0.75)
+
+
+def test_auc_without_the_first_class() -> None:
+    # Class 1 has .6 and .4 above .2, class 2 has .7 above .2 and .5; class 0, which does not occur, has no curve.
+    scores = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.1, 0.4, 0.5]]
+    assert metrics.roc_auc([1, 2, 1], scores) == 1.0
+
+
 @pytest.mark.parametrize("classes", [1, 2, 3])
 def test_one_class_only_has_no_auc(classes: int) -> None:
     truth, scores = np.zeros(5, dtype=int), np.full((5, classes), 1.0 / classes)
@@ -110,6 +127,7 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
         ([0, 2], [[0.5, 0.5]] * 2, "row 1: expected a class code from 0 to 1, received 2"),
         ([0, 1], [[0.5, 0.5], [float("nan"), 0.5]], "row 1: expected probabilities"),
         ([0, 1], [[0.5, 0.5], [0.9, 0.9]], "row 1: expected probabilities"),
+        ([0, 1], [[0.5, 0.5], [0.5, 0.51]], "row 1: expected probabilities"),
         ([0.0, 1.0], [[0.5, 0.5]] * 2, "integer"),
     ],
 )

@@ -149,6 +149,19 @@ def test_describe() -> None:
     assert json.loads(json.dumps(files.jsonable(found)))["truth_imbalance_ratio"] == 3  # three of class 0 and 1, one of class 3 and 4
 
 
+def test_describe_leaves_out_what_cannot_be_scored() -> None:
+    """Truth 0, 1, 0, unknown; the third instance has no label, and annotator c labelled only the one of unknown truth.
+
+    a is right on two of two, b on one of two: mean .75, standard deviation .25. Majority: right, a tie (half), nothing to score.
+    """
+    crowd = Annotations.from_dense([[0, 0, -1], [1, 0, -1], [-1, -1, -1], [-1, -1, 1]])
+    found = statistics.describe(crowd, np.array([0, 1, 0, -1]))
+    assert (found["mean_annotator_accuracy"], found["std_annotator_accuracy"]) == (0.75, 0.25)
+    assert found["majority_accuracy"] == 0.75 and found["unannotated"] == 1
+    # The truth's own shares count every instance whose truth is known, labelled or not.
+    assert found["truth_imbalance_ratio"] == 2 and found["truth_class_shares"] == pytest.approx([2 / 3, 1 / 3])
+
+
 def test_describe_votes_only() -> None:
     found = statistics.describe(Annotations.from_votes([[5, 2], [1, 6]]), np.array([0, 0]))
     assert found["class_ratio"] == 0.5 and found["majority_accuracy"] == 0.5 and "mean_annotator_accuracy" not in found
@@ -158,7 +171,7 @@ def test_describe_votes_only() -> None:
 def test_refuses() -> None:
     crowd = Annotations.from_dense([[0, 1], [1, 1]])
     with pytest.raises(DataError, match=r"truth: row 1: expected a class code from 0 to 1 or -1 for unknown, received 2"):
-        statistics.annotator_accuracy(crowd, np.array([0, 2]))
+        statistics.annotator_accuracy(crowd, np.array([-1, 2]))  # -1 is no fault
     with pytest.raises(DataError, match=r"truth: expected 2 class codes, received int64 of shape \(1,\)"):
         statistics.describe(crowd, np.array([0]))
     with pytest.raises(DataError, match=r"votes: expected whole numbers from 0"):

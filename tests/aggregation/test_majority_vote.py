@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from crowdkit.aggregation import MajorityVote as CrowdKitMajorityVote
+from scipy import sparse
 from sklearn.base import clone
 
 from neucrowd_tf.aggregation import MajorityVote, majority_labels
+from neucrowd_tf.aggregation.base import confusion_counts, vote_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -49,7 +51,7 @@ def test_random_ties_are_seeded_fair_and_stay_within_the_tied_classes() -> None:
 def test_hard_probabilities_and_gold_labels() -> None:
     crowd = Annotations.from_dense(DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"])
     hard = MajorityVote(ties="first", soft=False).fit(crowd)
-    np.testing.assert_array_equal(hard.probas_[:3], [[1, 0, 0], [0, 1, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(hard.probas_, [[1, 0, 0], [0, 1, 0], [1, 0, 0], [3 / 8, 4 / 8, 1 / 8]])
     with_gold = MajorityVote(ties="first").fit(crowd, {"c": "z", "d": "y"})
     np.testing.assert_array_equal(with_gold.labels_, [0, 1, 2, 1])
     np.testing.assert_array_equal(with_gold.probas_[2:], [[0, 0, 1], [0, 1, 0]])
@@ -67,12 +69,35 @@ def test_hard_probabilities_and_gold_labels() -> None:
         ({"a": "w"}, "task 'a': expected one of the classes 'x', 'y', 'z', received 'w'"),
         (np.array([0, 1, 3, -1]), "row 2: expected a class code from -1 to 2, received 3"),
         (np.array([0, 1]), "shape \\[2\\]|of shape \\(2,\\)"),
+        (np.array([0.0, 1.0, 2.0, -1.0]), "integer class codes of shape"),
     ],
 )
 def test_unusable_gold_labels_are_one_clear_error(gold: object, message: str) -> None:
     crowd = Annotations.from_dense(DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"])
     with pytest.raises(DataError, match=message):
         MajorityVote().fit(crowd, gold)  # type: ignore[arg-type]
+
+
+def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_evidence() -> None:
+    # Gold turns the first label into 1: annotator 0 is then right once of twice. Annotator 1 gave none: 1/2, whatever the class.
+    found = MajorityVote().fit(np.array([[0, -1], [1, -1]]), np.array([1, -1]))
+    assert found.errors_ is not None
+    np.testing.assert_array_equal(found.errors_, [[[0.5, 0.5], [0.5, 0.5]]] * 2)
+    np.testing.assert_array_equal(found.skills_, [0.5, 0.5])
+    plain = MajorityVote().fit(np.array([[0, -1], [1, -1]]))
+    np.testing.assert_array_equal(plain.skills_, [1.0, 0.5])
+
+
+def test_confusion_counts_leave_out_unknown_truth() -> None:
+    crowd = Annotations.from_dense(np.array([[0, 1], [1, 0], [1, -1]]))
+    # Truth 0, unknown, 1: annotator 0 said 0 to 0 and 1 to 1, annotator 1 said 1 to 0.
+    np.testing.assert_array_equal(confusion_counts(crowd, np.array([0, -1, 1])), [[[1, 0], [0, 1]], [[0, 1], [0, 0]]])
+
+
+def test_vote_shares_by_hand() -> None:
+    # Annotator 0 said 1 with weight 3, annotator 1 said 0 with weight 1; the others have no label.
+    one_hot = sparse.csr_matrix(np.array([[0, 3.0, 1.0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]))
+    np.testing.assert_array_equal(vote_shares(one_hot, 2), [[0.25, 0.75], [0.5, 0.5], [0.5, 0.5]])
 
 
 def test_vote_counts_alone() -> None:
