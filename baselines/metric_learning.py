@@ -56,7 +56,7 @@ def _register(estimator: type[MetricLearning]) -> type[MetricLearning]:
                 requires_identities=labels != "mv",
                 presets=_PRESETS.get(objective, {}),
                 space=space,
-                paper="Hao, Ding, Xu, Gao, Liu: NeuCrowd, section 4.2; RLL, section IV-B (groups 2 and 3)",
+                paper="Hao, Ding, Liu: NeuCrowd, section 4.2; RLL, section IV-B (groups 2 and 3)",
             )(estimator)
     return estimator
 

@@ -22,7 +22,7 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PAPER = "Hao, Ding, Xu, Gao, Liu: NeuCrowd, section 4.2 (group 1)"
+_PAPER = "Hao, Ding, Liu: NeuCrowd, section 4.2 (group 1)"
 AGGREGATORS = ("mv", "ds", "ds_one_coin", "glad")
 
 

@@ -35,7 +35,7 @@ CARD = Card(
     title="Hotel",
     source="https://github.com/crowd-data-mining/NeuCrowd (data/hotel)",
     licence="none stated",
-    citation="Hao, Ding, Xu, Gao, Liu: NeuCrowd: Neural Sampling Network for Representation Learning with Crowdsourced Labels",
+    citation="Hao, Ding, Liu: NeuCrowd: Neural Sampling Network for Representation Learning with Crowdsourced Labels",
     paper={
         "num_annotators": 7,
         "num_features": 300,

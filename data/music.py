@@ -40,7 +40,6 @@ CARD = Card(
     paper={
         "train_size": 700,
         "test_size": 300,
-        "num_features": 124,
         "imbalance_ratio": 1.753,
         "truth_imbalance_ratio": 1.188,
         "mean_annotator_accuracy": 0.733,

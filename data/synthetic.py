@@ -21,7 +21,7 @@ def _card(title: str, annotators: int, kappa: float) -> Card:
         title=title,
         source="drawn from the seed with sklearn.datasets.make_classification",
         licence="none needed",
-        citation="Hao, Ding, Xu, Gao, Liu: NeuCrowd; Guyon, Gunn, Ben-Hur, Dror: Result analysis of the NIPS 2003 feature selection challenge",
+        citation="Hao, Ding, Liu: NeuCrowd; Guyon, Gunn, Ben-Hur, Dror: Result analysis of the NIPS 2003 feature selection challenge",
         paper={
             "num_annotators": annotators,
             "num_features": FEATURES,

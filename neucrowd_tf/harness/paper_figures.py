@@ -29,7 +29,7 @@ _NEUCROWD_TABLE_3 = {
     "neucrowd_no_sa": (0.670, 0.714, 0.680, 0.723, 0.857, 0.823),
 }
 
-# Hao, Ding, Xu, Gao, Liu: NeuCrowd, tables 2 and 3 (accuracy and AUC on Syn1, Syn2 and Hotel).
+# Hao, Ding, Liu: NeuCrowd, tables 2 and 3 (accuracy and AUC on Syn1, Syn2 and Hotel).
 FIGURES: dict[str, dict[str, dict[str, float]]] = {
     dataset: {method: {"accuracy": row[2 * i], "auc": row[2 * i + 1]} for method, row in {**_NEUCROWD_TABLE_2, **_NEUCROWD_TABLE_3}.items()}
     for i, dataset in enumerate(("syn1", "syn2", "hotel"))
