@@ -68,8 +68,8 @@ def test_seed_leaves_real_data_alone(name: str, request: pytest.FixtureRequest) 
     assert first.annotations == other.annotations and (first.test.names == other.test.names).all()
 
 
-# Within what rounding in print and a slightly different count explain. Hotel's published file has a kappa of .826 and a class
-# ratio of .45 where the paper prints .80 and .43.
+# Within what rounding in print and a slightly different count explain. Hotel's training rows have a kappa of .826 and a class
+# ratio of .45; the printed .80 and .43 are those of all its rows.
 PRINTED = {
     "hotel": {"kappa": 0.03, "class_ratio": 0.021},
     "labelme": {"imbalance_ratio": 0.002, "truth_imbalance_ratio": 0.001, "mean_annotator_accuracy": 0.001, "annotations_per_annotator": 0.05},

@@ -16,7 +16,8 @@ SUITES: tuple[Suite, ...] = (
         "Datasets, table 1 of NeuCrowd, DASC and ICED, recomputed",
         (),
         analysis="neucrowd_tf.harness.suites.dataset_tables:write",
-        note="Statistics of the public data, and the means over several draws of simulated crowds, beside the printed ones.",
+        note="Statistics of the public data, and the means over several draws of simulated crowds, beside the printed ones. Kappa and class ratio "
+        "are those of all rows that the crowd labelled, test and validation rows too.",
     ),
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf import registry
+from neucrowd_tf import registry, statistics
 from neucrowd_tf.csv_cells import number_cell, to_csv
 from neucrowd_tf.dataset import CrowdDataset
 from neucrowd_tf.errors import DataError
@@ -55,8 +55,17 @@ _TWO_DIGITS = ("kappa", "class_ratio")
 
 
 def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
-    """Returns a dataset's sizes and the statistics of its annotations, as the papers' tables name them."""
+    """Returns a dataset's sizes and the statistics of its annotations, as the papers' tables name them.
+
+    Kappa and the class ratio, which NeuCrowd prints, are those of all rows that the crowd labelled: of hotel's 699 the printed .80
+    and .43 are right, of the 447 training rows alone they are .83 and .45.
+    """
     found = {"num_features": int(np.prod(dataset.features.shape[1:])), **data_statistics(dataset)}
+    crowds = (dataset.annotations, *(part.annotations for part in (dataset.validation, dataset.test) if part is not None))
+    votes = np.concatenate([crowd.vote_counts() for crowd in crowds if crowd is not None])
+    found["kappa"] = statistics.fleiss_kappa(votes)
+    if dataset.num_classes == 2:
+        found["class_ratio"] = statistics.class_ratio(votes)
     if dataset.truth is not None:
         sizes = np.bincount(dataset.truth[dataset.truth >= 0], minlength=dataset.num_classes)
         found |= {"majority_size": int(sizes.max()), "minority_size": int(sizes.min())}
