@@ -67,6 +67,53 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
     assert -value == pytest.approx(expected + normal)
 
 
+def test_priors_of_the_parameters_are_normal_with_the_given_mean_and_deviation() -> None:
+    # Of ability 3 +- 2 and easiness -1 +- .5; the objective has the log likelihood of one label too: log(1/2) for ability 0.
+    crowd = Annotations([0], [0], [1], num_classes=2)
+    model = _Model(crowd, None, (3.0, 2.0), (-1.0, 0.5))
+    theta = np.array([0.0, 0.3])
+    expected = -0.5 * (3.0 / 2.0) ** 2 - 0.5 * (1.3 / 0.5) ** 2
+    assert model.log_prior(theta) == pytest.approx(expected)
+    assert model.posterior(theta, np.array([0.5, 0.5]))[1] == pytest.approx(expected + np.log(0.5))
+    # Without a label that speaks for it, a parameter's gradient is its prior's: (theta - mean) / deviation^2.
+    gradient = model.expected(theta, np.array([0.5]))[1]
+    np.testing.assert_allclose(gradient, [-3.0 / 4.0, 1.3 / 0.25])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_class_prior_is_the_mean_posterior_of_annotated_instances() -> None:
+    # The first M-step follows the start under a uniform prior, whose posteriors are (a, 1 - a) with a = s(1 * e) for both labels.
+    dense = np.array([[0], [0], [0], [1], [-1]])
+    found = Glad(prior="update", max_iter=1, tol=-np.inf).fit(dense)
+    a = expit(np.exp(1.0))
+    np.testing.assert_allclose(found.priors_, [(3 * a + 1 - a) / 4, (a + 3 * (1 - a)) / 4])
+    np.testing.assert_allclose(found.probas_[4], found.priors_)
+    np.testing.assert_array_equal(Glad(max_iter=1, tol=-np.inf).fit(dense).priors_, [0.5, 0.5])
+
+
+def test_stops_when_the_objective_rises_by_less_than_tol_an_annotation(crowd: Annotations) -> None:
+    found = Glad(tol=1e-3).fit(crowd)
+    rises = np.diff(found.history_) / crowd.num_annotations
+    assert found.converged_
+    assert found.n_iter_ > 2
+    assert rises[-1] < 1e-3 <= rises[:-1].min()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed() -> None:
+    # Ability a over difficulties exp(-b): the mean of s(a exp(b)) over the annotated; 40 others would pull it to their prior's.
+    dense = np.full((60, 4), -1)
+    dense[:20] = np.random.default_rng(0).integers(0, 2, (20, 4))
+    found = Glad().fit(dense)
+    exact = expit(found.abilities_[:, None] / found.difficulties_[None, :20]).mean(axis=1)
+    np.testing.assert_allclose(found.skills_, exact, atol=5e-3)
+    # Two annotators who disagree on every instance, and alike: all ties.
+    tied = np.tile([0, 1], (40, 1))
+    one, two = (Glad(ties="random", seed=seed, max_iter=1).fit(tied) for seed in (1, 2))
+    np.testing.assert_allclose(one.probas_, 0.5)
+    assert (one.labels_ != two.labels_).any()
+
+
 def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(2, instances=20, annotators=5, labels_each=4)
     rng = np.random.default_rng(0)
