@@ -14,12 +14,12 @@ THRESHOLDS = (0.2, 0.35, 0.5, 0.65, 0.8)
 
 
 def _game(*methods: str) -> Case:
-    return Case(_LABELME_MUSIC, methods, "game=40", seeds=2, hparams=_GAME, options={"curves": True})
+    return Case(_LABELME_MUSIC, methods, "game=40", seeds=3, hparams=_GAME, options={"curves": True})
 
 
 def _keep(share: float) -> Case:
     options = {"keep_annotations": share, "keep_one": True}
-    return Case(_LABELME_MUSIC, ("mv_dl", "dl_cl", "crowding"), f"keep={share},one", seeds=3, options=options, x=share)
+    return Case(_LABELME_MUSIC, ("mv_dl", "dl_cl", "crowding"), f"keep={share},one", options=options, x=share)
 
 
 SUITES: tuple[Suite, ...] = (
@@ -69,7 +69,7 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "crowding_fig5",
         "CrowdInG, figure 5 (annotations removed, each instance keeps one)",
-        (Case(_LABELME_MUSIC, ("mv_dl", "dl_cl", "crowding"), seeds=3, x=1.0), *(_keep(share) for share in (0.8, 0.6, 0.4, 0.2))),
+        (Case(_LABELME_MUSIC, ("mv_dl", "dl_cl", "crowding"), x=1.0), *(_keep(share) for share in (0.8, 0.6, 0.4, 0.2))),
         baseline="dl_cl",
         analysis=f"{_FIGURES}:figure_5",
     ),
@@ -77,9 +77,9 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig6",
         "CrowdInG, figure 6 (lambda and t)",
         (
-            Case(_LABELME_MUSIC, ("dl_cl",), seeds=2),
-            *(Case(_LABELME_MUSIC, ("crowding",), f"lambda={v}", seeds=2, hparams={"information": v}, x=v) for v in LAMBDAS),
-            *(Case(_LABELME_MUSIC, ("crowding",), f"t={v}", seeds=2, hparams={"threshold": v}, x=v) for v in THRESHOLDS),
+            Case(_LABELME_MUSIC, ("dl_cl",)),
+            *(Case(_LABELME_MUSIC, ("crowding",), f"lambda={v}", hparams={"information": v}, x=v) for v in LAMBDAS),
+            *(Case(_LABELME_MUSIC, ("crowding",), f"t={v}", hparams={"threshold": v}, x=v) for v in THRESHOLDS),
         ),
         baseline="dl_cl",
         analysis=f"{_FIGURES}:figure_6",

@@ -39,7 +39,7 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "neucrowd_fig2",
         "NeuCrowd, figure 2 (training loss by epoch)",
-        (Case(("hotel",), _NEUCROWD, "epochs=50", seeds=3, hparams={"epochs": 50}),),
+        (Case(("hotel",), _NEUCROWD, "epochs=50", hparams={"epochs": 50}),),
         ("accuracy", "auc"),
         analysis="neucrowd_tf.harness.suites.curves:training_loss",
         note="Losses of batches that a sampling network makes harder are not losses of the same tuplets; the curves show how each method trains.",
@@ -66,7 +66,7 @@ SUITES: tuple[Suite, ...] = (
         (
             Case(("hotel",), ("softprob", "contrastive", "triplet", "relation_net", *_RLL)),
             Case(("syn1", "syn2"), ("softprob", "ds_lr", "glad_lr", "contrastive", "triplet", *_RLL)),
-            Case(("syn1", "syn2"), ("relation_net", *_WITH_NAMES), seeds=3),
+            Case(("syn1", "syn2"), ("relation_net", *_WITH_NAMES)),
         ),
         ("accuracy", "f1_positive"),
         papers.RLL_TABLE1,
