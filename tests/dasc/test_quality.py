@@ -37,14 +37,16 @@ def test_unknown_truth_does_not_count():
 
 
 def test_rounds_are_scored_after_the_fit():
-    # Two classes, four instances, of which the last was left out of training; class 0 has 3 of 4 annotations: the majority.
-    crowd = Annotations([0, 0, 1, 2], [0, 1, 0, 0], [0, 0, 0, 1], num_instances=4, num_annotators=2, num_classes=2)
-    features, truth = np.zeros((4, 1), np.float32), np.array([0, 1, 1, 0])
+    # Two classes, four instances, of which the second was left out of training; class 0 has 3 of 4 annotations: the majority,
+    # whatever was generated beside them.
+    crowd = Annotations([0, 0, 2, 3], [0, 1, 0, 0], [0, 0, 0, 1], num_instances=4, num_annotators=2, num_classes=2)
+    crowd = crowd.with_generated([1, 2, 3], [0, 1, 1], [1, 1, 1])
+    features, truth = np.zeros((4, 1), np.float32), np.array([0, 0, 1, 1])
     dataset = CrowdDataset("t", features, crowd, Split(features, np.array([0, 0, 1, -1]), np.arange(4)), truth=truth)
     # Selected for training rows 1 and 2, both of class 1: one said to be 0, one said to be 1.
     fitted = SimpleNamespace(
         selections_=[np.array([[1, 1, 0], [2, 1, 1]])],
-        rows_=np.array([0, 1, 2]),
+        rows_=np.array([0, 2, 3]),
         history_={"round": [0, 1], "annotations": [4, 6], "imbalance_ratio": [3.0, 2.0]},
         round_accuracy_=[0.5, 0.6],
         best_round_=0,

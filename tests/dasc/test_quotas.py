@@ -26,6 +26,8 @@ def test_fractions_against_loop():
 def test_rounding_by_hand():
     # .5, .25, .25 of 7 is 3.5, 1.75, 1.75: down to 3, 1, 1, and the two left go to the largest remainders.
     assert rounded(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
+    # .995 of each of 200 classes: one of them gets none.
+    assert sorted(rounded(np.full(200, 1 / 200), 199)) == [0] + [1] * 199
 
 
 def test_allocate_by_hand():

@@ -29,6 +29,16 @@ def test_entropy_against_loop_and_bounds():
     np.testing.assert_allclose(entropy(p), expected, atol=1e-5)
     assert (entropy(p) >= 0).all() and (entropy(p) <= math.log(5) + 1e-6).all()
     assert entropy(np.full((2, 4), 0.25)).dtype == np.float32
+    assert entropy(np.array([1.0 + 2e-7, 0.0])) == 0.0, "a probability that rounds to just above one"
+
+
+def test_pseudo_annotations_of_many_classes():
+    class Sure:
+        def predict_annotators(self, features):
+            return np.tile(np.eye(200, dtype=np.float32)[[199, 130]], (len(features), 1, 1))
+
+    labels, _ = pseudo_annotations(Sure(), np.zeros((3, 1)), 2, 200)
+    np.testing.assert_array_equal(labels, [[199, 130]] * 3)
 
 
 def test_pseudo_annotations_in_blocks(monkeypatch):
@@ -102,4 +112,5 @@ def test_candidates_leave_out_taken_cells():
     taken = np.array([[True, False], [False, True]])
     candidates = Candidates.of(np.array([[0, 1], [2, 0]]), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32), taken, 3)
     assert candidates.cells.tolist() == [1, 2] and candidates.labels.tolist() == [1, 2]
+    np.testing.assert_array_equal(candidates.entropies, np.float32([0.2, 0.3]))
     assert candidates.counts.tolist() == [0, 1, 1]

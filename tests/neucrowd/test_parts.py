@@ -51,6 +51,10 @@ def test_safe_examples_by_hand() -> None:
     assurance = np.array([0.3, 0.5, 0.4, 0.2, 0.9])
     assert safe_examples(points, labels, assurance, k=2).tolist() == [True, False, False, True, True]
     assert not safe_examples(points, labels, np.array([0.3, 0.5, 0.4, 0.2, 0.9]), k=2, margin=0.61)[4]
+    # Definition 3 says "exceeds": equal sums are not safe. e1: neighbours 0 (+) and 2 (-) of .5 each; by a margin of 1/4: .75 - .5.
+    assert not safe_examples(points, labels, np.full(5, 0.5), k=2)[1]
+    assert not safe_examples(points, labels, np.array([0.75, 0.5, 0.5, 0.5, 0.5]), k=2, margin=0.25)[1]
+    assert safe_examples(points, labels, np.array([0.75, 0.5, 0.5, 0.5, 0.5]), k=2, margin=0.125)[1]
 
 
 def test_safe_examples_against_naive_loop() -> None:
@@ -75,7 +79,9 @@ def test_safety_is_unchanged_by_moving_and_scaling_the_space() -> None:
 
 def test_neighbourhood_is_the_root_of_the_batch() -> None:
     assert neighbourhood_size(128, 447) == 11
+    assert neighbourhood_size(143, 447) == 11, "rounded down"
     assert neighbourhood_size(512, 10) == 9
+    assert neighbourhood_size(512, 1) == 1
     assert sampling_weights(np.array([True, False]), 0.3).tolist() == [1.0, 0.3]
 
 

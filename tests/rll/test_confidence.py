@@ -16,6 +16,8 @@ LABELS = np.array([1, 1, 0, 1])
 def test_mle_by_hand() -> None:
     # The paper's two examples (1,1,1,1,1) and (1,1,1,0,0): 5/5 and 3/5. A negative one with 4 of 5 votes: 4/5. No votes: 0.
     np.testing.assert_allclose(mle_confidence(VOTES, LABELS), [1.0, 0.6, 0.8, 0.0], rtol=1e-6)
+    # A single vote for the label is all of its votes.
+    np.testing.assert_array_equal(mle_confidence([[1, 0], [0, 1]], np.array([0, 0])), [1.0, 0.0])
 
 
 def test_bayesian_by_hand() -> None:
