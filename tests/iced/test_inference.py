@@ -59,6 +59,12 @@ def test_permutations_by_hand() -> None:
     assert find_permutation(probas, votes).tolist() == [0, 1]
     # Equal evidence: nothing moves.
     assert find_permutation(np.full((4, 3), 1 / 3), np.ones((4, 3))).tolist() == [0, 1, 2]
+    # A swap that is better by rounding alone: nothing moves either.
+    nearly = np.array([[0.5 - 1e-9, 0.5 + 1e-9], [0.5 + 1e-9, 0.5 - 1e-9]])
+    assert find_permutation(nearly, np.eye(2)).tolist() == [0, 1]
+    # Nobody uses class 2: it stays, though the votes in EM's class 2 are all for class 1 (rows 1 0 0 | .6 .4 0 | 0 1 0).
+    votes = np.array([[5, 0, 0], [3, 2, 0], [0, 5, 0]], dtype=float)
+    assert find_permutation(np.eye(3), votes).tolist() == [0, 1, 2]
 
 
 def test_every_permutation_is_found() -> None:

@@ -100,6 +100,19 @@ def test_synthetic_points_lie_where_equation_2_3_puts_them() -> None:
     assert sorted(np.bincount(made.candidates, minlength=21)[rows]) == [4, 4, 5, 5, 5]
 
 
+def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
+    z = np.random.default_rng(5).normal(size=(6, 3)).astype(np.float32)
+    made = synthesise(z, np.arange(6), 3000, np.ones(6), np.random.default_rng(1), k=2, eta=0.1)
+    for own in range(6):
+        shares = np.bincount(made.neighbours[made.candidates == own], minlength=6) / 500
+        # Five standard errors of 500 draws: .11.
+        np.testing.assert_allclose(np.sort(shares), [0, 0, 0, 0, 0.5, 0.5], atol=0.11)
+    # Equal certainty: half the way, and noise that is uniform in (-.1, .1).
+    noise = made.weights - 0.5
+    assert -0.1 < noise.min() < -0.099 and 0.099 < noise.max() < 0.1
+    assert abs(noise.mean()) < 5 * 0.2 / np.sqrt(12 * 3000)
+
+
 def test_smote_is_a_function_of_its_generator_and_classes_differ() -> None:
     assert np.array_equal(draw()[3].embeddings, draw()[3].embeddings)
     assert not np.array_equal(draw()[3].weights, draw(seed=1)[3].weights)
@@ -176,6 +189,30 @@ def test_sparse_and_dense_labels_give_the_same() -> None:
     one = copy_annotations(dense, near, np.random.default_rng(7))
     two = copy_annotations(sparse.csr_matrix(dense + 1), near, np.random.default_rng(7))
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest_neighbour() -> None:
+    # Annotator 0 labelled row 0 alone, annotator 1 row 1 alone. Each draws a row: both labels have probability 1/4, one alone 1/4
+    # each, and none 1/4, for which the label of row 0, the nearest, is copied.
+    dense = np.array([[0, -1], [-1, 1]])
+    instances, annotators, _ = copy_annotations(dense, np.tile([0, 1], (4000, 1)), np.random.default_rng(0))
+    seen = np.zeros((4000, 2), bool)
+    seen[instances, annotators] = True
+    found = [(seen == pattern).all(axis=1).mean() for pattern in ([True, True], [True, False], [False, True])]
+    assert found == pytest.approx([0.25, 0.5, 0.25], abs=0.04)
+
+
+def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neucrowd_tf.iced import synthetic_annotations
+
+    monkeypatch.setattr(synthetic_annotations, "_CELLS_AT_ONCE", 6)  # two instances at a time
+    dense = np.random.default_rng(3).integers(-1, 3, (8, 3))
+    dense[:, 0] = 2
+    near = np.array([[4], [7], [0], [3], [3]])
+    instances, annotators, labels = copy_annotations(dense, near, np.random.default_rng(0))
+    made = np.full((5, 3), -1)
+    made[instances, annotators] = labels
+    assert made.tolist() == dense[near[:, 0]].tolist()
 
 
 def test_nothing_to_copy() -> None:
