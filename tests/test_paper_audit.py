@@ -157,6 +157,40 @@ def _n6() -> None:
     assert lost == {"Syn2": (0.772, 0.751), "Pre-K": (0.923, 0.898), "Oral": (0.957, 0.927)}
 
 
+GROUP_1, GROUP_2 = ("SoftProb", "EM", "GLAD"), ("Contrastive", "Triple", "TripleSemi", "Centered", "Lifted")
+
+
+@line("N7", "3 of 5", "Pre-K 0.850 against 0.830", "Hotel 0.864 against 0.857", "Oral 0.860 against 0.825")
+def _n7() -> None:
+    def best(group: tuple[str, ...], place: int) -> float:
+        return max(pair[0] for pair in (NEUCROWD_2[name][place] for name in group) if pair)
+
+    better = {data: (best(GROUP_2, i), best(GROUP_1, i)) for i, data in enumerate(SETS) if best(GROUP_2, i) > best(GROUP_1, i)}
+    assert better == {"Pre-K": (0.850, 0.830), "Hotel": (0.864, 0.857), "Oral": (0.860, 0.825)}
+
+
+@line("N8", "6 of the 25", "Syn2 (0.772)", "Pre-K (0.918)", "Oral (0.927)", "TripleSemi+EM", "three", "0.865")
+def _n8() -> None:
+    full = {name: [pair for pair in row if pair] for name, row in NEUCROWD_2.items() if name != "SoftProb"}
+    ours, group_3 = full["NeuCrowd"], {name: row for name, row in full.items() if name.endswith("+EM")}
+    assert sum(len(row) for row in group_3.values()) == 25
+    above = {(name, data) for name, row in group_3.items() for i, data in enumerate(SETS) if row[i][1] > ours[i][1]}
+    oral = {(name, "Oral") for name in group_3 if name != "TripleSemi+EM"}
+    assert above == {("Triple+EM", "Syn2"), ("Triple+EM", "Pre-K")} | oral and len(above) == 6
+    assert sum(row[4][0] == ours[4][0] == 0.865 for row in group_3.values()) == 3
+
+
+@line("N9", "3 votes of 5", "0.6", "0.2")
+def _n9() -> None:
+    assert 3 / 5 == 0.6 and abs(1 - 2 * 3 / 5) == pytest.approx(0.2)
+
+
+@line("N10", "0.826", "201 / 447 = 0.450", "0.800", "299 / 699 = 0.428", "447", "699")
+def _n10() -> None:
+    # Kappa and the counts themselves: tests/harness/test_suite_figures.py.
+    assert near(201 / 447, 0.450, 3) and near(299 / 699, 0.428, 3) and near(299 / 699, 0.43, 2) and 447 + 112 + 140 == 699
+
+
 # --------------------------------------------------------------------- RLL
 
 
@@ -209,6 +243,57 @@ def _r8() -> None:
     assert not accuracy["RLL+MLE"] > accuracy["RLL"]
 
 
+RLL_1 = {  # accuracy and F1 on Oral and Class
+    "SoftProb": ((0.815, 0.869), (0.758, 0.810)),
+    "EM": ((0.843, 0.887), (0.606, 0.698)),
+    "GLAD": ((0.831, 0.881), (0.697, 0.773)),
+    "SiameseNet": ((0.802, 0.859), (0.719, 0.836)),
+    "TripletNet": ((0.847, 0.889), (0.750, 0.857)),
+    "RelationNet": ((0.843, 0.890), (0.730, 0.842)),
+    "SiameseNet+EM": ((0.798, 0.856), (0.727, 0.842)),
+    "SiameseNet+GLAD": ((0.815, 0.871), (0.727, 0.842)),
+    "TripletNet+EM": ((0.843, 0.887), (0.727, 0.842)),
+    "TripletNet+GLAD": ((0.843, 0.890), (0.667, 0.792)),
+    "RelationNet+EM": ((0.860, 0.899), (0.727, 0.842)),
+    "RelationNet+GLAD": ((0.854, 0.889), (0.730, 0.842)),
+    "RLL": ((0.871, 0.901), (0.818, 0.880)),
+    "RLL+MLE": ((0.871, 0.903), (0.848, 0.902)),
+    "RLL+Bayesian": ((0.888, 0.915), (0.879, 0.920)),
+}
+
+
+@line("R9", "12 of the 14", "178 rows", "more than 7", "0.854 and 0.871", "880", "five folds of 176", "0.802", "0.847", "142 and 150 of 177")
+def _r9() -> None:
+    tables_2_and_3 = (0.809, 0.831, 0.803, 0.826, 0.876)
+    printed = sorted({row[0][0] for row in RLL_1.values()} | set(tables_2_and_3))
+    hits = {rows: sum(on_grid(value, rows) for value in printed) for rows in range(10, 201)}
+    assert len(printed) == 14 and hits.pop(178) == 12 and max(hits.values()) == 7
+    assert [value for value in printed if not on_grid(value, 178)] == [0.802, 0.847]
+    assert [value for value in printed if not on_grid(value, 880)] == [0.854, 0.871] and 880 == 5 * 176
+    assert near(Fraction(142, 177), 0.802, 3) and near(Fraction(150, 177), 0.847, 3)
+
+
+@line("R10", "4 of 12 in accuracy", "4 of 12 in F1", "0.667", "0.750 and 0.697")
+def _r10() -> None:
+    above: dict[int, set[tuple[str, int]]] = {0: set(), 1: set()}
+    for name, row in RLL_1.items():
+        parts = [RLL_1[part] for part in name.split("+")] if name.endswith(("+EM", "+GLAD")) else []
+        for data in (0, 1):
+            for figure in (0, 1):
+                if parts and row[data][figure] > max(part[data][figure] for part in parts):
+                    above[figure].add((name, data))
+    assert above[0] == {("RelationNet+EM", 0), ("RelationNet+GLAD", 0), ("SiameseNet+EM", 1), ("SiameseNet+GLAD", 1)} and len(above[1]) == 4
+    assert RLL_1["TripletNet+GLAD"][1][0] < min(RLL_1["TripletNet"][1][0], RLL_1["GLAD"][1][0])
+
+
+@line("R11", "0.606", "0.802, 0.719", "0.758")
+def _r11() -> None:
+    first, second = ("SoftProb", "EM", "GLAD"), ("SiameseNet", "TripletNet", "RelationNet")
+    assert min(first, key=lambda name: RLL_1[name][1]) == "EM" and max(first, key=lambda name: RLL_1[name][1]) == "SoftProb"
+    assert all(min(second, key=lambda name: RLL_1[name][data]) == "SiameseNet" for data in (0, 1))
+    assert not any(name.endswith("+SoftProb") for name in RLL_1)
+
+
 # --------------------------------------------------------------------- CrowdInG
 
 MUSIC = (75.41, 82.56, 81.42, 83.17, 83.38, 83.73, 83.14, 81.28, 82.24, 82.74)
@@ -251,6 +336,18 @@ def _g5() -> None:
 @line("G6", "20,600 / 8,687 = 2.371", "2.37")
 def _g6() -> None:
     assert 103 * 200 == 20_600 and near(20_600 / 8687, 2.371, 3)
+
+
+@line("G7", "0.875 x 44 = 38.5", "86.4 and 88.6", "35 of 44, 79.5 %", "35 of 40", "52 of 59")
+def _g7() -> None:
+    assert 0.875 * 44 == 38.5 and not on_grid(0.875, 44) and near(38 / 44, 0.864, 3) and near(39 / 44, 0.886, 3)
+    assert near(35 / 44, 0.795, 3) and 35 / 40 == 0.875 and near(52 / 59, 0.88, 2)
+
+
+@line("G8", "66.17", "67.23")
+def _g8() -> None:
+    cifar = {"Doctor Net": 67.23, "DL-CL+Self": 64.94, "DL-CL+GCN": 65.02, "DL-CL+GAN": 65.34, "DL-CL+InG": 66.17}
+    assert max(cifar, key=lambda name: cifar[name]) == "Doctor Net"
 
 
 # --------------------------------------------------------------------- DASC
@@ -304,6 +401,44 @@ def _d5() -> None:
 @line("D6", "1,258 + 200", "1,158 + 300", "1,458", "500 + 200", "700")
 def _d6() -> None:
     assert 1258 + 200 == 1158 + 300 == 1458 and 500 + 200 == 700
+
+
+@line("D7", "1,688", "1,188", "2,688 - 1,000", "500")
+def _d7() -> None:
+    assert 2688 - 1000 == 1688 == 1188 + 500
+
+
+def _ratios(annotators: int, mean: float, ratio: float) -> tuple[list[int], list[int]]:
+    """Returns which total numbers of annotations the printed mean allows, and which of them allow the printed ratio."""
+    totals = [total for total in range(round(annotators * (mean - 1)), round(annotators * (mean + 1))) if near(total / annotators, mean, 1)]
+    return totals, [total for total in totals if any(near((total - rare) / rare, ratio, 3) for rare in range(1, total // 2))]
+
+
+@line("D8", "6.530", "4.903", "3.104", "5,217", "6.539 and 6.528", "4,774 or 4,775", "3,393", "3.108 and 3.103", "other three")
+def _d8() -> None:
+    off = {
+        (15, 347.8, 6.530): [5217],
+        (15, 318.3, 4.903): [4774, 4775],
+        (18, 188.5, 3.104): [3393],
+    }
+    for row, totals in off.items():
+        assert _ratios(*row) == (totals, [])
+    assert all(_ratios(*row)[1] for row in ((15, 348.1, 8.003), (15, 347.1, 7.073), (18, 193.9, 4.667)))
+    assert [round((5217 - rare) / rare, 3) for rare in (692, 693)] == [6.539, 6.528]
+    assert [round((3393 - rare) / rare, 3) for rare in (826, 827)] == [3.108, 3.103]
+
+
+@line("D9", "439 / 177 = 2.480", "381 / 217 = 1.756", "75 / 63 = 1.190", "188 / 122 = 1.541", "37 / 25 = 1.480", "154 / 89 = 1.730")
+def _d9() -> None:
+    pairs = {439 / 177: 2.479, 381 / 217: 1.753, 75 / 63: 1.188, 188 / 122: 1.536, 37 / 25: 1.461}
+    assert [round(ours, 3) for ours in pairs] == [2.480, 1.756, 1.190, 1.541, 1.480]
+    assert not any(near(ours, printed, 3) for ours, printed in pairs.items()) and near(154 / 89, 1.730, 3)
+
+
+@line("D10", "900 and 100", "0.1 and 0.9")
+def _d10() -> None:
+    inverse = [1 / 900, 1 / 100]
+    assert [value / sum(inverse) for value in inverse] == pytest.approx([0.1, 0.9])
 
 
 # --------------------------------------------------------------------- ICED
@@ -416,6 +551,40 @@ def _i7() -> None:
     for size, (train, majority, minority, test) in printed.items():
         held = int(0.2 * size)
         assert (size - held, int(0.1 * (size - held)), 2 * held) == (majority, minority, test) and majority + minority == train
+
+
+@line("I8", "0.6344", "0.5324", "571 of 900", "0.5780", "six")
+def _i8() -> None:
+    emotion = {
+        "MV+LR": (0.8289, 0.8277),
+        "MV+DNN": (0.7944, 0.7901),
+        "D&S+LR": (0.8311, 0.8294),
+        "D&S+DNN": (0.7811, 0.7749),
+        "Crowd-Layer": (0.8300, 0.8273),
+        "ICED": (0.8644, 0.8640),
+    }
+    assert near(Fraction(571, 900), 0.6344, 4) and near(least_f1(0.6344)[0], 0.5780, 4) and not whole_numbers(900, 0.6344, 0.5324)
+    assert len(emotion) == 6 and all(whole_numbers(900, *pair) for pair in emotion.values())
+
+
+@line("I9", "103 of 734", "14.0 %", "2 (1 + 9 + 36) / 512 = 18.0 %", "132 of 734", "2,043 of 3,080", "507 of 2,575", "45.3 and 6.5 %")
+def _i9() -> None:
+    def top_three(skills: list[float]) -> float:
+        """The probability that at most two annotators stand against the rest."""
+        chances = [1.0]
+        for skill in skills:
+            chances = [a * (1 - skill) + b * skill for a, b in zip([*chances, 0.0], [0.0, *chances], strict=True)]
+        return sum(chances[:3]) + sum(chances[-3:])
+
+    coins = {annotators: top_three([0.5] * annotators) for annotators in (7, 9, 11)}
+    assert coins[9] == pytest.approx(2 * (1 + 9 + 36) / 512) and round(coins[9] * 734) == 132 and near(103 / 734, 0.140, 3)
+    assert near(coins[7], 0.453, 3) and near(coins[11], 0.065, 3) and coins[7] < 2043 / 3080 and coins[11] < 507 / 2575
+    assert 103 / 734 < coins[9] < top_three([0.5] * 7 + [0.6] * 2) < top_three([0.55] * 9) < top_three([0.4 + 0.5 * i / 8 for i in range(9)])
+
+
+@line("I10", "668 and 66 of 734")
+def _i10() -> None:
+    assert 668 + 66 == 734
 
 
 # --------------------------------------------------------------------- the page
