@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
+
+from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf import simulation
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
@@ -25,6 +29,10 @@ def test_it_is_dawid_and_skene(prior: str) -> None:
     assert got.probas == pytest.approx(want.probas_)
     assert got.errors == pytest.approx(want.errors_)
     assert not got.mended
+    short = infer_labels(annotations.one_hot(), 2, prior=prior, smoothing=0.5, max_iter=2)  # type: ignore[arg-type]
+    with pytest.warns(ConvergenceWarning):
+        want = DawidSkene(prior=prior, smoothing=0.5, max_iter=2).fit(annotations)  # type: ignore[arg-type]
+    assert short.probas == pytest.approx(want.probas_) and short.errors == pytest.approx(want.errors_)
 
 
 def test_a_uniform_prior_loses_to_majority_vote_on_imbalanced_classes_and_wins_on_balanced_ones() -> None:
@@ -57,6 +65,8 @@ def test_permutations_by_hand() -> None:
     probas = np.eye(2)[[0] * 50 + [1] * 50]
     votes = np.array([[9, 0]] * 50 + [[9, 0]] * 40 + [[0, 9]] * 10, dtype=float)
     assert find_permutation(probas, votes).tolist() == [0, 1]
+    # A rare class weighs as much as a common one: shares (.6, .4) and (.9, .1) match best crosswise, as votes they would not.
+    assert find_permutation(np.eye(2), np.array([[60.0, 40.0], [9.0, 1.0]])).tolist() == [1, 0]
     # Equal evidence: nothing moves.
     assert find_permutation(np.full((4, 3), 1 / 3), np.ones((4, 3))).tolist() == [0, 1, 2]
     # A swap that is better by rounding alone: nothing moves either.
@@ -77,25 +87,27 @@ def test_every_permutation_is_found() -> None:
         assert find_permutation(permuted, votes)[order].tolist() == [0, 1, 2, 3]
 
 
-def test_permuted_classes_are_mended() -> None:
-    """Two rare classes whose annotators agree on swapping most of their labels: EM cannot tell, the votes can."""
+@pytest.mark.parametrize(("order", "permutation"), [([0, 2, 1], [0, 2, 1]), ([1, 2, 0], [2, 0, 1])])
+@pytest.mark.parametrize("prior", ["uniform", "update"])
+def test_permuted_classes_are_mended(prior: Literal["uniform", "update"], order: list[int], permutation: list[int]) -> None:
+    """Classes whose annotators agree on permuting most of their labels: EM cannot tell, the votes can."""
     truth = np.repeat([0, 1, 2], [200, 40, 40])
     annotations = simulation.simulate(truth, simulation.class_skill_annotators(9, 3, 0, low=0.6), 0)
-    straight = infer_labels(annotations.one_hot(), 3)
+    straight = infer_labels(annotations.one_hot(), 3, prior=prior)
     assert not straight.mended
     from neucrowd_tf.iced import inference
 
-    swapped = np.eye(3)[:, [0, 2, 1]]
+    swapped = np.eye(3)[order]  # class c of the votes is EM's class order[c]
     original = inference.vote_shares
     try:
         inference.vote_shares = lambda one_hot, size: original(one_hot, size) @ swapped  # EM started from a wrong place
-        mended = infer_labels(annotations.one_hot(), 3)
+        mended = infer_labels(annotations.one_hot(), 3, prior=prior)
     finally:
         inference.vote_shares = original
-    assert mended.mended and mended.permutation.tolist() == [0, 2, 1]
+    assert mended.mended and mended.permutation.tolist() == permutation
     assert mended.probas == pytest.approx(straight.probas, abs=1e-3)
     assert mended.errors == pytest.approx(straight.errors, abs=1e-3)
-    assert mended.priors == pytest.approx(straight.priors)
+    assert mended.priors == pytest.approx(straight.priors, abs=1e-3)
 
 
 def test_bad_prior() -> None:
