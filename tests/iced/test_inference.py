@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 import pytest
-
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf import simulation
