@@ -28,6 +28,10 @@ FEW_LABELS = 5
 # An annotator who knows less than this share of what good ones know (the upper quartile), or hardly anything, looks like a spammer.
 # Informedness is judged by what others say, and where these are often wrong it is low for everybody: hence the comparison.
 SPAMMER, NOTHING = 0.3, 0.05
+ALONE = "nobody to compare with"  # no one else labelled the annotator's instances: nothing is known, good or bad
+
+# What the columns of counts of votes would say: they are places in a count, and no annotators.
+_OF_ANNOTATORS = ("num_annotators", "annotations_per_annotator", "sparsity", "mean_annotator_accuracy")
 
 _STATISTICS = {
     "num_instances": "instances",
@@ -57,6 +61,8 @@ def crowd_part(
 ) -> dict[str, Any]:
     """Returns what the template shows of a crowd; what cannot be shown is added to `missing`."""
     described = statistics.describe(annotations, truth)
+    if not annotations.has_identities:
+        described = {name: value for name, value in described.items() if name not in _OF_ANNOTATORS}
     agreed = crowd.consensus(annotations)
     classes = [shown(name) for name in annotations.class_names.tolist()]
     shares = {"majority vote": described["class_shares"]}
@@ -95,6 +101,8 @@ def flag(row: Mapping[str, Any], good: float, chance: float) -> str:
     """
     if row["num_labels"] < FEW_LABELS:
         return "few labels"
+    if np.isnan(row["agreement"]):
+        return ALONE
     if row["accuracy_high"] < chance:
         return "worse than chance"
     return "like a spammer" if row["informedness"] < max(SPAMMER * good, NOTHING) else ""
@@ -122,7 +130,7 @@ def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArra
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     small = len(classes) <= 30
     chance = 1.0 / max(1, annotations.num_classes)
-    enough = table["informedness"][table["num_labels"] >= FEW_LABELS]
+    enough = table["informedness"][(table["num_labels"] >= FEW_LABELS) & table["agreement"].notna()]
     good = float(enough.quantile(0.75)) if len(enough) else 0.0
     rows = []
     for place, record in enumerate(records):

@@ -75,6 +75,17 @@ def test_vote_counts_have_no_annotators_to_rank() -> None:
     page = build_report(Annotations.from_votes([[3, 1], [0, 4], [2, 2]]))
     text = " ".join(_check_harmless(page).text)
     assert "Annotators, best to worst" not in text and "it is not known who voted" in text
+    assert "labels an annotator" not in text and "sparsity" not in text
+
+
+def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
+    """Annotators 0 to 3 label instances 0 to 19 alike; annotator 4 alone labels 20 to 39, of whom nothing can be said."""
+    instances = np.concatenate([np.repeat(np.arange(20), 4), np.arange(20, 40)])
+    annotators = np.concatenate([np.tile(np.arange(4), 20), np.full(20, 4)])
+    page = build_report(Annotations(instances, annotators, instances % 2))
+    notes = {row[0]: row[-1] for row in _download(page, "annotators.csv")[1:]}
+    assert notes == {"0": "", "1": "", "2": "", "3": "", "4": "nobody to compare with"}
+    assert "0 of 5 annotators stand out" in " ".join(_check_harmless(page).text)
 
 
 def test_generated_annotations_are_left_out(crowd: tuple[Annotations, np.ndarray]) -> None:

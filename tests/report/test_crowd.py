@@ -54,6 +54,7 @@ def test_instances_without_labels_and_without_predictions() -> None:
     [
         ({}, ""),
         ({"num_labels": 4}, "few labels"),
+        ({"agreement": np.nan, "informedness": 0.0}, "nobody to compare with"),
         ({"accuracy_high": 0.3}, "worse than chance"),
         ({"informedness": 0.17}, "like a spammer"),
         ({"informedness": 0.19}, ""),
@@ -61,9 +62,9 @@ def test_instances_without_labels_and_without_predictions() -> None:
 )
 def test_what_stands_out(changes: dict[str, float], noted: str) -> None:
     """Good annotators have an informedness of .6: below .3 * .6 = .18 is like a spammer; chance is one third."""
-    row = {"num_labels": 50, "accuracy_high": 0.8, "informedness": 0.5, **changes}
+    row = {"num_labels": 50, "agreement": 0.7, "accuracy_high": 0.8, "informedness": 0.5, **changes}
     assert flag(row, good=0.6, chance=1 / 3) == noted
 
 
 def test_where_nobody_knows_anything_everybody_stands_out() -> None:
-    assert flag({"num_labels": 50, "accuracy_high": 0.6, "informedness": 0.04}, good=0.03, chance=0.5) == "like a spammer"
+    assert flag({"num_labels": 50, "agreement": 0.5, "accuracy_high": 0.6, "informedness": 0.04}, good=0.03, chance=0.5) == "like a spammer"
