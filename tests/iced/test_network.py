@@ -1,0 +1,120 @@
+"""ICED's networks in one step: which rows and targets each of the three trainings takes, and which weights it changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from neucrowd_tf.iced.network import ICEDModel
+
+N, D, H, C, BATCH = 10, 4, 3, 2, 4
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, D)).astype(np.float32)
+SYNTHETIC = RNG.normal(size=(3, D)).astype(np.float32)
+TARGETS = RNG.dirichlet(np.ones(C), size=N + 3).astype(np.float32)
+NETWORKS = ("encoder", "classifier", "decoder")
+
+
+def dense(inputs: int, outputs: int, seed: int, activation: str | None = None) -> keras.Model:
+    x = keras.Input((inputs,))
+    layer = keras.layers.Dense(outputs, activation, kernel_initializer=keras.initializers.GlorotUniform(seed))
+    return keras.Model(x, layer(x))
+
+
+def make(rate: float = 0.0) -> ICEDModel:
+    """At a rate of zero every step of an epoch sees the same weights."""
+    networks = dense(D, H, 1, "tanh"), dense(H, C, 2), dense(H, D, 3)
+    model = ICEDModel(*networks, X, C, batch_size=BATCH, make_optimizer=lambda: keras.optimizers.SGD(rate))
+    model.set_rows(TARGETS, SYNTHETIC)
+    return model
+
+
+def weights(model: ICEDModel) -> dict[str, list[np.ndarray]]:
+    return {name: [np.array(v) for v in getattr(model, name).trainable_variables] for name in NETWORKS}
+
+
+def changed(model: ICEDModel, before: dict[str, list[np.ndarray]]) -> set[str]:
+    return {name for name, now in weights(model).items() if any((a != b).any() for a, b in zip(before[name], now, strict=True))}
+
+
+def naive(model: ICEDModel) -> tuple[np.ndarray, np.ndarray]:
+    """Returns each row's cross-entropy `[N + S]` and each real row's mean squared error `[N]`, by loops from the weights."""
+    parts = [[np.asarray(w, np.float64) for w in part] for part in weights(model).values()]
+    (we, be), (wc, bc), (wd, bd) = parts
+    entropies, errors = [], []
+    for row, target in zip([*X, *SYNTHETIC], TARGETS, strict=True):
+        z = np.tanh(row @ we + be)
+        logits = z @ wc + bc
+        entropies.append(-(target * (logits - np.log(np.exp(logits).sum()))).sum())
+        errors.append(np.mean((z @ wd + bd - row) ** 2))
+    return np.array(entropies), np.array(errors[:N])
+
+
+def test_the_classifier_learns_real_and_synthetic_rows_by_their_own_targets() -> None:
+    model = make()
+    order = np.array([0, 12, 9, 10, 3, 11, 12, 2])  # 10 to 12 are synthetic
+    model.set_epoch(classifier=order)
+    logs = model.train_step(0)
+    assert float(logs["loss"]) == pytest.approx(naive(model)[0][order].mean(), rel=1e-5)
+    assert float(logs["reconstruction"]) == 0.0
+
+
+@pytest.mark.parametrize("which", ["autoencoder", "decoder"])
+def test_both_ways_to_train_the_decoder_reconstruct_real_rows(which: str) -> None:
+    model = make()
+    order = np.array([1, 9, 0, 4])
+    model.set_epoch(**{which: order})  # type: ignore[arg-type]
+    logs = model.train_step(0)
+    assert float(logs["reconstruction"]) == pytest.approx(naive(model)[1][order].mean(), rel=1e-5)
+    assert float(logs["loss"]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"), [("autoencoder", {"encoder", "decoder"}), ("classifier", {"encoder", "classifier"}), ("decoder", {"decoder"})]
+)
+def test_each_training_changes_its_own_networks(which: str, expected: set[str]) -> None:
+    model = make(rate=0.1)
+    before = weights(model)
+    order: Any = np.arange(8)
+    model.set_epoch(**{which: order})
+    first = sum(float(value) for value in model.train_step(0).values())
+    assert changed(model, before) == expected
+    assert sum(float(value) for value in model.train_step(1).values()) < first
+    # An epoch without any rows changes nothing, whatever the one before had.
+    model.set_epoch()
+    before = weights(model)
+    assert [float(value) for value in model.train_step(2).values()] == [0.0, 0.0]
+    assert changed(model, before) == set()
+
+
+def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
+    x = keras.Input((D,))
+    encoder = keras.Model(x, keras.layers.Dense(H, kernel_regularizer=keras.regularizers.L2(1.0), kernel_initializer="ones")(x))
+    model = ICEDModel(encoder, dense(H, C, 2), dense(H, D, 3), X, C, batch_size=BATCH, make_optimizer=lambda: keras.optimizers.SGD(0.1))
+    model.classifier.layers[-1].kernel.assign(np.zeros((H, C)))  # nothing to learn from the labels, nor the encoder from them
+    model.set_rows(np.full((N, C), 0.5))
+    model.set_epoch(classifier=np.arange(BATCH))
+    logs = model.train_step(0)
+    assert float(logs["loss"]) == pytest.approx(np.log(2), rel=1e-5)
+    # The penalty's gradient is 2 w: .1 of it leaves .8.
+    np.testing.assert_allclose(encoder.layers[-1].kernel, np.full((D, H), 0.8), rtol=1e-5)
+
+
+def test_outputs_and_decoding_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neucrowd_tf.iced import network
+
+    model = make()
+    whole, points = model.outputs(), RNG.normal(size=(7, H)).astype(np.float32)
+    decoded = model.decode(points)
+    monkeypatch.setattr(network, "ROWS_AT_ONCE", 4)
+    for one, two in zip((*whole, decoded), (*model.outputs(), model.decode(points)), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5)
+    z, p = whole
+    np.testing.assert_allclose(z, model.encoder(X), rtol=1e-5)
+    logits = np.asarray(model.classifier(z), np.float64)
+    np.testing.assert_allclose(p, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(decoded, model.decoder(points), rtol=1e-5)
+    assert model.decode(points[:0]).shape == (0, D)
