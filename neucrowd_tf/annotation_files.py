@@ -91,7 +91,12 @@ Column = Any
 
 def _read_text(path: str | Path, wanted: list[str]) -> dict[str, Column]:
     """Returns the columns as text, each distinct one stored once."""
-    frame = read_csv(path, usecols=wanted, dtype=object, keep_default_na=False, na_values=[""], low_memory=False)
+    options: dict[str, Any] = {"dtype": object, "keep_default_na": False, "na_values": [""], "low_memory": False}
+    frame = read_csv(path, **options)  # all columns: with `usecols`, pandas cuts rows that are too long
+    if not isinstance(frame.index, pd.RangeIndex):
+        if isinstance(frame.index, pd.MultiIndex) or frame.iloc[:, -1].notna().any():
+            raise DataError(f"{path}: expected {len(frame.columns)} fields in each row, as in the header, received more (a comma without quotes?)")
+        frame = read_csv(path, usecols=wanted, **options)  # each row ends with a comma, the header does not
     return {name: _coded(frame.pop(name)) for name in wanted}
 
 

@@ -83,6 +83,10 @@ def test_line_ends_and_extra_columns(tmp_path, ending, last) -> None:
     assert triples(Annotations.from_csv(csv(tmp_path, wide))) == [("1", 2, 0), ("10", -3, 1), ("007", 2, 1)]
 
 
+def test_a_comma_at_the_end_of_each_row_does_no_harm(tmp_path) -> None:
+    assert triples(Annotations.from_csv(csv(tmp_path, "task,worker,label\n007,2,0,\n8,3,1,\n"))) == [("007", 2, 0), ("8", 3, 1)]
+
+
 @pytest.mark.parametrize(
     "header",
     ["task,worker,label", "question,performer,answer", "taskId,workerId,response", "id,annotator,class", "Task, Worker ,LABEL"],
@@ -146,6 +150,8 @@ BAD = {
     "bytes": (HEADER + b"\xff\xfe,b,c\n", r"a\.csv: expected text in UTF-8, received other bytes in line 2 "),
     "nul": (HEADER + b"a\x00x,b,c\n", r"a\.csv: .*NUL byte in line 2"),
     "long row": (HEADER + b"1,2,3\n1,2,3,4\n", r"a\.csv: expected a CSV, received .*line 3"),
+    "long row far below": (HEADER + b"".join(b"t%d,w,cat\n" % i for i in range(200)) + b"t,w,cat, big\n", r"a\.csv: expected a CSV, .*line 202"),
+    "long rows": (HEADER + b"".join(b"t%d,w,cat, big\n" % i for i in range(200)), r"a\.csv: expected 3 fields in each row, .*, received more"),
 }
 
 
