@@ -113,6 +113,8 @@ def not_text(path: str | Path) -> str | None:
         return "UTF-16 (save it as UTF-8)"
     if content.startswith(b"PK\x03\x04"):
         return "a zip archive, such as a spreadsheet's own format (save it as CSV)"
+    if content.startswith(b"PAR1"):
+        return "a Parquet file (save it as CSV)"
     nul = content.find(b"\0")
     if nul >= 0:
         return f"a NUL byte in line {content.count(LINE_FEED, 0, nul) + 1}"
@@ -141,6 +143,8 @@ def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
     except pd.errors.EmptyDataError:
         raise DataError(f"{path}: expected a header and rows, received an empty file") from None
     except pd.errors.ParserError as error:
+        with Path(path).open(encoding="utf-8", errors="replace") as stream:
+            check_commas(path, stream.readline().split(","))  # numbers like 1,5 make rows of different lengths
         what = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise DataError(f"{path}: expected a CSV, received one that cannot be read: {what}") from None
     except UnicodeDecodeError as error:

@@ -25,6 +25,7 @@ COUNT = re.compile(r"(\d+(\.0+)?)?")
 VOTES = "votes_"
 MOST_CLASSES = 50  # where there are fewer tasks than classes
 EMPTY = ("", "nan", "NaN")
+HEADER = "where there are ids the first line names the columns: task,worker,label, or task and a column an annotator"
 
 
 def read_text_table(path: Path, **options: Any) -> pd.DataFrame:
@@ -43,6 +44,7 @@ def read_text_table(path: Path, **options: Any) -> pd.DataFrame:
     if nameless:  # a row index that a frame was saved with, most likely
         raise DataError(f"{path}: expected a name for each column, received an empty header for column {nameless[0].split()[1]}")
     if not isinstance(frame.index, pd.RangeIndex):
+        check_commas(path, frame.columns.tolist())
         raise DataError(f"{path}: expected {len(frame.columns)} fields in each row, as in the header, received more")
     if not len(frame):
         raise DataError(f"{path}: expected at least one row below the header, received none")
@@ -170,6 +172,8 @@ def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path, wid
     for name in map(str, annotations.class_names.tolist()):
         if plain.setdefault(name.strip(), name) != name:
             raise DataError(f"{path}: expected labels that differ in more than spaces, received {plain[name.strip()]!r} and {name!r}")
+    if not annotations.num_annotations:
+        raise DataError(f"{path}: expected at least one label, received none")
     if tasks is None:
         return annotations
     position = {name: row for row, name in enumerate(tasks.tolist())}
@@ -179,7 +183,8 @@ def _align(annotations: Annotations, tasks: NDArray[Any] | None, path: Path, wid
         code = int(np.flatnonzero(mapped < 0)[0])
         row = code if wide else next(iter(np.flatnonzero(annotations.instances == code)), None)
         where = "" if path.suffix == ".json" or row is None else f"row {row}, "
-        raise DataError(f"{path}: {where}column 'task': expected a task of the features table, received {names[code]!r}")
+        hint = "" if (mapped >= 0).any() else f"; no task is there, and those of the features are spelt like {tasks.tolist()[0]!r}"
+        raise DataError(f"{path}: {where}column 'task': expected a task of the features table, received {names[code]!r}{hint}")
     if not annotations.has_identities:
         counts = np.zeros((len(tasks), annotations.num_classes), dtype=np.int64)
         counts[mapped] = annotations.vote_counts()
@@ -244,13 +249,16 @@ def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any] | None) -> An
         for column, cell in enumerate(cells):
             if not (isinstance(cell, str) and WHOLE.fullmatch(cell.strip())):
                 name = column if numeric else columns[column]
-                raise DataError(f"{path}: row {row}, column {name!r}: expected a class code, or -1 for no label, received {cell!r}")
+                where = f"{path}: row {row}, column {name!r}"
+                hint = "" if column else f"; {HEADER}"
+                raise DataError(f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}")
     return _dense(values.astype(np.float64).astype(np.int64), None if numeric else columns, tasks, path)
 
 
 def _dense(matrix: NDArray[Any], annotators: list[str] | None, tasks: NDArray[Any] | None, path: Path) -> Annotations:
     if tasks is not None and (matrix.ndim != 2 or len(matrix) != len(tasks)):
-        raise DataError(f"{path}: expected {len(tasks)} rows, one for each row of the features table, received shape {matrix.shape}")
+        hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""
+        raise DataError(f"{path}: expected {len(tasks)} rows, one for each row of the features table, received shape {matrix.shape}{hint}")
     if matrix.ndim == 2 and matrix.dtype.kind in "iu" and matrix.size:  # codes are classes, all those below the largest
         _check_classes(int(matrix.max()) + 1, len(matrix), path)
     try:

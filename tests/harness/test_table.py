@@ -175,6 +175,7 @@ BAD_FEATURES = {
     "utf-16": (FEATURES.encode("utf-16"), r"features\.csv: expected text in UTF-8, received UTF-16 \(save it as UTF-8\)"),
     "workbook": (b"PK\x03\x04" + bytes(40), r"features\.csv: expected text in UTF-8, received a zip archive, such as a spreadsheet's"),
     "semicolons": (FEATURES.replace(",", ";"), r"features\.csv: expected columns separated by commas, received semicolons"),
+    "decimal commas": ("task;x;y\nt0;1;2\nt1;3;4,5\nt2;3,5;4,5\n", r"features\.csv: expected columns separated by commas, received semi"),
     "column twice": (FEATURES.replace("x,y", "x,x"), r"features\.csv: expected each column once, received 'x' again"),
 }
 
@@ -210,6 +211,11 @@ BAD_ANNOTATIONS = {
     "dense rows": ("0,1\n1,0\n", r"annotations\.csv: expected 6 rows, one for each row of the features table, received shape \(2, 2\)"),
     "dense text": ("a,b\n0,1\n1,x\n", r"annotations\.csv: row 1, column 'b': expected a class code, or -1 for no label, received 'x'"),
     "dense range": ("a,b\n" + "0,1\n" * 5 + "0,-2\n", r"annotations\.csv: row 5, annotator 1: expected a label from 0 or -1 .*, received -2"),
+    "no header": (LONG.split("\n", 1)[1], r"annotations\.csv: row 0, column 't0': expected .*; where there are ids the first line names the columns"),
+    "no header, numbers": ("1,2,0\n2,3,1\n", r"annotations\.csv: expected 6 rows, .*; where there are ids the first line names the columns"),
+    "ids of another kind": ("task,worker,label\n1,a,0\n2,a,1\n", r"annotations\.csv: row 0, .*received '1'; no task is there, .*like 't0'"),
+    "no labels": ("task,a,b\nt0,,\nt1,,\n", r"annotations\.csv: expected at least one label, received none"),
+    "Parquet": (b"PAR1" + bytes(40), r"annotations\.csv: expected text in UTF-8, received a Parquet file \(save it as CSV\)"),
     "wide unknown": (WIDE + "t9,1,1,1\n", r"annotations\.csv: row 6, column 'task': expected a task of the features table, received 't9'"),
 }
 
