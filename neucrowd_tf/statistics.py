@@ -79,7 +79,7 @@ def imbalance_ratio(class_counts: ArrayLike) -> float:
     Deviation: the paper divides by the smallest count, which is undefined when a class has none; 1 stands in for 0.
 
     References:
-        DASC, section 4.3 (figure 4).
+        DASC, eq. 1 and section 4.2 (figure 4).
     """
     counts = np.asarray(class_counts, dtype=np.float64)
     return float(counts.max() / max(1.0, counts.min())) if counts.size else float("nan")
