@@ -24,6 +24,7 @@ WHOLE = re.compile(r"-?\d+(\.0+)?")
 COUNT = re.compile(r"(\d+(\.0+)?)?")
 VOTES = "votes_"
 MOST_CLASSES = 50  # where there are fewer tasks than classes
+MANY_ROWS = 10  # whose sums are not all the same by chance
 EMPTY = ("", "nan", "NaN")
 HEADER = "where there are ids the first line names the columns: task,worker,label, or task and a column an annotator"
 
@@ -217,8 +218,22 @@ def _wide_csv(path: Path) -> Annotations:
     labels = values[rows, columns].tolist()
     if labels and all(WHOLE.fullmatch(label) for label in labels):  # NaN turns a column of whole numbers into 1.0, 2.0
         labels = [int(label.split(".")[0]) for label in labels]
+        _check_no_counts(np.array(labels), missing, list(cells.columns), path)
     annotators = as_name_array(cells.columns.tolist())
     return Annotations.from_arrays(ids[rows], annotators[columns], labels, instance_names=ids, annotator_names=annotators)
+
+
+def _check_no_counts(labels: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str], path: Path) -> None:
+    """Raises DataError for full rows of numbers with one sum, not all the same: a vote count a class whose columns do not say so."""
+    if missing.any() or len(missing) < MANY_ROWS or len(set(labels.tolist())) == 1:
+        return
+    sums = labels.reshape(missing.shape).sum(axis=1)
+    if (sums == sums[0]).all() and labels.min() >= 0:
+        named = ", ".join(VOTES + name for name in columns[:3]) + (", ..." if len(columns) > 3 else "")
+        raise DataError(
+            f"{path}: expected a label in each cell, received numbers that sum to {sums[0]} in every row, as counts of votes do; "
+            f"if they are, name the columns {named}, if not, write the labels as task,worker,label"
+        )
 
 
 def _vote_csv(path: Path) -> Annotations:

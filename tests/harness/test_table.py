@@ -205,6 +205,10 @@ BAD_ANNOTATIONS = {
     "spaces": (LONG + "t4,c, 1\n", r"annotations\.csv: expected labels that differ in more than spaces, received ' 1' and '1'"),
     "votes": (VOTES.replace("t1,", "t1,-"), r"annotations\.csv: row 2, column 'votes_0': expected a count of votes from 0, received '-"),
     "votes of one class": ("task,votes_0\nt0,1\n", r"annotations\.csv: expected labels of at least two classes, received only 0"),
+    "votes without a prefix": (
+        "task,no,yes\n" + "".join(f"t{i},{i % 4},{3 - i % 4}\n" for i in range(10)),
+        r"annotations\.csv: expected a label in each cell, received numbers that sum to 3 .* name the columns votes_no, votes_yes, if not,",
+    ),
     "votes, unknown task": (VOTES.replace("t5", "t9"), r"annotations\.csv: row 5, column 'task': .*, received 't9'"),
     "features": ("task,x,y\n" + "".join(f"t{i},{i}.25,{i}.5\n" for i in range(40)), r"annotations\.csv: expected labels .* 80 different"),
     "dense ids": ("0,1\n" * 5 + "1,1000000000\n", r"annotations\.csv: expected labels .*, received 1,000,000,001 different ones for 6 tasks"),
