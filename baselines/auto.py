@@ -229,5 +229,6 @@ def _sentence(best: dict[str, Any], rows: Sequence[dict[str, Any]], folds: int) 
         return f"{head}, and {rivals}. It is majority vote with logistic regression."
     points = [100 * float(best[name]) for name in ("difference", "low", "high")]
     noise = "more than noise" if best["more_than_noise"] else f"no more than noise: the simpler {BASELINE} may serve as well"
-    interval = f"95 % interval {points[1]:.1f} to {points[2]:.1f} points, for {others} comparisons together"
+    compared = f"{others} comparisons together" if others > 1 else "one comparison"
+    interval = f"95 % interval {points[1]:.1f} to {points[2]:.1f} points, for {compared}"
     return f"{head}, {points[0]:.1f} points above majority vote with logistic regression ({interval}), which is {noise}."

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from baselines.auto import Auto, consensus_labels, paired_interval
+from baselines.auto import Auto, _sentence, consensus_labels, paired_interval
 from neucrowd_tf import registry, simulation
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
@@ -158,3 +158,9 @@ def test_small_and_odd_data() -> None:
         Auto(FAST, folds=1).fit(features, crowd)
     with pytest.raises(UsageError, match="did you mean"):
         Auto(("ds_lrr",)).fit(features, crowd)
+
+
+def test_the_recommendation_counts_its_comparisons() -> None:
+    best = {"method": "ds_lr", "score": 0.8, "difference": 0.1, "low": -0.05, "high": 0.25, "more_than_noise": False}
+    assert "(95 % interval -5.0 to 25.0 points, for one comparison)" in _sentence(best, [{}, best], 3)
+    assert "for 2 comparisons together)" in _sentence(best, [{}, best, {}], 3)
