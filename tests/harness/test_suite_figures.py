@@ -166,3 +166,6 @@ def test_statistics_of_the_data(data_dir: Path, tmp_path: Path, monkeypatch: pyt
     mine = frame[frame["dataset"] == "music"].set_index("statistic")
     assert mine.loc["train_size", "ours"] == 700 and mine.loc["mean_annotator_accuracy", "outcome"] == "agrees"
     assert set(frame[frame["dataset"] == "oral"]["outcome"]) == {"not recomputed: private data"}
+    # DASC's table 3, six rows of seven figures.
+    heavy = frame[frame["dataset"].str.startswith("data")]
+    assert len(heavy) == 42 and set(heavy["paper"]) == {"DASC"} and set(heavy["outcome"]) == {"not recomputed: private data"}

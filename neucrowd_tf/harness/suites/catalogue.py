@@ -13,7 +13,7 @@ SUITES: tuple[Suite, ...] = (
     *iced_suites.SUITES,
     Suite(
         "dataset_tables",
-        "Datasets, table 1 of NeuCrowd, DASC and ICED, recomputed",
+        "Datasets, table 1 of NeuCrowd, DASC and ICED and table 3 of DASC, recomputed",
         (),
         analysis="neucrowd_tf.harness.suites.dataset_tables:write",
         note="Statistics of the public data, and the means over several draws of simulated crowds, beside the printed ones. Kappa and class ratio "
