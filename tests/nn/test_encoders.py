@@ -31,6 +31,20 @@ def test_seeds_decide_weights_and_masks() -> None:
     assert not np.array_equal(first(x, training=True), first(x, training=True))
 
 
+def test_each_layer_has_a_seed_of_its_own_and_the_input_is_never_dropped() -> None:
+    model = dense_encoder(20, (20, 20, 20), dropout=0.5, seed=1)
+    kernels = [layer.kernel.numpy() for layer in model.layers if hasattr(layer, "kernel")]
+    assert not any(np.array_equal(kernels[i], kernels[j]) for i in range(3) for j in range(i))
+    assert [layer.name for layer in model.layers] == ["features", "dense_0", "dropout_1", "dense_1", "dropout_2", "dense_2"]
+    # The same weights under two seeds: the masks differ.
+    other = dense_encoder(20, (20, 20, 20), dropout=0.5, seed=2)
+    for mine, theirs in zip(other.trainable_variables, model.trainable_variables, strict=True):
+        mine.assign(theirs)
+    x = np.ones((4, 20), np.float32)
+    np.testing.assert_array_equal(model(x, training=False), other(x, training=False))
+    assert not np.array_equal(model(x, training=True), other(x, training=True))
+
+
 def test_initialisers() -> None:
     normal = np.asarray(make_initializer("normal", 0)((300, 300)))
     assert normal.std() == pytest.approx(0.05, rel=0.02)

@@ -96,6 +96,15 @@ def test_centers_give_half_squared_distances() -> None:
     np.testing.assert_allclose(layer(np.array([[3.0, 4.0], [0.0, 2.0]], np.float32)), [[12.5, 0.0], [2.0, 6.5]], atol=1e-5)
 
 
+def test_centers_start_apart_by_the_seed() -> None:
+    first, again, other = (ClassCenters(60, seed=seed) for seed in (1, 1, 2))
+    for layer in (first, again, other):
+        layer.build((None, 60))
+    assert np.asarray(first.centers).std() == pytest.approx(0.5, rel=0.05)
+    np.testing.assert_array_equal(first.centers, again.centers)
+    assert (np.asarray(first.centers) != np.asarray(other.centers)).all()
+
+
 # ----------------------------------------------------------------- naive loops
 
 

@@ -20,6 +20,9 @@ def test_by_hand() -> None:
     assert float(inside) == pytest.approx(2 - np.log(np.exp(2) + np.exp(0.5) + 1), rel=1e-5)
     outside = tuplet_log_likelihood(scores, weights, eta=2.0, weight_inside=False)
     assert float(outside) == pytest.approx(2 - np.log(np.exp(2) + 0.5 * np.exp(1) + 1), rel=1e-5)
+    # A weight of 0 counts as 1e-6 outside the exponent: log of 1e-6 against 1e-6 + 1.
+    tied = tuplet_log_likelihood(np.zeros(2), np.array([0.0, 1.0]), eta=2.0, weight_inside=False)
+    assert float(tied) == pytest.approx(np.log(1e-6 / (1 + 1e-6)), rel=1e-5)
 
 
 def test_naive_loop() -> None:

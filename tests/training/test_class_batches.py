@@ -40,6 +40,13 @@ def test_every_instance_is_drawn_as_often() -> None:
     assert np.abs(counts[:40] - 120).max() < 50 and np.abs(counts[40:52] - 400).max() < 60
 
 
+def test_classes_are_drawn_apart_and_two_of_each_at_least() -> None:
+    labels = np.repeat([0, 1], 30)
+    for rows in itertools.islice(class_batches(0, labels, 20)(0), 3):
+        assert (rows.numpy()[:, 0] != rows.numpy()[:, 1] - 30).any(), "classes of one size do not share their permutations"
+    assert next(iter(class_batches(0, labels, 2)(0))).shape == (2, 2)
+
+
 def test_one_class_is_an_error() -> None:
     with pytest.raises(DataError, match="two classes"):
         class_batches(0, np.zeros(5, int), 4)

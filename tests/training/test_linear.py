@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import neucrowd_tf.persistence as persistence
@@ -76,6 +77,36 @@ def test_validation_chooses_the_strength() -> None:
     naive = [np.mean([np.log(max(row[code], 1e-15)) for row, code in zip(p, codes[50:], strict=True)]) for p in proba]
     np.testing.assert_allclose(head.scores_, naive, rtol=2e-2)  # the weak strength starts from the other's solution
     assert head.C_ == 1e-2 and naive[0] > naive[1]
+    # Validation rows are standardised with the training rows' moments: other units change nothing.
+    other = fit_logistic(x[:50] * 50 + 7, codes[:50], 2, (1e-2, 1e4), validation=(x[50:] * 50 + 7, codes[50:]))
+    np.testing.assert_allclose(other.scores_, head.scores_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_strengths_are_scored_as_a_naive_cross_validation_scores_them(grouped: bool) -> None:
+    x, codes = blobs(3, 48)
+    weight = np.random.default_rng(2).choice([0.5, 1.0, 4.0], 48)
+    strengths, groups = (1e-2, 0.1, 1.0), np.arange(48) // 6 if grouped else None
+    if grouped:
+        codes = np.repeat(np.arange(8) % 3, 6)
+    splitter = StratifiedGroupKFold(5, shuffle=True, random_state=3) if grouped else StratifiedKFold(5, shuffle=True, random_state=3)
+    mean = np.average(x, axis=0, weights=weight)
+    z = (x - mean) / np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weight))
+    expected = np.zeros(3)
+    for train, test in splitter.split(z, codes, groups):
+        for place, strength in enumerate(strengths):
+            plain = LogisticRegression(C=strength, max_iter=1000).fit(z[train], codes[train], sample_weight=weight[train])
+            own = plain.predict_proba(z[test])[np.arange(len(test)), codes[test]]
+            expected[place] += np.average(np.log(own), weights=weight[test]) / 5
+    head = fit_logistic(x, codes, 3, strengths, sample_weight=weight, seed=3, groups=groups)
+    np.testing.assert_allclose(head.scores_, expected, rtol=5e-3)
+    assert strengths[int(np.argmax(head.scores_))] == head.C_
+
+
+def test_among_equal_strengths_the_first_is_taken() -> None:
+    # Nothing to learn from a constant column: every strength gives the classes' shares.
+    head = fit_logistic(np.ones((20, 1)), np.arange(20) % 2, 2, (0.1, 1.0, 10.0))
+    assert len(set(head.scores_)) == 1 and head.C_ == 0.1
 
 
 @pytest.mark.parametrize("rows", [2, 3, 9])
@@ -105,6 +136,9 @@ def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-
     x[:, 1] = 7.1
     head = fit_logistic(x, codes, 2)
     assert np.isfinite(head.kernel_).all()
+    # Constant but for rounding: not blown up to a column that could tell the classes apart.
+    x[:, 1] += 1e-12 * codes
+    assert fit_logistic(x, codes, 2).scale_[1] == 1.0
     head.save(tmp_path / "head")
     np.testing.assert_array_equal(persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x))
 

@@ -45,6 +45,16 @@ def test_by_hand() -> None:
     assert index.classes[classes].tolist() == [1]
 
 
+def test_numbers_at_the_ends_of_the_line() -> None:
+    # Order by class: 0, 1, 2 | 3, 4 | 5, 6, 7; one tuplet for each positive class. Zeros take the first instance that is left,
+    # never one that was taken; numbers that the product rounds up to the end take the last one, never the next class's.
+    index = TupletIndex(np.array([0, 0, 0, 1, 1, 2, 2, 2]), negatives=2)
+    tuplets, _ = draw(index, np.zeros((3, 4)))
+    assert tuplets.tolist() == [[0, 1, 3, 4], [3, 4, 0, 1], [5, 6, 0, 1]]
+    tuplets, _ = draw(index, np.full((3, 4), np.nextafter(1.0, 0.0)))
+    assert tuplets.tolist() == [[2, 1, 7, 6], [4, 3, 7, 6], [7, 6, 4, 3]]
+
+
 @pytest.mark.parametrize("num_classes", [2, 4])
 def test_against_naive_loop(num_classes: int) -> None:
     rng = np.random.default_rng(3)
