@@ -1,4 +1,4 @@
-"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model --features=X.csv --output=Y.csv"""
+"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model --features=X.csv|--images=DIR --output=Y.csv"""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
 
     Args:
         model: the folder of a SavedModel that `--export` wrote.
-        features: CSV, Parquet or NPY, as for `--dataset=table`.
+        features: CSV, Parquet or NPY, as for `--dataset=table`; or a folder of images, which are scaled to the size that a model
+            of square images was trained on.
         output: the CSV to write.
         batch_size: rows a call of the model.
 
@@ -116,14 +117,20 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    from neucrowd_tf.feature_files import read_features
+    from neucrowd_tf.feature_files import read_features, read_images
 
     if batch_size < 1:
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
     if output.is_dir():
         raise UsageError(f"--output: expected a file, received the folder {output}")
-    tasks, rows, names = read_features(features)
-    scorer = Scorer(model)
+    if features.is_dir():
+        scorer = Scorer(model)
+        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
+        tasks, rows = read_images(features, height if height == width else None)
+        names: list[str] = []
+    else:
+        tasks, rows, names = read_features(features)
+        scorer = Scorer(model)
     rows = arrange(rows, names, scorer, features)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
@@ -147,7 +154,9 @@ class _Parser(argparse.ArgumentParser):
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(prog="python -m neucrowd_tf.predict", description="Scores a table of features with an exported model.", allow_abbrev=False)
     parser.add_argument("--model", type=Path, required=True, help="a run's saved_model folder")
-    parser.add_argument("--features", type=Path, required=True, help="CSV with task and the columns trained on; or Parquet, or NPY")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--features", type=Path, help="CSV with task and the columns trained on; or Parquet, or NPY")
+    source.add_argument("--images", type=Path, dest="features", help="a folder of images, whose names without endings are the tasks")
     parser.add_argument("--output", type=Path, required=True, help="the CSV to write: task, predicted, p_<class>...")
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
     return parser.parse_args(argv)

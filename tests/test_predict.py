@@ -99,6 +99,22 @@ def test_without_names_classes_are_numbered(fitted: tuple[TwoStageClassifier, np
     assert _read(tmp_path / "y.csv")[0] == ["task", "predicted", "p_0", "p_1", "p_2"]
 
 
+def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8 x 8 are scaled."""
+    image = pytest.importorskip("PIL.Image")
+    features = np.repeat(np.arange(20) % 2, 4 * 4 * 3).reshape(20, 4, 4, 3).astype(np.float32)
+    crowd = Annotations.from_arrays(np.repeat(np.arange(20), 2), np.tile([0, 1], 20), np.repeat(np.arange(20) % 2, 2))
+    model = export_saved_model(TwoStageClassifier().fit(features, crowd), tmp_path / "saved_model")
+    (tmp_path / "new").mkdir()
+    for name, brightness in (("night", 0), ("day", 255)):
+        image.fromarray(np.full((8, 8, 3), brightness, dtype=np.uint8)).save(tmp_path / "new" / f"{name}.png")
+    assert main([f"--model={model}", f"--images={tmp_path / 'new'}", f"--output={tmp_path / 'y.csv'}"]) == 0
+    assert [row[:2] for row in _read(tmp_path / "y.csv")[1]] == [["day", "1"], ["night", "0"]]
+    table = _table(tmp_path / "x.csv", np.ones((2, 3)))
+    assert main([f"--model={model}", f"--images={tmp_path / 'new'}", f"--features={table}", f"--output={tmp_path / 'y.csv'}"]) == 2
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
