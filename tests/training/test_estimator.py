@@ -168,6 +168,31 @@ def test_hold_out_is_seeded_stratified_and_keeps_what_was_given() -> None:
     assert hold_out(given, y.astype(np.int64), 0.25, seed=1)[0] is given
 
 
+def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold_out_others() -> None:
+    x, annotations, _ = crowd()
+    dense = annotations.to_dense()
+    dense[:10] = -1
+    with pytest.warns(UserWarning, match="10 instances"):
+        data = Centroids()._check(x, dense, None)
+    votes = data.annotations.vote_counts().argmax(axis=1)
+    part, kept = hold_out(data, votes, 0.3, seed=1)
+    held = np.setdiff1d(np.arange(50), kept)
+    assert part.validation is not None and len(held) == 15
+    np.testing.assert_array_equal(part.validation[0], data.features[held])
+    np.testing.assert_array_equal(part.validation[1], votes[held])
+    np.testing.assert_array_equal(part.rows, kept + 10)  # positions in what fit was given
+    np.testing.assert_array_equal(part.annotations.to_dense(), dense[part.rows])
+    assert not np.array_equal(hold_out(data, votes, 0.3, seed=2)[1], kept)
+
+
+def test_generated_annotations_do_not_vote_in_a_score() -> None:
+    x, annotations, _ = crowd()
+    model = Centroids().fit(x, annotations)
+    free = np.argwhere(annotations.to_dense() < 0)
+    wrong = 1 - annotations.vote_counts().argmax(axis=1)[free[:, 0]]
+    assert model.score(x, annotations.with_generated(free[:, 0], free[:, 1], wrong)) == model.score(x, annotations)
+
+
 def test_hold_out_needs_instances_to_train_on() -> None:
     data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None)
     with pytest.raises(DataError, match=r"share of 0\.2 that is held out to validate on, received 1 annotated in all; pass validation data"):

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import model_variables, read_variables, reinitialise
+from neucrowd_tf.training.state import model_variables, read_variables, reinitialise, write_variables
 
 X = np.random.default_rng(0).normal(size=(64, 6)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.float32)[:, None]
@@ -97,6 +97,75 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
     assert history.epochs == 4
     for kept, then in zip(read_variables(model.variables), seen[1], strict=True):
         np.testing.assert_array_equal(kept, then)
+
+
+def test_which_epoch_is_the_best() -> None:
+    model = make_model()
+    for scores, losses, options, best, epochs in (
+        ([0.5, 0.9, 0.9, 0.9], [1.0, 0.5, 0.3, 0.4], {"tie_break": "loss"}, 2, 4),  # of equal scores the one with the lowest loss
+        ([0.5, 0.9, 0.9, 0.9], [1.0, 0.5, 0.3, 0.4], {}, 1, 4),  # the first of them
+        ([0.9, 0.5, 0.6, 0.4], [1.0] * 4, {"min_epochs": 3}, 2, 4),  # the first two never
+        ([0.3, 0.1, 0.2, 0.1], [1.0] * 4, {"mode": "min"}, 1, 4),
+        ([0.9, 0.5, 0.6, 0.4], [1.0] * 4, {"patience": 1}, 0, 2),
+        ([0.3, 0.4, 0.1, 0.2], [1.0] * 4, {"stop_when": lambda logs: logs["val_score"][-1] < 0.2}, 1, 3),
+    ):
+        values = iter(zip(scores, losses, strict=True))
+
+        def evaluate(values: Any = values) -> dict[str, float]:
+            return dict(zip(("score", "loss"), next(values), strict=True))
+
+        history = train(model, batches, epochs=4, steps_per_epoch=1, run=Run(), evaluate=evaluate, monitor="score", **options)  # type: ignore[arg-type]
+        assert (history.best_epoch, history.epochs) == (best, epochs), options
+
+
+class KillAt(keras.callbacks.Callback):
+    """Dies at the end of an epoch, when its checkpoint is written."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__()
+        self.epoch = epoch
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if epoch == self.epoch:
+            raise Killed
+
+
+def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pathlib.Path) -> None:
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
+    model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse")
+    model.optimizer.build(model.trainable_variables)
+    fresh = read_variables(model_variables(model))
+
+    def weights(run: Run, scores: list[float], losses: list[float], callbacks: Any = (), **options: Any) -> tuple[list[np.ndarray], Any]:
+        write_variables(model_variables(model), fresh)
+        now = [0]
+
+        def evaluate() -> dict[str, float]:
+            return {"score": scores[now[0]], "loss": losses[now[0]]}
+
+        history = train(
+            model, batches, epochs=6, steps_per_epoch=1, run=run, evaluate=evaluate, monitor="score",
+            epoch_start=lambda epoch: now.__setitem__(0, epoch), callbacks=callbacks, **options,
+        )  # fmt: skip
+        return read_variables(model.variables), history
+
+    even = [1.0] * 6
+    for number, (scores, losses, options, kill_at, best, epochs) in enumerate(
+        (
+            ([0.3, 0.9, 0.5, 0.4, 0.2, 0.1], even, {}, 2, 1, 6),  # the best epoch lies before the kill
+            ([0.3, 0.9, 0.5, 0.9, 0.2, 0.1], [1.0, 0.5, 1.0, 0.4, 1.0, 1.0], {"tie_break": "loss"}, 2, 3, 6),  # a tie is broken after it
+            ([0.3, 0.9, 0.5, 0.4, 0.2, 0.1], even, {"patience": 2}, 3, 1, 4),  # killed when patience had ended
+            ([0.3, 0.9, 0.5, 0.4, 0.2, 0.1], even, {"stop_when": lambda logs: logs["val_score"][-1] == 0.4}, 3, 1, 4),
+        )
+    ):
+        expected, unbroken = weights(Run(), scores, losses, **options)
+        run = Run(checkpoints=tmp_path / str(number), checkpoint_seconds=0)
+        with pytest.raises(Killed):
+            weights(run, scores, losses, [KillAt(kill_at)], **options)
+        found, history = weights(run, scores, losses, **options)
+        assert (history.best_epoch, history.epochs) == (unbroken.best_epoch, unbroken.epochs) == (best, epochs)
+        for a, b in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_a_loss_that_is_not_finite_is_an_error() -> None:
