@@ -135,17 +135,18 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
     model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse")
     model.optimizer.build(model.trainable_variables)
     fresh = read_variables(model_variables(model))
+    begun: list[int] = []
 
     def weights(run: Run, scores: list[float], losses: list[float], callbacks: Any = (), **options: Any) -> tuple[list[np.ndarray], Any]:
         write_variables(model_variables(model), fresh)
-        now = [0]
+        begun.clear()
 
         def evaluate() -> dict[str, float]:
-            return {"score": scores[now[0]], "loss": losses[now[0]]}
+            return {"score": scores[begun[-1]], "loss": losses[begun[-1]]}
 
         history = train(
             model, batches, epochs=6, steps_per_epoch=1, run=run, evaluate=evaluate, monitor="score",
-            epoch_start=lambda epoch: now.__setitem__(0, epoch), callbacks=callbacks, **options,
+            epoch_start=begun.append, callbacks=callbacks, **options,
         )  # fmt: skip
         return read_variables(model.variables), history
 
@@ -164,6 +165,7 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
             weights(run, scores, losses, [KillAt(kill_at)], **options)
         found, history = weights(run, scores, losses, **options)
         assert (history.best_epoch, history.epochs) == (unbroken.best_epoch, unbroken.epochs) == (best, epochs)
+        assert begun == list(range(kill_at + 1, epochs)), "epochs before the checkpoint are not trained again"
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a, b)
 
