@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 from absl import app, logging
 from absl import flags as absl_flags
 
+from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import flags, process
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.harness.run_folder import RunKey
 
 PROBLEM = 2
+CHECKOUT = "The baselines (auto, mv_lr, ds_lr, ...), the benchmark data and the suites are in a checkout: python run_experiment.py there."
 
 
 def _tell(text: str) -> None:
@@ -42,11 +44,12 @@ def plain_warnings() -> None:
     warnings.showwarning = show
 
 
-def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
+def run(options: flags.Options, rooms: Sequence[str] = (), *, installed: bool = False) -> int:
     """Runs what the flags ask for.
 
     Args:
         rooms: modules to import, beside the library's, because methods and datasets register in them.
+        installed: whether this is the wheel's command, which says what only a checkout has.
 
     Returns:
         the exit code: 0, 1 when some runs failed, 2 for flags, data or folders that cannot be used.
@@ -54,7 +57,7 @@ def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
     process.quiet()
     plain_warnings()
     try:
-        return _run(options, tuple(rooms))
+        return _run(options, tuple(rooms), installed)
     except (UsageError, DataError, OSError) as error:
         _tell(f"error: {one_line(error)}")
     except KeyboardInterrupt:
@@ -63,13 +66,17 @@ def run(options: flags.Options, rooms: Sequence[str] = ()) -> int:
     return PROBLEM
 
 
-def _run(options: flags.Options, rooms: tuple[str, ...]) -> int:
+def _run(options: flags.Options, rooms: tuple[str, ...], installed: bool) -> int:
     from neucrowd_tf.harness import rooms as registers
 
     registers.register(rooms)
     if options.list:
-        print(registers.listing())
+        print(registers.listing(suites=not installed))
+        if installed:
+            print(f"\n{CHECKOUT}")
         return 0
+    if installed:
+        _check_installed(options)
     if options.suite:
         from neucrowd_tf.harness.suites.run import run_suites
 
@@ -84,6 +91,19 @@ def _run(options: flags.Options, rooms: tuple[str, ...]) -> int:
     print("\n".join([*_notes(outcomes), _where(options, wanted)]))
     _compare(options, wanted)
     return runner.exit_code(outcomes)
+
+
+def _check_installed(options: flags.Options) -> None:
+    """Raises UsageError for what the installed command does not have, and says where it is."""
+    if options.suite:
+        raise UsageError(f"--suite: expected run_experiment.py, received it with the installed command. {CHECKOUT}")
+    try:
+        for name in options.method:
+            registry.method(name)
+        for name in options.dataset:
+            registry.dataset(name)
+    except UsageError as error:
+        raise UsageError(f"{error}. {CHECKOUT}") from None
 
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
@@ -112,7 +132,7 @@ def _compare(options: flags.Options, wanted: list) -> None:  # type: ignore[type
         refresh_comparison(task.key.folder(options.output_dir, options.folds))
 
 
-def start(rooms: Sequence[str] = ()) -> NoReturn:
+def start(rooms: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
     """Runs the command line of this process through absl (--help, --flagfile and its other flags), and exits."""
     values = absl_flags.FLAGS
     for name in flags.NAMES:  # --help shows the flags of the main module
@@ -137,7 +157,7 @@ def start(rooms: Sequence[str] = ()) -> NoReturn:
     def begin(_: Sequence[str]) -> int:
         if not chatty[0]:
             logging.set_verbosity(logging.WARNING)  # app.run turns TensorFlow's and Keras' notes on
-        return run(parsed[0], rooms)
+        return run(parsed[0], rooms, installed=installed)
 
     app.run(begin, flags_parser=parse)
     raise SystemExit(0)
@@ -145,4 +165,4 @@ def start(rooms: Sequence[str] = ()) -> NoReturn:
 
 def console_main() -> NoReturn:
     """The wheel's command: the library's methods."""
-    start()
+    start(installed=True)

@@ -32,12 +32,14 @@ def register(rooms: Iterable[str] = ()) -> None:
         importlib.import_module(name)
 
 
-def listing() -> str:
-    """Returns a line for each method, each dataset and each suite."""
+def listing(*, suites: bool = True) -> str:
+    """Returns a line for each method, each dataset and, unless they are not wanted, each suite."""
     from neucrowd_tf.harness.suites.catalogue import SUITES
 
     lines = []
-    for title, items in (("Methods", registry.methods()), ("Datasets", registry.datasets()), ("Suites", SUITES)):
+    for title, items in (("Methods", registry.methods()), ("Datasets", registry.datasets()), ("Suites", SUITES if suites else ())):
+        if not items:
+            continue
         width = max((len(item.name) for item in items), default=0)
         lines += [f"{title}:", *(f"  {item.name:<{width}}  {item.summary}" for item in items), ""]
     return "\n".join(lines[:-1])

@@ -122,14 +122,14 @@ def command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[
     """Runs a command line in this process, without touching its TensorFlow, and returns the exit code."""
     monkeypatch.setattr(process, "start", lambda options: None)
 
-    def run(*items: str) -> int:
+    def run(*items: str, installed: bool = False) -> int:
         try:
             options = parse(items)
         except UsageError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
         with warnings.catch_warnings():
-            return cli.run(options)
+            return cli.run(options, installed=installed)
 
     return run
 

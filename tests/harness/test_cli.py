@@ -39,3 +39,14 @@ def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str])
         warnings.warn("task a\x1b[31mb has\nno label", stacklevel=1)
     cli._tell("failed: \x1b[2J\u202e\n  second line")
     assert capsys.readouterr().err == "warning: task a\ufffd[31mb has no label\nfailed: \ufffd[2J\ufffd\n  second line\n"
+
+
+def test_the_installed_command_says_where_the_rest_is(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a checkout there are no baselines, no benchmark data and no suites: nothing lists them, and errors tell."""
+    for flags in (["--dataset=tiny", "--method=autos"], ["--method=mean", "--dataset=hotels"], ["--suite=rll_table1"]):
+        assert command(*flags, f"--output_dir={tmp_path / 'out'}", installed=True) == 2
+        assert capsys.readouterr().err.endswith(f". {cli.CHECKOUT}\n")
+    assert not (tmp_path / "out").exists()
+    assert command("--list", installed=True) == 0
+    listed = capsys.readouterr().out
+    assert "Datasets:" in listed and "Suites:" not in listed and listed.endswith(f"\n\n{cli.CHECKOUT}\n")
