@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DASC = "Shi, Li and Huang (2023), DASC, section 4.1"
-_ICED = "ICED, section 4"
+_ICED = "ICED, section 3.2"
 _PLAIN: Mapping[str, Any] = {"hidden_units": (128, 64), "dropout": 0.0, "batch_size": 32, "epochs": 20, "l2": 0.0}
 
 
