@@ -27,7 +27,9 @@ def test_a_page_has_its_parts(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_parameter_stands_in_its_table(name: str) -> None:
-    for module, kind, table in TABLE.findall((FOLDER / f"{name}.md").read_text(encoding="utf-8")):
+    tables = TABLE.findall((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
+    assert tables
+    for module, kind, table in tables:
         wanted = [item for item in inspect.signature(getattr(importlib.import_module(module), kind).__init__).parameters if item != "self"]
         found = [item for row in table.strip().split("\n")[2:] for item in re.findall(r"`(\w+)`", row.split("|")[1])]
         assert sorted(found) == sorted(wanted), f"{kind}: run python docs/methods/parameters.py"

@@ -81,7 +81,19 @@ def test_doctor_heads_against_loop(layers):
     for r in range(3):
         np.testing.assert_allclose(out[:, r], x @ kernel[r] + bias[r], atol=1e-5)
     assert not np.allclose(kernel[0], kernel[1])
+    other = layers.DoctorHeads(3, 2, seed=8)
+    other(x)
+    assert not np.allclose(kernel, other.kernel)
     assert float(heads.penalty()) == pytest.approx(0.1 * np.square(kernel).sum() / 3, rel=1e-5)
+
+
+def test_doctor_heads_start_with_the_fans_of_one_annotator(layers):
+    # Glorot: uniform within sqrt(6 / (60 + 4)) = .306, however many annotators there are.
+    made = np.asarray(layers.HeadsUniform(1)((50, 60, 4)))
+    limit = np.sqrt(6 / 64)
+    assert np.abs(made).max() <= limit
+    assert np.abs(made).max() > 0.99 * limit
+    assert abs(made.mean()) < 0.01
 
 
 def test_standardise(layers):
