@@ -91,6 +91,10 @@ def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
     assert "`aaaaaaaaaaaa`, `bbbbbbbbbbbb+changes`" in text and "it broke" in text
     assert "results/neucrowd_table3_curve.png" in text and "table30" not in text and "[neucrowd_table3.csv]" in text
     assert "--suite=dasc_table2" in text
+    (tmp_path / "NOTES.md").write_text(f"First.\n\n{page.COUNTS}\n\nBy hand.\n")
+    lines = page.page(tmp_path).splitlines()
+    assert lines[:4] == ["# Results", "", "First.", ""] and page.COUNTS not in lines
+    assert lines.index("First.") < lines.index("| NeuCrowd | 6 | 3 | 1 | 2 |") < lines.index("By hand.")
 
 
 def test_runs_are_shared_by_setting() -> None:

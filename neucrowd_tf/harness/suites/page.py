@@ -20,6 +20,8 @@ from neucrowd_tf.harness.suites.table import ABOVE, BELOW, PRIVATE_DATA, PUBLIC_
 # Columns of the summary, and what is not one of them.
 STATUSES = (REPRODUCED, ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA)
 OTHER = "not run"
+# Where NOTES.md wants the counts; without it they come first.
+COUNTS = "<!-- counts -->"
 
 
 def summary(records: Iterable[tuple[Suite, Mapping[str, Any]]]) -> list[str]:
@@ -36,14 +38,14 @@ def summary(records: Iterable[tuple[Suite, Mapping[str, Any]]]) -> list[str]:
 
 
 def commits(records: Iterable[Mapping[str, Any]]) -> str:
-    """Returns which commits made the runs: presets were frozen there, before these seeds were run."""
+    """Returns which commits made the runs."""
     found: Counter[str] = Counter()
     for record in records:
         found.update(record.get("revisions", {}))
     if not found:
         return ""
     shown = [f"`{_short(name)}`" for name, _ in found.most_common()]
-    return f"Hyper-parameters and presets were frozen in the commit that made the runs, before their seeds were run: {', '.join(shown)}."
+    return f"Runs made by {', '.join(shown)}, with the hyper-parameters and presets frozen there: a suite takes no others."
 
 
 def _short(revision: str) -> str:
@@ -78,10 +80,12 @@ def page(results: Path) -> str:
     records = [(suite, read_json(results / f"{suite.name}.json")) for suite in SUITES if (results / f"{suite.name}.json").exists()]
     if not records:
         raise DataError(f"{results}: expected tables that --suite wrote, received none")
-    lines = ["# Results", "", *summary(records), ""]
     notes = results / "NOTES.md"
-    if notes.exists():
-        lines += [notes.read_text(encoding="utf-8").strip(), ""]
+    text = notes.read_text(encoding="utf-8").strip() if notes.exists() else ""
+    before, after = text.split(COUNTS, 1) if COUNTS in text else ("", text)
+    lines = ["# Results", ""]
+    for part in (before.strip(), "\n".join(summary(records)), after.strip()):
+        lines += [part, ""] if part else []
     lines += [
         f"Made by `make results` from `results/`; every table names the command that makes it. Means over seeds from {FIRST_SEED} on, with "
         "Student's 95 % intervals; no choice was made on these seeds' test labels. \"Reproduced\" says that the paper's figure lies within our "
