@@ -61,7 +61,7 @@ class CrowdInG(CrowdEstimator):
         annotator_features: `[R, e]` numbers in the order of the annotators, in place of one-hot vectors.
         label_correlation: whether the discriminator has the LCA decoder.
         output_penalty: weight of the discriminator's mean squared output.
-        discriminator_loss: "multi_label", or "literal" for eq. 4 entry by entry, which loses accuracy from the first epoch on.
+        discriminator_loss: "multi_label", or "literal" for eq. 4 entry by entry, which gains less and decays sooner.
         two_step: False updates generator and classifier together, on all instances.
         generator_learning_rate, classifier_learning_rate, discriminator_learning_rate: Adam's.
         batch_size: instances in a batch of the generative module, each with all annotators.

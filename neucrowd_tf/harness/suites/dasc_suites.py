@@ -11,7 +11,7 @@ _LABELME_MUSIC = ("labelme", "music")
 _HEAVY = ("labelme_ovr_0", "labelme_ovr_4", "digits_ovr_8")
 _FIGURES = "neucrowd_tf.harness.suites.dasc_figures"
 _ROUNDS = (
-    "`accuracy` is that of the round that the method picks, by validation data or, on Music, by held-out annotations against majority votes; "
+    "`accuracy` is that of the round that the method picks, by validation data or, on Music, by held-out instances against their majority votes; "
     "`last_round_accuracy` that of the last round, which is what the paper prints."
 )
 
@@ -55,7 +55,7 @@ SUITES: tuple[Suite, ...] = (
         (Case(_LABELME_MUSIC, _each(SELECTIONS)),),
         ("accuracy", "last_round_accuracy"),
         analysis=f"{_FIGURES}:figure_5",
-        note="From the truth of training instances, after the fit.",
+        note="From the truth of training instances, after the fit. Anno-Reg on LabelMe has no fifth selection: its empty cells run out in the third.",
     ),
     Suite(
         "dasc_fig6",
@@ -94,6 +94,6 @@ SUITES: tuple[Suite, ...] = (
         (Case(("cifar10n_lt",), ("crowd_layer", "confidence_crowd_layer", "dasc_crowd_layer"), seeds=1),),
         ("accuracy", "last_round_accuracy"),
         analysis=f"{_FIGURES}:by_round",
-        note="10,000 images, class sizes 5 to 1, one seed. The paper's CIFAR10-H is not in the data folder.",
+        note="4,761 of 10,000 training images, class sizes 5 to 1, one seed. The paper's CIFAR10-H is not in the data folder.",
     ),
 )
