@@ -95,6 +95,17 @@ def test_jobs_change_no_byte(repository: Path, tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "2" / path.relative_to(tmp_path / "1")).read_bytes(), path
 
 
+def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: Path) -> None:
+    """TensorFlow orders sums by names of a graph's nodes, which Keras numbers; CrowdInG's game is where that showed."""
+    base = ["--dataset=breast_cancer", "--method=crowding", "--hparam=epochs=2", "--noreport"]
+    for name, seeds in {"second": ["--seed=0", "--num_runs=2"], "first": ["--seed=1"]}.items():
+        done = command(repository, *base, *seeds, f"--output_dir={tmp_path / name}")
+        assert done.returncode == 0, done.stderr
+    first, second = (tmp_path / name / "breast_cancer" / "crowding" / "seed-1" for name in ("first", "second"))
+    for file in ("history.json", "predictions.csv"):
+        assert (first / file).read_bytes() == (second / file).read_bytes(), file
+
+
 def test_a_table_with_formulas_in_its_ids(repository: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     truth = np.arange(40) % 2

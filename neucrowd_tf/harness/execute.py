@@ -213,6 +213,7 @@ def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFold
     run.hparams(estimator.get_params(deep=False))
     if isinstance(run, Watch) and run.watcher is not None:
         run.watcher.estimator = estimator
+    process.forget_networks()
     began = time.perf_counter()
     estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
     timings["fit_seconds"] = time.perf_counter() - began

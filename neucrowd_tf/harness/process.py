@@ -63,6 +63,19 @@ def start(options: Options) -> Any:
     return strategy
 
 
+def forget_networks() -> None:
+    """Lets Keras number layers from 0 again, as in a new process, and frees what earlier runs left.
+
+    TensorFlow orders sums by the names of a graph's nodes, and these hold the layers' numbers: without this the last bits of a run, and what
+    grows from them, depend on how many networks its process made before.
+    """
+    import keras
+
+    policy = keras.config.dtype_policy()
+    keras.utils.clear_session()
+    keras.config.set_dtype_policy(policy)
+
+
 def _choose_device(tf: Any, options: Options) -> None:
     if options.device == "auto":
         return

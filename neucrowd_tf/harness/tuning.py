@@ -18,6 +18,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dataset import CrowdDataset, encode_labels
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError
 from neucrowd_tf.files import write_text
+from neucrowd_tf.harness import process
 from neucrowd_tf.harness.run_files import number_cell, to_csv
 from neucrowd_tf.registry import Method
 from neucrowd_tf.training.run import Run
@@ -121,6 +122,7 @@ def tune(
 
     def fit(setting: dict[str, Any], features: Any, crowd: Annotations, validation: Any) -> Any:
         estimator = method.make(dataset=dataset.name, **{"seed": seed, **hparams, **setting})
+        process.forget_networks()
         return estimator.fit(features, crowd, validation, run=Run(progress=False, strategy=strategy))
 
     done, rows, problem = _known(path), [], None
