@@ -1,4 +1,4 @@
-"""The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`."""
+"""The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`; those marked `slow` with the slow tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,15 +24,15 @@ def documents() -> list[Path]:
     return [path for path in (ROOT / "README.md", ROOT / "BUILD.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
 
 
-def blocks(path: Path) -> list[tuple[int, str, str]]:
-    """Returns line, language and text of each block that is to run; of one marked `file=NAME`, "file NAME" as its language."""
+def blocks(path: Path) -> list[tuple[int, str, str, bool]]:
+    """Returns line, language, text and slowness of each block that is to run; of one marked `file=NAME`, "file NAME" as its language."""
     text = path.read_text(encoding="utf-8")
     found = []
     for match in BLOCK.finditer(text):
         language, marks, body = match.groups()
         if language in (*SHELL, *PYTHON) and "no-test" not in marks.split():
             name = next((mark.removeprefix("file=") for mark in marks.split() if mark.startswith("file=")), None)
-            found.append((text.count("\n", 0, match.start()) + 1, language if name is None else f"file {name}", body))
+            found.append((text.count("\n", 0, match.start()) + 1, language if name is None else f"file {name}", body, "slow" in marks.split()))
     return found
 
 
@@ -39,8 +40,9 @@ def parameters() -> Iterator[Any]:
     """Yields each block as a test; a document's blocks run in order, in one folder, in one process."""
     for path in documents():
         name = str(path.relative_to(ROOT))
-        for line, language, body in blocks(path):
-            yield pytest.param(name, language, body, id=f"{name}:{line}", marks=pytest.mark.xdist_group(f"documents {name}"))
+        for line, language, body, slow in blocks(path):
+            marks = [pytest.mark.xdist_group(f"documents {name}"), *([pytest.mark.slow] if slow else [])]
+            yield pytest.param(name, language, body, id=f"{name}:{line}", marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +83,10 @@ def tables(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("document", "language", "body"), parameters())
-def test_block(document: str, language: str, body: str, folders: dict[str, Path]) -> None:
+def test_block(document: str, language: str, body: str, folders: dict[str, Path], request: pytest.FixtureRequest) -> None:
     folder = folders[document]
+    if "=DATA" in body and not (folder / "DATA").exists():
+        (folder / "DATA").symlink_to(request.getfixturevalue("data_dir"))
     if language.startswith("file "):
         (folder / language.removeprefix("file ")).write_text(body, encoding="utf-8")
         assert body.count("\n") < 60, "an example that a page shows in full has fewer than 60 lines"
@@ -90,13 +94,27 @@ def test_block(document: str, language: str, body: str, folders: dict[str, Path]
     environment = {**os.environ, "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(folder)}
     environment.pop("MAKEFLAGS", None)
     command = ["bash", "-euo", "pipefail", "-c", body] if language in SHELL else [sys.executable, "-c", body]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
 def test_readme_has_its_commands() -> None:
-    commands = [body for _, language, body in blocks(ROOT / "README.md") if language in SHELL]
+    commands = [body for _, language, body, _ in blocks(ROOT / "README.md") if language in SHELL]
     assert any("make run" in body for body in commands) and any("run_experiment.py" in body for body in commands)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("documents README.md")
+def test_readmes_table_is_what_its_command_makes(folders: dict[str, Path]) -> None:
+    """After the block that makes runs/table."""
+    made = pd.read_csv(folders["README.md"] / "runs" / "table" / "summary.csv").set_index("method")
+    row = re.compile(r"^\| .*\(`(\w+)`\) \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| (\S+)", re.MULTILINE)
+    shown = {name: figures for name, *figures in row.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+    assert set(shown) == set(made.index)
+    for name, (accuracy, auc, gain) in shown.items():
+        mine = made.loc[name]
+        assert [accuracy, auc] == [f"{mine.accuracy_mean:.3f}", f"{mine.auc_mean:.3f}"], name
+        assert gain == ("–" if name == "mv_lr" else f"{mine.accuracy_minus_mv_lr:+.3f}".replace("-", "−")), name
 
 
 def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
