@@ -44,11 +44,11 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 
 types: $(STAMP)
-	$(BIN)/mypy neucrowd_tf baselines data run_experiment.py
+	$(BIN)/mypy neucrowd_tf baselines data reproduction run_experiment.py
 
 # RESULTS.md from the tables in results/.
 results: $(STAMP)
-	$(BIN)/python -m neucrowd_tf.harness.suites.page results RESULTS.md
+	$(BIN)/python -m reproduction.page results RESULTS.md
 
 clean:
 	rm -rf $(VENV) .venv-lowest build *.egg-info

@@ -1,10 +1,13 @@
-"""Trains methods on datasets and writes results: python run_experiment.py --dataset=breast_cancer --method=neucrowd,mv_lr"""
+"""Trains methods on datasets and writes results: python run_experiment.py --dataset=breast_cancer
+--method=neucrowd,mv_lr
+"""
 
 from __future__ import annotations
 
 from neucrowd_tf.harness.cli import start
 
-# Methods and datasets register themselves when these packages are imported, here and in worker processes.
+# Methods and datasets register themselves when these packages are imported, here and in worker
+# processes.
 ROOMS = ("baselines", "data")
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Packaging of neucrowd_tf; everything a fresh machine needs is named here and pinned in requirements.lock."""
+"""Packaging of neucrowd_tf; everything a fresh machine needs is named here and pinned in
+requirements.lock.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from setuptools import find_packages, setup
 HERE = pathlib.Path(__file__).parent
 README = HERE / "README.md"
 
-# The lowest end of each range is what `make test-lowest` installs (requirements-lowest.lock), the newest is the lock.
+# The lowest end of each range is what `make test-lowest` installs (requirements-lowest.lock), the
+# newest is the lock.
 RUNTIME = [
     "tensorflow>=2.18,<2.22",
     "keras>=3.8,<4",
@@ -46,7 +49,10 @@ TEST = [
 setup(
     name="neucrowd-tf",
     version="0.1.0",
-    description="Learning from few, noisy, sparse and imbalanced crowd labels: NeuCrowd, RLL, CrowdInG, DASC and ICED in TensorFlow and Keras",
+    description=(
+        "Learning from few, noisy, sparse and imbalanced crowd labels: NeuCrowd, RLL, CrowdInG,"
+        " DASC and ICED in TensorFlow and Keras"
+    ),
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",
     license="Apache-2.0",

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 _TINY = 1e-12
 
 
-def soft_confusions(annotations: Annotations, posterior: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
-    """Returns the annotators' confusion matrices `[R, C true, C observed]` under a posterior over the classes (the M-step).
+def soft_confusions(
+    annotations: Annotations, posterior: NDArray[np.float64], smoothing: float
+) -> NDArray[np.float64]:
+    """Returns the annotators' confusion matrices `[R, C true, C observed]` under a posterior over
+    the classes (the M-step).
 
     For two classes the diagonal is the paper's sensitivity and specificity.
 
@@ -37,12 +40,17 @@ def soft_confusions(annotations: Annotations, posterior: NDArray[np.float64], sm
     """
     classes = annotations.num_classes
     # [R * C observed, C true] expected counts, from the one-hot matrix [N, R * C observed].
-    counts = np.asarray(annotations.one_hot().T @ posterior).reshape(annotations.num_annotators, classes, classes)
+    counts = np.asarray(annotations.one_hot().T @ posterior).reshape(
+        annotations.num_annotators, classes, classes
+    )
     return normalise_counts(counts.transpose(0, 2, 1), smoothing)
 
 
-def crowd_posterior(annotations: Annotations, errors: NDArray[np.float64], predicted: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns the posterior `[N, C]` of each instance's class (the E-step): the classifier's prediction times the annotations' likelihood.
+def crowd_posterior(
+    annotations: Annotations, errors: NDArray[np.float64], predicted: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Returns the posterior `[N, C]` of each instance's class (the E-step): the classifier's
+    prediction times the annotations' likelihood.
 
     Args:
         errors: `[R, C true, C observed]`.
@@ -53,7 +61,9 @@ def crowd_posterior(annotations: Annotations, errors: NDArray[np.float64], predi
     """
     classes = annotations.num_classes
     logs = np.log(np.maximum(errors, _TINY)).transpose(0, 2, 1).reshape(-1, classes)
-    posterior = np.asarray(annotations.one_hot() @ logs) + np.log(np.maximum(predicted.astype(np.float64), _TINY))
+    posterior = np.asarray(annotations.one_hot() @ logs) + np.log(
+        np.maximum(predicted.astype(np.float64), _TINY)
+    )
     normalise_log(posterior, np.zeros(classes))
     return posterior
 
@@ -64,18 +74,24 @@ def crowd_posterior(annotations: Annotations, errors: NDArray[np.float64], predi
     requires_identities=True,
     presets=PRESETS["crowd_layer"],
     space={**SPACE, "rounds": (3, 5, 10)},
-    paper="Albarqouni et al.: AggNet: Deep Learning From Crowds for Mitosis Detection in Breast Cancer Histology Images, TMI 2016",
+    paper=(
+        "Albarqouni et al.: AggNet: Deep Learning From Crowds for Mitosis Detection in Breast"
+        " Cancer Histology Images, TMI 2016"
+    ),
 )
 class AggNet(ClassifierEstimator):
-    """Trains a classifier on soft labels, weighs its predictions against the annotations, and trains it on with what comes out.
+    """Trains a classifier on soft labels, weighs its predictions against the annotations, and
+    trains it on with what comes out.
 
     Args:
-        rounds: how often the two take turns. The network trains `epochs` epochs on vote shares at first, and `round_epochs` in each
-            further round, from where it stands.
+        rounds: how often the two take turns. The network trains `epochs` epochs on vote shares at
+            first, and `round_epochs` in each further round, from where it stands.
         round_epochs: None divides `epochs` by the number of rounds.
         smoothing: pseudo-count of every cell of the confusion matrices.
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment, pretrained, weights, optimizer,
-            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of `CrowdLayer`.
+        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
+        pretrained, weights, optimizer,
+            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of
+            `CrowdLayer`.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`.
@@ -147,7 +163,10 @@ class AggNet(ClassifierEstimator):
         if not isinstance(self.rounds, (int, np.integer)) or self.rounds < 1:
             raise UsageError(f"rounds: expected a whole number from 1, received {self.rounds!r}")
         if self.round_epochs is not None and self.round_epochs < 1:
-            raise UsageError(f"round_epochs: expected a whole number from 1 or None, received {self.round_epochs!r}")
+            raise UsageError(
+                "round_epochs: expected a whole number from 1 or None, received"
+                f" {self.round_epochs!r}"
+            )
         if not self.smoothing > 0:
             raise UsageError(f"smoothing: expected a number above 0, received {self.smoothing!r}")
 
@@ -159,7 +178,9 @@ class AggNet(ClassifierEstimator):
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         classifier, layer = standardised(base, data.features.shape[1:], self.square_root)
-        model = TargetModel(classifier, data.features, len(self.classes_), augment=self._augmentation())
+        model = TargetModel(
+            classifier, data.features, len(self.classes_), augment=self._augmentation()
+        )
         whole = keras.Model(classifier.input, {"probabilities": classifier.output}, name="aggnet")
         return Network(model=model, whole=whole, base=base, standardise=layer)
 
@@ -172,10 +193,20 @@ class AggNet(ClassifierEstimator):
         for index in range(self.rounds):
             network.model.set_draw_seed(self.seed + 7907 * index)
             stage = run.stage(f"round-{index + 1}")
-            history = self._train_phase(network.model, network.batches, network.steps, later if index else self.epochs, data, stage)
-            # M-step of the annotators under the posterior that trained the network, then the E-step with both.
+            history = self._train_phase(
+                network.model,
+                network.batches,
+                network.steps,
+                later if index else self.epochs,
+                data,
+                stage,
+            )
+            # M-step of the annotators under the posterior that trained the network, then the E-step
+            # with both.
             self.confusion_matrices_ = soft_confusions(data.annotations, posterior, self.smoothing)
-            posterior = crowd_posterior(data.annotations, self.confusion_matrices_, self._predict_proba(data.features))
+            posterior = crowd_posterior(
+                data.annotations, self.confusion_matrices_, self._predict_proba(data.features)
+            )
             network.model.set_targets(posterior)
         self.probas_, self.labels_ = posterior, posterior.argmax(axis=1)
         return history

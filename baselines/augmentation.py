@@ -1,4 +1,6 @@
-"""What CrowdInG is compared with in table 1: other ways to fill in the annotations that nobody gave, before DL-CL is trained."""
+"""What CrowdInG is compared with in table 1: other ways to fill in the annotations that nobody
+gave, before DL-CL is trained.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +23,65 @@ if TYPE_CHECKING:
 
     from neucrowd_tf.annotations import Annotations
 
-_COMMON = ("base", "hidden_units", "activation", "dropout", "batch_norm", "l2", "square_root", "standardise")
-_PRETRAINING = {"pretrain_epochs": "epochs", "pretrain_batch": "batch_size", "pretrain_learning_rate": "learning_rate"}
+_COMMON = (
+    "base",
+    "hidden_units",
+    "activation",
+    "dropout",
+    "batch_norm",
+    "l2",
+    "square_root",
+    "standardise",
+)
+_PRETRAINING = {
+    "pretrain_epochs": "epochs",
+    "pretrain_batch": "batch_size",
+    "pretrain_learning_rate": "learning_rate",
+}
 
 
 def dl_cl_presets() -> dict[str, dict[str, Any]]:
     """Returns DL-CL's hyper-parameters by dataset: those with which CrowdInG pre-trains."""
     found: dict[str, dict[str, Any]] = {}
     for dataset, preset in PRESETS.items():
-        found[dataset] = {_PRETRAINING.get(name, name): value for name, value in preset.items() if name in _COMMON or name in _PRETRAINING}
+        found[dataset] = {
+            _PRETRAINING.get(name, name): value
+            for name, value in preset.items()
+            if name in _COMMON or name in _PRETRAINING
+        }
     return found
 
 
 DL_CL_PRESETS = dl_cl_presets()
-# DL-CL+InG trains CrowdInG as it is trained on the dataset by itself: without label correlation on Music.
+# DL-CL+InG trains CrowdInG as it is trained on the dataset by itself: without label correlation on
+# Music.
 ING_PRESETS = {
-    dataset: {**preset, **{name: value for name, value in PRESETS[dataset].items() if name == "label_correlation"}}
+    dataset: {
+        **preset,
+        **{name: value for name, value in PRESETS[dataset].items() if name == "label_correlation"},
+    }
     for dataset, preset in DL_CL_PRESETS.items()
 }
-DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {"epochs": (15, 25, 50), "learning_rate": (3e-4, 1e-3), "dropout": (0.0, 0.3, 0.5)}
+DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {
+    "epochs": (15, 25, 50),
+    "learning_rate": (3e-4, 1e-3),
+    "dropout": (0.0, 0.3, 0.5),
+}
 
 
 class AugmentedDLCL(CrowdEstimator):
-    """DL-CL trained on annotations, completed by what a subclass makes of them, and trained again from fresh weights.
+    """DL-CL trained on annotations, completed by what a subclass makes of them, and trained again
+    from fresh weights.
 
     Args:
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, learning_rate, batch_size, epochs, seed:
+        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise,
+        learning_rate, batch_size, epochs, seed:
             as of `CrowdLayer`; the same for both trainings.
 
     Attributes:
         classifier_: the fitted `CrowdLayer`.
-        completed_: `Annotations` of the training instances, with generated ones marked, that it was trained on at last.
+        completed_: `Annotations` of the training instances, with generated ones marked, that it was
+            trained on at last.
         confusion_matrices_, history_, n_iter_: those of `classifier_`.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
     """
@@ -92,13 +122,18 @@ class AugmentedDLCL(CrowdEstimator):
 
     def _dl_cl(self) -> CrowdLayer:
         """Returns an unfitted DL-CL that knows the data's classes and features."""
-        settings = {name: getattr(self, name) for name in (*_COMMON, "learning_rate", "batch_size", "epochs", "seed")}
+        settings = {
+            name: getattr(self, name)
+            for name in (*_COMMON, "learning_rate", "batch_size", "epochs", "seed")
+        }
         made = CrowdLayer(settings.pop("base"), **settings)
         adopt(made, self)
         return made
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
-        """Returns the training annotations with generated ones in their empty cells; `first` is DL-CL trained on them."""
+        """Returns the training annotations with generated ones in their empty cells; `first` is
+        DL-CL trained on them.
+        """
         raise NotImplementedError
 
     def _fit(self, data: TrainingData, run: Run) -> None:
@@ -106,12 +141,18 @@ class AugmentedDLCL(CrowdEstimator):
         with classifier.reused():
             classifier._fit(data, run.stage("observed"))
             self.completed_ = self._complete(data, classifier, run)
-            classifier._fit(dataclasses.replace(data, annotations=self.completed_), run.stage("completed"))
+            classifier._fit(
+                dataclasses.replace(data, annotations=self.completed_), run.stage("completed")
+            )
         self._keep(classifier, data)
 
     def _keep(self, classifier: CrowdLayer, data: TrainingData) -> None:
         self.classifier_, self.rows_ = classifier, data.rows
-        self.confusion_matrices_, self.history_, self.n_iter_ = classifier.confusion_matrices_, classifier.history_, classifier.n_iter_
+        self.confusion_matrices_, self.history_, self.n_iter_ = (
+            classifier.confusion_matrices_,
+            classifier.history_,
+            classifier.n_iter_,
+        )
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self.classifier_._predict_proba(features)
@@ -120,8 +161,16 @@ class AugmentedDLCL(CrowdEstimator):
         return self.classifier_.inference_model()
 
 
-def check_numbers(estimator: CrowdEstimator, *, counts: Sequence[str] = (), rates: Sequence[str] = (), shares: Sequence[str] = ()) -> None:
-    """Raises UsageError where an argument is no whole number from 1 (counts), number above 0 (rates) or between 0 and 1 (shares)."""
+def check_numbers(
+    estimator: CrowdEstimator,
+    *,
+    counts: Sequence[str] = (),
+    rates: Sequence[str] = (),
+    shares: Sequence[str] = (),
+) -> None:
+    """Raises UsageError where an argument is no whole number from 1 (counts), number above 0
+    (rates) or between 0 and 1 (shares).
+    """
     for names, kinds, below, what in (
         (counts, (int, np.integer), np.inf, "a whole number from 1"),
         (rates, (int, float, np.number), np.inf, "a number above 0"),
@@ -142,23 +191,40 @@ def adopt(part: CrowdEstimator, whole: CrowdEstimator) -> None:
 def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Annotations:
     """Returns annotations whose empty cells hold the generated labels `[N, R]`."""
     rows, columns = np.nonzero(annotations.to_dense(np.int32) < 0)
-    return annotations.with_generated(rows.astype(np.int32), columns.astype(np.int32), labels[rows, columns].astype(np.int32))
+    return annotations.with_generated(
+        rows.astype(np.int32), columns.astype(np.int32), labels[rows, columns].astype(np.int32)
+    )
 
 
 def predicted_labels(model: CrowdLayer, features: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Returns the label that each annotator most probably gives, `[N, R]`, without holding all probabilities at once."""
+    """Returns the label that each annotator most probably gives, `[N, R]`, without holding all
+    probabilities at once.
+    """
     rows = 4096
-    parts = [model.predict_annotators(features[start : start + rows]).argmax(axis=2) for start in range(0, len(features), rows)]
+    parts = [
+        model.predict_annotators(features[start : start + rows]).argmax(axis=2)
+        for start in range(0, len(features), rows)
+    ]
     return np.concatenate(parts)
 
 
-def _registered(name: str, summary: str, presets: Mapping[str, dict[str, Any]] = DL_CL_PRESETS) -> Any:
-    return register_method(name, summary=summary, requires_identities=True, presets=presets, space=DL_CL_SPACE, paper=PAPER)
+def _registered(
+    name: str, summary: str, presets: Mapping[str, dict[str, Any]] = DL_CL_PRESETS
+) -> Any:
+    return register_method(
+        name,
+        summary=summary,
+        requires_identities=True,
+        presets=presets,
+        space=DL_CL_SPACE,
+        paper=PAPER,
+    )
 
 
 @_registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")
 class DLCLSelf(AugmentedDLCL):
-    """DL-CL+Self: what DL-CL predicts of each annotator fills the empty cells, and another DL-CL is trained on all cells.
+    """DL-CL+Self: what DL-CL predicts of each annotator fills the empty cells, and another DL-CL is
+    trained on all cells.
 
     References:
         CrowdInG, section 4.4.1.
@@ -168,19 +234,26 @@ class DLCLSelf(AugmentedDLCL):
         return completed(data.annotations, predicted_labels(first, data.features))
 
 
-@_registered("dl_cl_gcn", "DL-CL+GCN: DL-CL on annotations completed by a graph convolution over annotators and instances")
+@_registered(
+    "dl_cl_gcn",
+    "DL-CL+GCN: DL-CL on annotations completed by a graph convolution over annotators and"
+    " instances",
+)
 class DLCLGCN(AugmentedDLCL):
-    """DL-CL+GCN: a graph convolutional autoencoder on the bipartite graph of annotators and instances fills the empty cells.
+    """DL-CL+GCN: a graph convolutional autoencoder on the bipartite graph of annotators and
+    instances fills the empty cells.
 
     Args:
         graph_units: width of nodes' embeddings.
         graph_epochs: steps of its training, each on the whole graph.
         graph_learning_rate: Adam's.
-        edge_dropout: the share of annotations that are left out of the graph in a step, and are what it predicts.
+        edge_dropout: the share of annotations that are left out of the graph in a step, and are
+            what it predicts.
         base, ...: see `AugmentedDLCL`.
 
     References:
-        CrowdInG, section 4.4.1; van den Berg, Kipf, Welling (2017), Graph convolutional matrix completion.
+        CrowdInG, section 4.4.1; van den Berg, Kipf, Welling (2017), Graph convolutional matrix
+        completion.
     """
 
     def __init__(
@@ -227,23 +300,40 @@ class DLCLGCN(AugmentedDLCL):
         from neucrowd_tf.crowding.pretraining import Counter
         from neucrowd_tf.training.loop import train
 
-        check_numbers(self, counts=("graph_units", "graph_epochs"), rates=("graph_learning_rate",), shares=("edge_dropout",))
-        features = np.asarray(first._network.standardise(data.features)).reshape(len(data.features), -1)
+        check_numbers(
+            self,
+            counts=("graph_units", "graph_epochs"),
+            rates=("graph_learning_rate",),
+            shares=("edge_dropout",),
+        )
+        features = np.asarray(first._network.standardise(data.features)).reshape(
+            len(data.features), -1
+        )
         graph = GraphCompletion(
-            features, data.annotations, units=self.graph_units, learning_rate=self.graph_learning_rate, edge_dropout=self.edge_dropout, seed=self.seed
+            features,
+            data.annotations,
+            units=self.graph_units,
+            learning_rate=self.graph_learning_rate,
+            edge_dropout=self.edge_dropout,
+            seed=self.seed,
         )
         train(graph, Counter(), epochs=self.graph_epochs, steps_per_epoch=1, run=run.stage("graph"))
         return completed(data.annotations, graph.most_probable())
 
 
-@_registered("dl_cl_ing", "DL-CL+InG: DL-CL on annotations that CrowdInG's generator completed", ING_PRESETS)
+@_registered(
+    "dl_cl_ing", "DL-CL+InG: DL-CL on annotations that CrowdInG's generator completed", ING_PRESETS
+)
 class DLCLInG(AugmentedDLCL):
-    """DL-CL+InG: CrowdInG is trained, its generator fills the empty cells, and DL-CL is trained on all cells.
+    """DL-CL+InG: CrowdInG is trained, its generator fills the empty cells, and DL-CL is trained on
+    all cells.
 
     Args:
-        crowding_epochs: of CrowdInG's game; its other arguments are the defaults, and those of the classifier the same as DL-CL's.
+        crowding_epochs: of CrowdInG's game; its other arguments are the defaults, and those of the
+            classifier the same as DL-CL's.
         label_correlation: CrowdInG's.
-        fill: "sampled" draws labels from the generator, as `CrowdInG.generate` does; "most_probable" takes its best label.
+        fill: "sampled" draws labels from the generator, as `CrowdInG.generate` does;
+            "most_probable" takes its best label.
         base, ...: see `AugmentedDLCL`.
 
     References:
@@ -293,7 +383,9 @@ class DLCLInG(AugmentedDLCL):
         check_numbers(self, counts=("crowding_epochs",))
         self.completed_ = self._complete_by_crowding(data, run.stage("crowding"))
         classifier = self._dl_cl()
-        classifier._fit(dataclasses.replace(data, annotations=self.completed_), run.stage("completed"))
+        classifier._fit(
+            dataclasses.replace(data, annotations=self.completed_), run.stage("completed")
+        )
         self._keep(classifier, data)
 
     def _complete_by_crowding(self, data: TrainingData, run: Run) -> Annotations:
@@ -312,5 +404,7 @@ class DLCLInG(AugmentedDLCL):
         adopt(crowding, self)
         crowding._fit(data, run)
         if self.fill == "most_probable":
-            return completed(data.annotations, crowding.predict_annotators(data.features).argmax(axis=2))
+            return completed(
+                data.annotations, crowding.predict_annotators(data.features).argmax(axis=2)
+            )
         return crowding.generate(data.features, annotations=data.annotations)

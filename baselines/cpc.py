@@ -1,4 +1,6 @@
-"""CPC: a linear classifier for each annotator, drawn together until alike annotators share one, and a target classifier among them."""
+"""CPC: a linear classifier for each annotator, drawn together until alike annotators share one, and
+a target classifier among them.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from baselines.linear_classifier import LinearClassifier
 from neucrowd_tf.errors import UnsupportedDataError, UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.linear import LinearHead
+from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,12 +32,17 @@ _MOST_NUMBERS = 1 << 26
 
 
 def logits_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns logits `[M, C]`: one column of scores is the second class's against the first one's zero."""
-    return np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
+    """Returns logits `[M, C]`: one column of scores is the second class's against the first one's
+    zero.
+    """
+    return (
+        np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
+    )
 
 
 class PersonalLosses:
-    """The annotators' losses and their gradients: annotator j's log loss on the instances they labelled.
+    """The annotators' losses and their gradients: annotator j's log loss on the instances they
+    labelled.
 
     Args:
         x: `[N, p]` features, a constant column among them.
@@ -52,7 +59,9 @@ class PersonalLosses:
         self.parts = [(x[rows[a:b]], labels[a:b]) for a, b in itertools.pairwise(bounds)]
 
     def __call__(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Returns the loss and its gradient at weights `[R + 1, p, K]`; the first, the target classifier, has no data of its own."""
+        """Returns the loss and its gradient at weights `[R + 1, p, K]`; the first, the target
+        classifier, has no data of its own.
+        """
         total, gradient = 0.0, np.zeros_like(weights)
         for index, (x, labels) in enumerate(self.parts, start=1):
             if not len(labels):
@@ -67,7 +76,8 @@ class PersonalLosses:
 
 
 class Fusion:
-    """The penalty mu / R sum_{i < j} |w_i - w_j| over all pairs of classifiers, with each norm rounded off near zero.
+    """The penalty mu / R sum_{i < j} |w_i - w_j| over all pairs of classifiers, with each norm
+    rounded off near zero.
 
     `sqrt(|g|^2 + e^2) - e` differs from the norm by less than e, and has a gradient everywhere.
     """
@@ -76,31 +86,50 @@ class Fusion:
         self.first, self.second = np.triu_indices(count, k=1)
         if len(self.first) * size > _MOST_NUMBERS:
             raise UnsupportedDataError(
-                f"CPC compares every pair of annotators: expected at most {_MOST_NUMBERS:,} numbers, received {len(self.first):,} pairs of "
-                f"{size:,} weights"
+                f"CPC compares every pair of annotators: expected at most {_MOST_NUMBERS:,}"
+                f" numbers, received {len(self.first):,} pairs of {size:,} weights"
             )
         self.weight = mu / max(count - 1, 1)
         pairs = np.arange(len(self.first))
         places = (np.concatenate([self.first, self.second]), np.concatenate([pairs, pairs]))
-        self.incidence = csr_matrix((np.repeat([1.0, -1.0], len(pairs)), places), shape=(count, len(pairs)))
+        self.incidence = csr_matrix(
+            (np.repeat([1.0, -1.0], len(pairs)), places), shape=(count, len(pairs))
+        )
 
     def gaps(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns `[pairs]` distances of weights `[R + 1, size]`."""
-        found: NDArray[np.float64] = np.linalg.norm(weights[self.first] - weights[self.second], axis=1)
+        found: NDArray[np.float64] = np.linalg.norm(
+            weights[self.first] - weights[self.second], axis=1
+        )
         return found
 
-    def __call__(self, weights: NDArray[np.float64], rounding: float) -> tuple[float, NDArray[np.float64]]:
+    def __call__(
+        self, weights: NDArray[np.float64], rounding: float
+    ) -> tuple[float, NDArray[np.float64]]:
         """Returns the penalty and its gradient at weights `[R + 1, size]`."""
         gap = weights[self.first] - weights[self.second]
         norms = np.sqrt(np.einsum("pk,pk->p", gap, gap) + rounding**2)
-        return self.weight * float((norms - rounding).sum()), self.incidence @ (gap * (self.weight / norms)[:, None])
+        return self.weight * float((norms - rounding).sum()), self.incidence @ (
+            gap * (self.weight / norms)[:, None]
+        )
 
 
-def objective(losses: PersonalLosses, weights: NDArray[np.float64], mu: float, eta: float, rounding: float = 0.0) -> float:
-    """Returns the CPC objective at weights `[R + 1, p, K]`: losses + eta / 2 |w_0|^2 + mu / R sum_{i < j} |w_i - w_j|."""
+def objective(
+    losses: PersonalLosses,
+    weights: NDArray[np.float64],
+    mu: float,
+    eta: float,
+    rounding: float = 0.0,
+) -> float:
+    """Returns the CPC objective at weights `[R + 1, p, K]`: losses + eta / 2 |w_0|^2 + mu / R
+    sum_{i < j} |w_i - w_j|.
+    """
     flat = weights.reshape(len(weights), -1)
     fusion = Fusion(len(flat), flat.shape[1], mu)
-    penalty = float((np.sqrt(np.square(fusion.gaps(flat)) + rounding**2) - rounding).sum()) * fusion.weight
+    penalty = (
+        float((np.sqrt(np.square(fusion.gaps(flat)) + rounding**2) - rounding).sum())
+        * fusion.weight
+    )
     return losses(weights)[0] + 0.5 * eta * float(np.square(flat[0]).sum()) + penalty
 
 
@@ -110,11 +139,12 @@ def solve(
     """Minimises the objective by L-BFGS while the rounding of the norms shrinks.
 
     Returns:
-        weights `[R + 1, p, K]`, which pairs `[R + 1, R + 1]` are fused, the objective at the end of each stage, and whether the
-        last stage converged.
+        weights `[R + 1, p, K]`, which pairs `[R + 1, R + 1]` are fused, the objective at the end of
+        each stage, and whether the last stage converged.
     """
-    # Deviation: the paper solves the same convex problem by the alternating direction method of multipliers, whose step has to
-    # fit the data's scale; this gets as far in a fraction of the time.
+    # Deviation: the paper solves the same convex problem by the alternating direction method of
+    # multipliers, whose step has to fit the data's scale; this gets as far in a fraction of the
+    # time.
     count, size = losses.shape[0], losses.shape[1] * losses.shape[2]
     fusion = Fusion(count, size, mu)
 
@@ -131,41 +161,54 @@ def solve(
     converged = False
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-7}
     for width in rounding * np.array([100.0, 10.0, 1.0]):
-        found = minimize(rounded, flat.ravel(), args=(width,), jac=True, method="L-BFGS-B", options=options)
+        found = minimize(
+            rounded, flat.ravel(), args=(width,), jac=True, method="L-BFGS-B", options=options
+        )
         flat, converged = found.x.reshape(count, size), bool(found.success)
         history.append(objective(losses, flat.reshape(losses.shape), mu, eta))
     fused = np.eye(count, dtype=bool)
-    # At a fused pair the penalty holds w_i and w_j together with less than its full force, so their distance is a few roundings.
+    # At a fused pair the penalty holds w_i and w_j together with less than its full force, so their
+    # distance is a few roundings.
     alike = fusion.gaps(flat) <= 10 * rounding
-    fused[fusion.first[alike], fusion.second[alike]] = fused[fusion.second[alike], fusion.first[alike]] = True
+    fused[fusion.first[alike], fusion.second[alike]] = fused[
+        fusion.second[alike], fusion.first[alike]
+    ] = True
     return flat.reshape(losses.shape), fused, history, converged
 
 
 @register_method(
     "cpc",
-    summary="CPC: clustered personal classifiers, one logistic regression an annotator, drawn together by a convex penalty",
+    summary=(
+        "CPC: clustered personal classifiers, one logistic regression an annotator, drawn together"
+        " by a convex penalty"
+    ),
     requires_identities=True,
     space={"mu": (1.0, 10.0, 100.0, 1000.0), "eta": (1.0, 30.0, 300.0, 3000.0)},
     paper="Kajino, Tsuboi and Kashima: Clustering Crowds, AAAI 2013",
 )
 class ClusteredPersonalClassifiers(LinearClassifier):
-    """Personal logistic regressions whose differences are penalised, so that alike annotators fuse; it predicts with the target one.
+    """Personal logistic regressions whose differences are penalised, so that alike annotators fuse;
+    it predicts with the target one.
 
-    The target classifier has no labels of its own: it is held to the annotators' classifiers by the same penalty, whose norm
-    is not squared, so that a few odd annotators do not move it. Features are standardised; a constant stands for the intercept.
+    The target classifier has no labels of its own: it is held to the annotators' classifiers by the
+    same penalty, whose norm is not squared, so that a few odd annotators do not move it. Features
+    are standardised; a constant stands for the intercept.
 
     Args:
         mu: weight of the penalty on differences; large values fuse everyone.
         eta: weight of the target classifier's squared norm.
-        rounding: how far norms are rounded off near zero; annotators within ten times this are taken as fused.
-        max_iter: most iterations of each of the three stages in which the rounding shrinks to `rounding`.
+        rounding: how far norms are rounded off near zero; annotators within ten times this are
+            taken as fused.
+        max_iter: most iterations of each of the three stages in which the rounding shrinks to
+            `rounding`.
 
     Attributes:
         head_: the target classifier.
-        personal_weights_: `[R, d + 1, K]` on standardised features, the intercept last; K is 1 for two classes, else C.
+        personal_weights_: `[R, d + 1, K]` on standardised features, the intercept last; K is 1 for
+            two classes, else C.
         clusters_: `[R]` which annotators share a classifier; -1 for one of their own.
-        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean prediction over the training instances, weighted with
-            the target classifier's probability of the true class.
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean prediction over the
+            training instances, weighted with the target classifier's probability of the true class.
         history_: the objective after each stage; converged_.
 
     References:
@@ -174,7 +217,14 @@ class ClusteredPersonalClassifiers(LinearClassifier):
 
     requires_identities = True
 
-    def __init__(self, mu: float = 100.0, eta: float = 300.0, rounding: float = 1e-3, max_iter: int = 500, seed: int = 0) -> None:
+    def __init__(
+        self,
+        mu: float = 100.0,
+        eta: float = 300.0,
+        rounding: float = 1e-3,
+        max_iter: int = 500,
+        seed: int = 0,
+    ) -> None:
         self.mu = mu
         self.eta = eta
         self.rounding = rounding
@@ -184,7 +234,9 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     def _fit(self, data: TrainingData, run: Run) -> None:
         for name in ("mu", "eta", "rounding"):
             if not getattr(self, name) > 0:
-                raise UsageError(f"{name}: expected a number above 0, received {getattr(self, name)!r}")
+                raise UsageError(
+                    f"{name}: expected a number above 0, received {getattr(self, name)!r}"
+                )
         if self.max_iter < 1:
             raise UsageError(f"max_iter: expected at least 1, received {self.max_iter!r}")
         raw = data.features.reshape(len(data.features), -1).astype(np.float64)
@@ -192,18 +244,35 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         scale = np.where(scale > 1e-7 * np.maximum(1.0, np.abs(mean)), scale, 1.0)
         x = np.concatenate([(raw - mean) / scale, np.ones((len(raw), 1))], axis=1)
         losses = PersonalLosses(x, data.annotations)
-        weights, fused, self.history_, self.converged_ = solve(losses, self.mu, self.eta, rounding=self.rounding, max_iter=self.max_iter)
+        weights, fused, self.history_, self.converged_ = solve(
+            losses, self.mu, self.eta, rounding=self.rounding, max_iter=self.max_iter
+        )
         if not self.converged_:
-            warnings.warn(f"CPC did not converge in {self.max_iter} iterations: raise max_iter", ConvergenceWarning, stacklevel=3)
+            warnings.warn(
+                f"CPC did not converge in {self.max_iter} iterations: raise max_iter",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.personal_weights_ = weights[1:]
         self.clusters_ = _clusters(fused[1:, 1:])
         self.confusion_matrices_ = self._confusions(x, weights)
         self.head_ = self._head(weights[0], mean, scale)
 
-    def _head(self, target: NDArray[np.float64], mean: NDArray[np.float64], scale: NDArray[np.float64]) -> LinearHead:
+    def _head(
+        self, target: NDArray[np.float64], mean: NDArray[np.float64], scale: NDArray[np.float64]
+    ) -> LinearHead:
         head = LinearHead()
-        whole = np.concatenate([np.zeros_like(target), target], axis=1) if target.shape[1] == 1 else target
-        head.mean_, head.scale_, head.kernel_, head.bias_ = mean, scale, whole[:-1].copy(), whole[-1].copy()
+        whole = (
+            np.concatenate([np.zeros_like(target), target], axis=1)
+            if target.shape[1] == 1
+            else target
+        )
+        head.mean_, head.scale_, head.kernel_, head.bias_ = (
+            mean,
+            scale,
+            whole[:-1].copy(),
+            whole[-1].copy(),
+        )
         head.C_, head.scores_ = 1.0 / self.eta, []
         return head
 
@@ -211,7 +280,9 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     def _confusions(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         target = softmax(logits_of(x @ weights[0]), axis=1)
         mass = np.maximum(target.sum(axis=0), 1e-12)
-        answers = [target.T @ softmax(logits_of(x @ own), axis=1) / mass[:, None] for own in weights[1:]]
+        answers = [
+            target.T @ softmax(logits_of(x @ own), axis=1) / mass[:, None] for own in weights[1:]
+        ]
         found: NDArray[Any] = np.stack(answers)
         return found / found.sum(axis=2, keepdims=True)
 

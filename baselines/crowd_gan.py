@@ -1,4 +1,6 @@
-"""DL-CL+GAN: a crowd-layer classifier as the generator of annotations against a discriminator, by policy gradient."""
+"""DL-CL+GAN: a crowd-layer classifier as the generator of annotations against a discriminator, by
+policy gradient.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +21,36 @@ if TYPE_CHECKING:
 
 @register_method(
     "dl_cl_gan",
-    summary="DL-CL+GAN: DL-CL as the generator of annotations against a discriminator, without information loss",
+    summary=(
+        "DL-CL+GAN: DL-CL as the generator of annotations against a discriminator, without"
+        " information loss"
+    ),
     requires_identities=True,
     presets=DL_CL_PRESETS,
     space={**DL_CL_SPACE, "gan_learning_rate": (3e-5, 1e-4, 3e-4)},
     paper=PAPER,
 )
 class DLCLGAN(AugmentedDLCL):
-    """DL-CL+GAN: DL-CL, trained on the annotations, goes on as a generator whose reward is the discriminator's belief.
+    """DL-CL+GAN: DL-CL, trained on the annotations, goes on as a generator whose reward is the
+    discriminator's belief.
 
     Args:
         gan_epochs: of the game; 0 stops after DL-CL.
         gan_learning_rate: of the generator, that is of the classifier and its crowd layer.
-        discriminator_learning_rate: of the discriminator, which is CrowdInG's without label correlation and auxiliary network.
+        discriminator_learning_rate: of the discriminator, which is CrowdInG's without label
+            correlation and auxiliary network.
         passes: of each of the two in an epoch.
         embedding_size: the discriminator's.
         pair_batch_size: annotations in a batch of the discriminator.
-        validation_fraction: the share held out to choose the epoch where `fit` gets no validation data.
+        validation_fraction: the share held out to choose the epoch where `fit` gets no validation
+            data.
         base, ...: see `AugmentedDLCL`.
 
     Attributes:
         best_epoch_: the epoch of the game that was kept, by validation accuracy; None is the start.
         completed_: the training annotations; this method generates while it trains and keeps none.
-        classifier_, confusion_matrices_, history_, n_iter_, rows_: see `AugmentedDLCL`; the history is the game's.
+        classifier_, confusion_matrices_, history_, n_iter_, rows_: see `AugmentedDLCL`; the history
+            is the game's.
 
     References:
         CrowdInG, section 4.4.1; Wang et al. (2017), IRGAN, section 2.
@@ -107,7 +116,9 @@ class DLCLGAN(AugmentedDLCL):
         run = dataclasses.replace(run, strategy=None)
         epochs = self.gan_epochs
         if epochs and data.validation is None:
-            self._play(held_out(data, self.validation_fraction, self.seed), run.stage("choice"), epochs)
+            self._play(
+                held_out(data, self.validation_fraction, self.seed), run.stage("choice"), epochs
+            )
             history, best = self.history_, self.best_epoch_
             self._play(data, run.stage("refit"), 0 if best is None else best + 1)
             self.history_, self.best_epoch_ = history, best
@@ -130,7 +141,9 @@ class DLCLGAN(AugmentedDLCL):
                 return
             model = make_gan(self, classifier, data)
             before = read_variables(model.variables)
-            start = None if data.validation is None else self._accuracy(classifier, data)["accuracy"]
+            start = (
+                None if data.validation is None else self._accuracy(classifier, data)["accuracy"]
+            )
             history = train(
                 model,
                 Counter(),
@@ -145,8 +158,12 @@ class DLCLGAN(AugmentedDLCL):
             elif start is not None:
                 self.best_epoch_ = history.best_epoch
             self.history_, self.n_iter_ = history.logs, history.epochs
-            self.confusion_matrices_ = classifier.confusion_matrices_ = classifier._confusion_matrices(classifier._network, data)
+            self.confusion_matrices_ = classifier.confusion_matrices_ = (
+                classifier._confusion_matrices(classifier._network, data)
+            )
 
     def _accuracy(self, classifier: CrowdLayer, data: TrainingData) -> dict[str, float]:
         features, labels = data.validation  # type: ignore[misc]
-        return {"accuracy": float((classifier._predict_proba(features).argmax(axis=1) == labels).mean())}
+        return {
+            "accuracy": float((classifier._predict_proba(features).argmax(axis=1) == labels).mean())
+        }

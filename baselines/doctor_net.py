@@ -1,4 +1,6 @@
-"""Doctor Net as CrowdInG's table 1 has it: what each annotator would say, aggregated by a weighted majority vote."""
+"""Doctor Net as CrowdInG's table 1 has it: what each annotator would say, aggregated by a weighted
+majority vote.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,33 @@ from neucrowd_tf.registry import register_method
 
 @register_method(
     "doctor_net",
-    summary="Doctor Net: a classifier for each annotator, their answers aggregated by a weighted majority vote",
+    summary=(
+        "Doctor Net: a classifier for each annotator, their answers aggregated by a weighted"
+        " majority vote"
+    ),
     requires_identities=True,
     presets=PRESETS["wdn"],
     space=SPACE,
     paper=PAPER,
 )
 class DoctorNet(WeightedDoctorNet):
-    """Weighted Doctor Net whose doctors vote: each one's most probable label counts with its learnt weight.
+    """Weighted Doctor Net whose doctors vote: each one's most probable label counts with its learnt
+    weight.
 
     A class's probability is the share of the weight that votes for it.
 
     References:
-        CrowdInG, section 4.4.1; Guan et al. (2018), Who said what: modeling individual labelers improves classification.
+        CrowdInG, section 4.4.1; Guan et al. (2018), Who said what: modeling individual labelers
+        improves classification.
     """
 
-    def _graph(self, base: Any, inputs: Any, standardised: Any, num_annotators: int) -> tuple[Any, Any, Any]:
+    def _graph(
+        self, base: Any, inputs: Any, standardised: Any, num_annotators: int
+    ) -> tuple[Any, Any, Any]:
         from keras import ops
 
         head, logits, _ = super()._graph(base, inputs, standardised, num_annotators)
-        # Deviation: doctors share their features, as in Guan et al.; networks of their own would see a few dozen images each.
+        # Deviation: doctors share their features, as in Guan et al.; networks of their own would
+        # see a few dozen images each.
         votes = ops.one_hot(ops.argmax(logits, axis=-1), len(self.classes_), dtype="float32")
         return head, logits, self._average(votes)

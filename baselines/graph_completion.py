@@ -19,10 +19,12 @@ _ROWS_AT_ONCE = 512
 
 
 class GraphCompletion(keras.Model):
-    """Annotators and instances as nodes, annotations as edges, one kind of edge for each class; a step is an epoch.
+    """Annotators and instances as nodes, annotations as edges, one kind of edge for each class; a
+    step is an epoch.
 
-    Each node sums the messages of its neighbours, a linear map for each kind of edge, and adds its own features; a bilinear form for
-    each class scores each pair. In every step some edges are left out of the graph, and those are what is predicted.
+    Each node sums the messages of its neighbours, a linear map for each kind of edge, and adds its
+    own features; a bilinear form for each class scores each pair. In every step some edges are left
+    out of the graph, and those are what is predicted.
 
     Args:
         features: `[N, d]`.
@@ -33,44 +35,85 @@ class GraphCompletion(keras.Model):
         seed: draws weights and edges.
 
     References:
-        van den Berg, Kipf, Welling (2017), Graph convolutional matrix completion, sections 2.3 to 2.5.
+        van den Berg, Kipf, Welling (2017), Graph convolutional matrix completion, sections 2.3 to
+        2.5.
     """
 
     def __init__(
-        self, features: NDArray[np.float32], annotations: Annotations, *, units: int, learning_rate: float, edge_dropout: float, seed: int
+        self,
+        features: NDArray[np.float32],
+        annotations: Annotations,
+        *,
+        units: int,
+        learning_rate: float,
+        edge_dropout: float,
+        seed: int,
     ) -> None:
         super().__init__()
         self.size, self.annotators, self.classes = *annotations.shape, annotations.num_classes
         self.edge_dropout, self.seed = edge_dropout, seed
         self._features = tf.constant(features)
-        self._edges = [tf.constant(codes) for codes in (annotations.instances, annotations.annotators, annotations.labels)]
+        self._edges = [
+            tf.constant(codes)
+            for codes in (annotations.instances, annotations.annotators, annotations.labels)
+        ]
 
         def weight(shape: tuple[int, ...], index: int) -> Any:
             stddev = float(np.sqrt(2.0 / (shape[-2] + shape[-1])))
-            return self.add_weight(shape=shape, initializer=keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index), dtype="float32")
+            return self.add_weight(
+                shape=shape,
+                initializer=keras.initializers.RandomNormal(
+                    stddev=stddev, seed=seed * 1061 + index
+                ),
+                dtype="float32",
+            )
 
         self.from_features = weight((features.shape[1], units), 0)
         self.of_annotators = weight((self.annotators, units), 1)
         self.to_instances = weight((self.classes, units, units), 2)
         self.to_annotators = weight((self.classes, units, units), 3)
-        self.instance_layer = keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 4), dtype="float32")
-        self.annotator_layer = keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 5), dtype="float32")
+        self.instance_layer = keras.layers.Dense(
+            units,
+            kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 4),
+            dtype="float32",
+        )
+        self.annotator_layer = keras.layers.Dense(
+            units,
+            kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 5),
+            dtype="float32",
+        )
         self.decoders = weight((self.classes, units, units), 6)
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
         self.instance_layer.build((None, 2 * units))
         self.annotator_layer.build((None, 2 * units))
         self.built = True
-        self.compile(optimizer=keras.optimizers.Adam(learning_rate), steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
+        self.compile(
+            optimizer=keras.optimizers.Adam(learning_rate),
+            steps_per_execution=1,
+            jit_compile=False,
+            auto_scale_loss=False,
+        )
 
     def embeddings(self, kept: Any) -> tuple[Any, Any]:
-        """Returns embeddings of instances `[N, h]` and annotators `[R, h]`, from the edges with weight `kept` `[A]` (0 or 1)."""
+        """Returns embeddings of instances `[N, h]` and annotators `[R, h]`, from the edges with
+        weight `kept` `[A]` (0 or 1).
+        """
         rows, columns, labels = self._edges
         instances = tf.matmul(self._features, tf.convert_to_tensor(self.from_features))
         annotators = tf.convert_to_tensor(self.of_annotators)
         to_instances = tf.einsum("rh,chk->rck", annotators, tf.convert_to_tensor(self.to_instances))
-        to_annotators = tf.einsum("nh,chk->nck", instances, tf.convert_to_tensor(self.to_annotators))
-        at_instances = self._aggregate(tf.gather_nd(to_instances, tf.stack([columns, labels], axis=1)), rows, kept, self.size)
-        at_annotators = self._aggregate(tf.gather_nd(to_annotators, tf.stack([rows, labels], axis=1)), columns, kept, self.annotators)
+        to_annotators = tf.einsum(
+            "nh,chk->nck", instances, tf.convert_to_tensor(self.to_annotators)
+        )
+        at_instances = self._aggregate(
+            tf.gather_nd(to_instances, tf.stack([columns, labels], axis=1)), rows, kept, self.size
+        )
+        at_annotators = self._aggregate(
+            tf.gather_nd(to_annotators, tf.stack([rows, labels], axis=1)),
+            columns,
+            kept,
+            self.annotators,
+        )
         return (
             self.instance_layer(tf.nn.relu(tf.concat([instances, at_instances], axis=1))),
             self.annotator_layer(tf.nn.relu(tf.concat([annotators, at_annotators], axis=1))),
@@ -78,9 +121,13 @@ class GraphCompletion(keras.Model):
 
     @staticmethod
     def _aggregate(messages: Any, nodes: Any, kept: Any, size: int) -> Any:
-        """Returns the mean of the kept messages `[A, h]` at each node `[size, h]`; zero where there is none."""
+        """Returns the mean of the kept messages `[A, h]` at each node `[size, h]`; zero where there
+        is none.
+        """
         total = tf.math.unsorted_segment_sum(messages * kept[:, None], nodes, size)
-        return tf.math.divide_no_nan(total, tf.math.unsorted_segment_sum(kept, nodes, size)[:, None])
+        return tf.math.divide_no_nan(
+            total, tf.math.unsorted_segment_sum(kept, nodes, size)[:, None]
+        )
 
     def annotator_maps(self, annotators: Any) -> Any:
         """Returns what each annotator makes of an instance's embedding, `[R, C, h]`."""
@@ -89,14 +136,22 @@ class GraphCompletion(keras.Model):
     def train_step(self, data: Any) -> dict[str, Any]:
         rows, columns, labels = self._edges
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
-        kept = tf.cast(tf.random.stateless_uniform(tf.shape(rows), tf.stack([self.seed, epoch])) >= self.edge_dropout, tf.float32)
+        kept = tf.cast(
+            tf.random.stateless_uniform(tf.shape(rows), tf.stack([self.seed, epoch]))
+            >= self.edge_dropout,
+            tf.float32,
+        )
         variables = self.trainable_variables
         with tf.GradientTape() as tape:
             instances, annotators = self.embeddings(kept)
             pairs = tf.gather(self.annotator_maps(annotators), columns)
-            logits = tf.einsum("ach,ah->ac", pairs, tf.gather(instances, rows)) + tf.convert_to_tensor(self.biases)
+            logits = tf.einsum(
+                "ach,ah->ac", pairs, tf.gather(instances, rows)
+            ) + tf.convert_to_tensor(self.biases)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-            loss = tf.math.divide_no_nan(tf.reduce_sum(losses * (1 - kept)), tf.reduce_sum(1 - kept))
+            loss = tf.math.divide_no_nan(
+                tf.reduce_sum(losses * (1 - kept)), tf.reduce_sum(1 - kept)
+            )
         self.optimizer.apply(gradients(tape, loss, variables), variables)
         return {"loss": loss}
 
@@ -106,6 +161,9 @@ class GraphCompletion(keras.Model):
         maps = tf.reshape(self.annotator_maps(annotators), [self.annotators * self.classes, -1])
         parts = []
         for start in range(0, self.size, _ROWS_AT_ONCE):
-            logits = tf.reshape(tf.matmul(instances[start : start + _ROWS_AT_ONCE], maps, transpose_b=True), [-1, self.annotators, self.classes])
+            logits = tf.reshape(
+                tf.matmul(instances[start : start + _ROWS_AT_ONCE], maps, transpose_b=True),
+                [-1, self.annotators, self.classes],
+            )
             parts.append(np.asarray(logits + tf.convert_to_tensor(self.biases)).argmax(axis=2))
         return np.concatenate(parts)

@@ -1,4 +1,6 @@
-"""Max-MIG: a classifier and an aggregator of annotations that are trained to agree on what they share."""
+"""Max-MIG: a classifier and an aggregator of annotations that are trained to agree on what they
+share.
+"""
 
 from __future__ import annotations
 
@@ -21,25 +23,36 @@ if TYPE_CHECKING:
 
 @register_method(
     "max_mig",
-    summary="Max-MIG: a classifier and an aggregation network that maximise the information gained on each other",
+    summary=(
+        "Max-MIG: a classifier and an aggregation network that maximise the information gained on"
+        " each other"
+    ),
     requires_identities=True,
     presets=PRESETS["crowd_layer"],
     space={**SPACE, "prior": ("votes", "uniform")},
-    paper="Cao, Xu, Kong and Wang: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds, ICLR 2019",
+    paper=(
+        "Cao, Xu, Kong and Wang: Max-MIG: an Information Theoretic Approach for Joint Learning from"
+        " Crowds, ICLR 2019"
+    ),
 )
 class MaxMIG(ClassifierEstimator):
-    """A classifier h(x) and an aggregator g(y) = softmax(sum of W_r[:, y_r] + b), trained on the f-mutual information gain (KL).
+    """A classifier h(x) and an aggregator g(y) = softmax(sum of W_r[:, y_r] + b), trained on the
+    f-mutual information gain (KL).
 
     Args:
         prior: the class prior of the gain: "votes" (the classes' shares of the votes) or "uniform".
-        smoothing: pseudo-count of the confusion matrices, by vote shares, whose logarithms are the aggregator's first weights.
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment, pretrained, weights, optimizer,
-            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of `CrowdLayer`; both networks have
-            one optimizer.
+        smoothing: pseudo-count of the confusion matrices, by vote shares, whose logarithms are the
+            aggregator's first weights.
+        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
+        pretrained, weights, optimizer,
+            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of
+            `CrowdLayer`; both networks have one optimizer.
 
     Attributes:
-        probas_: `[N, C]` what the aggregator makes of the training instances' annotations, and labels_ `[N]` its class codes.
-        confusion_matrices_: `[R, C true, C observed]`: softmax over an annotator's labels of the aggregator's weights.
+        probas_: `[N, C]` what the aggregator makes of the training instances' annotations, and
+            labels_ `[N]` its class codes.
+        confusion_matrices_: `[R, C true, C observed]`: softmax over an annotator's labels of the
+            aggregator's weights.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
         history_, n_iter_, best_epoch_, rows_: as of `CrowdLayer`.
 
@@ -115,7 +128,13 @@ class MaxMIG(ClassifierEstimator):
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         classifier, layer = standardised(base, data.features.shape[1:], self.square_root)
-        model = MaxMIGModel(classifier, data.features, data.annotations.num_annotators, len(self.classes_), augment=self._augmentation())
+        model = MaxMIGModel(
+            classifier,
+            data.features,
+            data.annotations.num_annotators,
+            len(self.classes_),
+            augment=self._augmentation(),
+        )
         whole = keras.Model(classifier.input, {"probabilities": classifier.output}, name="max_mig")
         return Network(model=model, whole=whole, base=base, standardise=layer)
 
@@ -126,9 +145,15 @@ class MaxMIG(ClassifierEstimator):
         for code in range(classes):
             rows = shares[crowd.instances, code]
             cells = crowd.annotators.astype(np.int64) * classes + crowd.labels
-            counts[:, code] = np.bincount(cells, weights=rows, minlength=crowd.num_annotators * classes).reshape(-1, classes)
+            counts[:, code] = np.bincount(
+                cells, weights=rows, minlength=crowd.num_annotators * classes
+            ).reshape(-1, classes)
         errors = normalise_counts(counts, self.smoothing)
-        prior = np.full(classes, 1.0 / classes) if self.prior == "uniform" else (shares.mean(axis=0) + 1e-3) / (1.0 + classes * 1e-3)
+        prior = (
+            np.full(classes, 1.0 / classes)
+            if self.prior == "uniform"
+            else (shares.mean(axis=0) + 1e-3) / (1.0 + classes * 1e-3)
+        )
         network.model.set_crowd(crowd.to_dense(np.int32), np.log(errors), prior)
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:

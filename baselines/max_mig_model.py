@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 def information_gain_loss(first: Any, second: Any, prior: Any) -> Any:
-    """Returns minus the f-mutual information gain for KL divergence: -(1 + mean of log t_ii) + mean of t_ij over i != j.
+    """Returns minus the f-mutual information gain for KL divergence: -(1 + mean of log t_ii) + mean
+    of t_ij over i != j.
 
-    Here t_ij is the sum over classes of first_i second_j / prior: how much more often the two agree on a pair of instances than
-    by chance. The gain is greatest where both tell the classes that they have in common.
+    Here t_ij is the sum over classes of first_i second_j / prior: how much more often the two agree
+    on a pair of instances than by chance. The gain is greatest where both tell the classes that
+    they have in common.
 
     Args:
         first, second: `[B, C]` the two networks' probabilities of one batch of instances.
@@ -31,16 +33,22 @@ def information_gain_loss(first: Any, second: Any, prior: Any) -> Any:
     agreement = tf.matmul(first / prior, second, transpose_b=True)
     own = tf.linalg.diag_part(agreement)
     size = tf.cast(tf.shape(own)[0], tf.float32)
-    others = tf.math.divide_no_nan(tf.reduce_sum(agreement) - tf.reduce_sum(own), size * (size - 1.0))
+    others = tf.math.divide_no_nan(
+        tf.reduce_sum(agreement) - tf.reduce_sum(own), size * (size - 1.0)
+    )
     return others - 1.0 - tf.reduce_mean(tf.math.log(tf.maximum(own, 1e-7)))
 
 
 class Aggregator(keras.layers.Layer):
-    """g: annotations `[B, R]` to class probabilities `[B, C]`, softmax(b + sum over r of W_r[:, y_r]); missing labels count nothing."""
+    """g: annotations `[B, R]` to class probabilities `[B, C]`, softmax(b + sum over r of W_r[:,
+    y_r]); missing labels count nothing.
+    """
 
     def __init__(self, num_annotators: int, num_classes: int) -> None:
         super().__init__(name="aggregator", dtype="float32")
-        self.weight = self.add_weight(shape=(num_annotators, num_classes, num_classes), initializer="zeros", name="weight")
+        self.weight = self.add_weight(
+            shape=(num_annotators, num_classes, num_classes), initializer="zeros", name="weight"
+        )
         self.bias = self.add_weight(shape=(num_classes,), initializer="zeros", name="bias")
         self.built = True
 
@@ -49,10 +57,14 @@ class Aggregator(keras.layers.Layer):
         labels = tf.cast(labels, tf.int32)
         rows, codes = tf.unstack(tf.cast(tf.where(labels >= 0), tf.int32), axis=1)
         given = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
-        # [R, C true, C observed] read at (annotator, observed), so that only annotations that there are cost anything.
+        # [R, C true, C observed] read at (annotator, observed), so that only annotations that there
+        # are cost anything.
         by_observed = tf.transpose(tf.convert_to_tensor(self.weight), [0, 2, 1])
         scores = tf.gather_nd(by_observed, tf.stack([codes, given], axis=1))
-        return tf.nn.softmax(tf.math.unsorted_segment_sum(scores, rows, tf.shape(labels)[0]) + tf.convert_to_tensor(self.bias))
+        return tf.nn.softmax(
+            tf.math.unsorted_segment_sum(scores, rows, tf.shape(labels)[0])
+            + tf.convert_to_tensor(self.bias)
+        )
 
 
 class MaxMIGModel(InstanceModel):
@@ -75,11 +87,19 @@ class MaxMIGModel(InstanceModel):
         parts = [classifier, Aggregator(num_annotators, num_classes)]
         super().__init__(features, parts, augment)
         self.classifier, self.aggregator = parts
-        self._labels = tf.Variable(tf.fill((self.num_instances, num_annotators), -1), trainable=False, name="labels")
-        self._prior = tf.Variable(tf.fill((num_classes,), 1.0 / num_classes), trainable=False, name="prior")
+        self._labels = tf.Variable(
+            tf.fill((self.num_instances, num_annotators), -1), trainable=False, name="labels"
+        )
+        self._prior = tf.Variable(
+            tf.fill((num_classes,), 1.0 / num_classes), trainable=False, name="prior"
+        )
 
-    def set_crowd(self, labels: NDArray[np.int32], logs: NDArray[np.float64], prior: NDArray[np.float64]) -> None:
-        """Sets annotations `[N, R]` (-1 for none), the aggregator's first weights `[R, C true, C observed]`, and the prior `[C]`."""
+    def set_crowd(
+        self, labels: NDArray[np.int32], logs: NDArray[np.float64], prior: NDArray[np.float64]
+    ) -> None:
+        """Sets annotations `[N, R]` (-1 for none), the aggregator's first weights `[R, C true, C
+        observed]`, and the prior `[C]`.
+        """
         self._labels.assign(labels)
         self.aggregator.weight.assign(logs.astype(np.float32))
         self.aggregator.bias.assign(np.log(prior).astype(np.float32))
@@ -87,6 +107,10 @@ class MaxMIGModel(InstanceModel):
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         probabilities = tf.cast(self.classifier(features, training=True), tf.float32)
-        loss = information_gain_loss(probabilities, self.aggregator(tf.gather(self._labels, rows)), tf.convert_to_tensor(self._prior))
+        loss = information_gain_loss(
+            probabilities,
+            self.aggregator(tf.gather(self._labels, rows)),
+            tf.convert_to_tensor(self._prior),
+        )
         size = tf.cast(tf.shape(rows)[0], tf.float32)
         return loss * size, size

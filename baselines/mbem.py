@@ -1,4 +1,6 @@
-"""MBEM: a network and the annotators' errors estimated in turn, the network's own predictions standing for the truth."""
+"""MBEM: a network and the annotators' errors estimated in turn, the network's own predictions
+standing for the truth.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import confusion_counts, normalise_counts, normalise_log, vote_shares
+from neucrowd_tf.aggregation.base import (
+    confusion_counts,
+    normalise_counts,
+    normalise_log,
+    vote_shares,
+)
 from neucrowd_tf.crowd_layers.network import ClassifierEstimator, Network
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
 from neucrowd_tf.errors import UsageError
@@ -26,7 +33,8 @@ _TINY = 1e-300
 def bootstrapped_posterior(
     annotations: Annotations, predicted: NDArray[np.integer[Any]], smoothing: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Takes predicted labels as true, counts errors and classes by them, and returns what the annotations then say.
+    """Takes predicted labels as true, counts errors and classes by them, and returns what the
+    annotations then say.
 
     Args:
         annotations: N instances.
@@ -58,18 +66,23 @@ def bootstrapped_posterior(
     paper="Khetan, Lipton and Anandkumar: Learning from Noisy Singly-labeled Data, ICLR 2018",
 )
 class MBEM(ClassifierEstimator):
-    """Model bootstrapped EM: train a network on soft labels, take its predictions as the truth, estimate the annotators' errors
-    by them, and from these new soft labels; from vote shares at first.
+    """Model bootstrapped EM: train a network on soft labels, take its predictions as the truth,
+    estimate the annotators' errors by them, and from these new soft labels; from vote shares at
+    first.
 
     Args:
         rounds: how often the network is trained, each time from fresh weights; the paper's is 2.
         smoothing: pseudo-count of every cell of the confusion matrices.
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment, pretrained, weights, optimizer,
-            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of `CrowdLayer`.
+        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
+        pretrained, weights, optimizer,
+            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of
+            `CrowdLayer`.
 
     Attributes:
-        confusion_matrices_: `[R, C true, C observed]` and priors_: `[C]`, by the last network's predictions.
-        probas_: `[N, C]` posteriors and labels_: `[N]` class codes of the training instances, likewise.
+        confusion_matrices_: `[R, C true, C observed]` and priors_: `[C]`, by the last network's
+            predictions.
+        probas_: `[N, C]` posteriors and labels_: `[N]` class codes of the training instances,
+            likewise.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
         history_: of the last round; n_iter_: its epochs; best_epoch_, rows_: as of `CrowdLayer`.
 
@@ -146,7 +159,9 @@ class MBEM(ClassifierEstimator):
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         classifier, layer = standardised(base, data.features.shape[1:], self.square_root)
-        model = TargetModel(classifier, data.features, len(self.classes_), augment=self._augmentation())
+        model = TargetModel(
+            classifier, data.features, len(self.classes_), augment=self._augmentation()
+        )
         whole = keras.Model(classifier.input, {"probabilities": classifier.output}, name="mbem")
         return Network(model=model, whole=whole, base=base, standardise=layer)
 
@@ -159,8 +174,12 @@ class MBEM(ClassifierEstimator):
                 self._start(network, data)
                 network.model.set_targets(self.probas_)
             stage = run.stage(f"round-{index + 1}")
-            history = self._train_phase(network.model, network.batches, network.steps, self.epochs, data, stage)
+            history = self._train_phase(
+                network.model, network.batches, network.steps, self.epochs, data, stage
+            )
             predicted = self._predict_proba(data.features).argmax(axis=1)
-            self.probas_, self.priors_, self.confusion_matrices_ = bootstrapped_posterior(data.annotations, predicted, self.smoothing)
+            self.probas_, self.priors_, self.confusion_matrices_ = bootstrapped_posterior(
+                data.annotations, predicted, self.smoothing
+            )
         self.labels_ = self.probas_.argmax(axis=1)
         return history

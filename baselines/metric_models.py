@@ -1,4 +1,6 @@
-"""Keras models of the metric-learning baselines: which instances a step takes, and which loss it computes on them."""
+"""Keras models of the metric-learning baselines: which instances a step takes, and which loss it
+computes on them.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,25 @@ EPSILON = 1e-12
 
 
 class TripletModel(EncoderModel):
-    """Triplets drawn inside the step from `[batch, 3]` uniform numbers; every class is the anchor's in turn.
+    """Triplets drawn inside the step from `[batch, 3]` uniform numbers; every class is the anchor's
+    in turn.
 
     Args:
         index: the instances by class, with one negative.
-        objective: "triplet" (squared distances), or "contrastive": each triplet is a pair of one class and a pair of two.
+        objective: "triplet" (squared distances), or "contrastive": each triplet is a pair of one
+            class and a pair of two.
         margin: of the loss.
     """
 
-    def __init__(self, encoder: keras.Model, features: NDArray[np.float32], index: TupletIndex, *, objective: str, margin: float) -> None:
+    def __init__(
+        self,
+        encoder: keras.Model,
+        features: NDArray[np.float32],
+        index: TupletIndex,
+        *,
+        objective: str,
+        margin: float,
+    ) -> None:
         super().__init__(encoder, features)
         self.index, self.objective, self.margin = index, objective, margin
         self._cumulative = tf.constant(index.cumulative())
@@ -39,8 +51,12 @@ class TripletModel(EncoderModel):
         squared = tf.reduce_sum(tf.square(embeddings[:, 1:] - embeddings[:, :1]), axis=-1)
         if self.objective == "triplet":
             return triplet_loss(squared[:, 0], squared[:, 1], margin=self.margin)
-        distances = tf.sqrt(tf.maximum(squared, EPSILON))  # no gradient where a pair coincides, instead of an infinite one
-        same = tf.concat([tf.ones_like(squared[:, :1], tf.bool), tf.zeros_like(squared[:, 1:], tf.bool)], axis=1)
+        distances = tf.sqrt(
+            tf.maximum(squared, EPSILON)
+        )  # no gradient where a pair coincides, instead of an infinite one
+        same = tf.concat(
+            [tf.ones_like(squared[:, :1], tf.bool), tf.zeros_like(squared[:, 1:], tf.bool)], axis=1
+        )
         return tf.reduce_mean(contrastive_loss(distances, same, margin=self.margin), axis=1)
 
 
@@ -49,12 +65,20 @@ class BatchModel(EncoderModel):
 
     Args:
         labels: `[N]` class codes.
-        loss: a Keras loss of labels and embeddings without reduction, or of labels and distances to centers.
+        loss: a Keras loss of labels and embeddings without reduction, or of labels and distances to
+            centers.
         num_classes: how many centers a triplet-center loss has.
     """
 
     def __init__(
-        self, encoder: keras.Model, features: NDArray[np.float32], labels: NDArray[np.int64], *, loss: keras.losses.Loss, num_classes: int, seed: int
+        self,
+        encoder: keras.Model,
+        features: NDArray[np.float32],
+        labels: NDArray[np.int64],
+        *,
+        loss: keras.losses.Loss,
+        num_classes: int,
+        seed: int,
     ) -> None:
         super().__init__(encoder, features)
         self.batch_loss = loss
@@ -68,4 +92,7 @@ class BatchModel(EncoderModel):
     def batch_losses(self, data: Any) -> Any:
         rows = tf.reshape(data, [-1])
         embeddings = tf.cast(self.embed_rows(self.encoder, rows, training=True), tf.float32)
-        return self.batch_loss(tf.gather(self._labels, rows), embeddings if self.centers is None else self.centers(embeddings))
+        return self.batch_loss(
+            tf.gather(self._labels, rows),
+            embeddings if self.centers is None else self.centers(embeddings),
+        )

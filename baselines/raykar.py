@@ -1,4 +1,6 @@
-"""Learning from crowds (Raykar et al. 2010): the classifier and the annotators' errors are estimated together, by EM."""
+"""Learning from crowds (Raykar et al. 2010): the classifier and the annotators' errors are
+estimated together, by EM.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +11,72 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from baselines.linear_classifier import LinearClassifier
-from neucrowd_tf.aggregation.base import check_iterations, check_tolerance, normalise_counts, normalise_log, warn_not_converged
+from neucrowd_tf.aggregation.base import (
+    check_iterations,
+    check_tolerance,
+    normalise_counts,
+    normalise_log,
+    warn_not_converged,
+)
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.arguments import check_number
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.linear import ABSENT, STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class _SoftRegression:
-    """Logistic regression on soft labels whose fits start from the one before; features standardised once, never copied.
+    """Logistic regression on soft labels whose fits start from the one before; features
+    standardised once, never copied.
 
-    Two classes have one column of weights and more have one each, as scikit-learn's, whose strengths mean the same here.
+    Two classes have one column of weights and more have one each, as scikit-learn's, whose
+    strengths mean the same here.
     """
 
-    def __init__(self, x: NDArray[Any], classes: NDArray[np.int64], num_classes: int, start: LinearHead) -> None:
+    def __init__(
+        self, x: NDArray[Any], classes: NDArray[np.int64], num_classes: int, start: LinearHead
+    ) -> None:
         self.head, self.classes, self.num_classes = start, classes, num_classes
         self.z = (np.asarray(x, dtype=np.float64) - start.mean_) / start.scale_
         self.free = classes[1:] if len(classes) == 2 else classes
         self.weights = np.concatenate([start.kernel_[:, self.free], start.bias_[None, self.free]])
 
-    def loss(self, flat: NDArray[np.float64], probas: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Returns cross-entropy plus penalty, and its gradient, at weights `[d + 1, K]` made flat."""
+    def loss(
+        self, flat: NDArray[np.float64], probas: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Returns cross-entropy plus penalty, and its gradient, at weights `[d + 1, K]` made
+        flat."""
         weights = flat.reshape(self.weights.shape)
         predicted = self._log_probabilities(weights)
         error = (np.exp(predicted) - probas)[:, self.free]
-        gradient = np.concatenate([self.z.T @ error + weights[:-1] / self.head.C_, error.sum(axis=0, keepdims=True)])
+        gradient = np.concatenate(
+            [self.z.T @ error + weights[:-1] / self.head.C_, error.sum(axis=0, keepdims=True)]
+        )
         used = predicted[:, self.classes] * probas[:, self.classes]
         return float(-used.sum() + self._penalty(weights)), gradient.ravel()
 
     def m_step(self, probas: NDArray[np.float64]) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
-        found = minimize(self.loss, self.weights.ravel(), args=(probas,), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+        found = minimize(
+            self.loss,
+            self.weights.ravel(),
+            args=(probas,),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 200},
+        )
         self.weights = found.x.reshape(self.weights.shape)
         self.head.kernel_ = np.zeros((self.z.shape[1], self.num_classes))
         self.head.bias_ = np.full(self.num_classes, ABSENT)
         self.head.bias_[self.classes] = 0.0
-        self.head.kernel_[:, self.free], self.head.bias_[self.free] = self.weights[:-1], self.weights[-1]
+        self.head.kernel_[:, self.free], self.head.bias_[self.free] = (
+            self.weights[:-1],
+            self.weights[-1],
+        )
 
     def log_probabilities(self) -> NDArray[np.float64]:
         """Returns `[N, C]` log p(class | features)."""
@@ -71,7 +98,10 @@ class _SoftRegression:
 
 @register_method(
     "raykar",
-    summary="joint EM of a logistic regression and the annotators' confusion matrices (Raykar et al. 2010)",
+    summary=(
+        "joint EM of a logistic regression and the annotators' confusion matrices (Raykar et al."
+        " 2010)"
+    ),
     requires_identities=True,
     space={"smoothing": (0.01, 0.1, 1.0)},
     paper="Raykar, Yu, Zhao, Valadez, Florin, Bogoni, Moy: Learning from crowds (2010)",
@@ -79,22 +109,25 @@ class _SoftRegression:
 class Raykar(LinearClassifier):
     """Logistic regression and confusion matrices, each improved with the help of the other.
 
-    The E-step combines what the classifier says of an instance with what its annotators say; the M-step refits both. With two
-    classes this is the paper's model (sensitivity and specificity); with more its multi-class extension (section 2.7).
+    The E-step combines what the classifier says of an instance with what its annotators say; the
+    M-step refits both. With two classes this is the paper's model (sensitivity and specificity);
+    with more its multi-class extension (section 2.7).
 
     Args:
-        smoothing: pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 + smoothing).
+        smoothing: pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 +
+            smoothing).
         max_iter: EM iterations at most.
         tol: stop when the log posterior rises by less than this much an annotation.
-        Cs: inverse strengths of the Gaussian prior on the weights, chosen once, on the vote shares that EM starts from: by
-            the validation data, or by cross-validation where there is none.
+        Cs: inverse strengths of the Gaussian prior on the weights, chosen once, on the vote shares
+            that EM starts from: by the validation data, or by cross-validation where there is none.
         seed: draws folds.
 
     Attributes:
         head_: the fitted `LinearHead`.
         labels_, probas_: `[N]` class codes and `[N, C]` posterior of the training instances.
         confusion_matrices_: `[R, C true, C observed]`.
-        n_iter_, converged_, history_: iterations, whether `tol` was reached, and the log posterior after each.
+        n_iter_, converged_, history_: iterations, whether `tol` was reached, and the log posterior
+            after each.
 
     References:
         Raykar et al. (2010), sections 2.4 to 2.7.
@@ -109,7 +142,15 @@ class Raykar(LinearClassifier):
     converged_: bool
     history_: list[float]
 
-    def __init__(self, *, smoothing: float = 0.01, max_iter: int = 100, tol: float = 1e-5, Cs: Sequence[float] = STRENGTHS, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        smoothing: float = 0.01,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        Cs: Sequence[float] = STRENGTHS,
+        seed: int = 0,
+    ) -> None:
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -125,7 +166,16 @@ class Raykar(LinearClassifier):
         votes = crowd.vote_counts().astype(np.float64)
         probas = votes / votes.sum(axis=1, keepdims=True)
         rows, codes = np.nonzero(probas)
-        start = fit_logistic(x[rows], codes, num_classes, self.Cs, validation, probas[rows, codes], self.seed, groups=rows)
+        start = fit_logistic(
+            x[rows],
+            codes,
+            num_classes,
+            self.Cs,
+            validation,
+            probas[rows, codes],
+            self.seed,
+            groups=rows,
+        )
         classifier = _SoftRegression(x, np.flatnonzero(votes.sum(axis=0)), num_classes, start)
         one_hot = crowd.one_hot()
         self.history_, self.converged_ = [], False
@@ -134,12 +184,21 @@ class Raykar(LinearClassifier):
             errors = self._m_step(one_hot, probas)
             classifier.m_step(probas)
             probas, likelihood = self._e_step(one_hot, errors, classifier.log_probabilities())
-            self.history_.append(likelihood + self.smoothing * float(np.log(errors).sum()) - classifier.penalty())
-            if len(self.history_) > 1 and self.history_[-1] - self.history_[-2] < self.tol * crowd.num_annotations:
+            self.history_.append(
+                likelihood + self.smoothing * float(np.log(errors).sum()) - classifier.penalty()
+            )
+            if (
+                len(self.history_) > 1
+                and self.history_[-1] - self.history_[-2] < self.tol * crowd.num_annotations
+            ):
                 self.converged_ = True
                 break
         if not self.converged_:
-            change = (self.history_[-1] - self.history_[-2]) / crowd.num_annotations if len(self.history_) > 1 else float("inf")
+            change = (
+                (self.history_[-1] - self.history_[-2]) / crowd.num_annotations
+                if len(self.history_) > 1
+                else float("inf")
+            )
             warn_not_converged(type(self).__name__, int(self.max_iter), change, self.tol)
         self.n_iter_ = len(self.history_)
         self.head_, self.confusion_matrices_ = classifier.head, errors
@@ -148,12 +207,18 @@ class Raykar(LinearClassifier):
     def _m_step(self, one_hot: Any, probas: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns error matrices `[R, C true, C observed]` from posteriors `[N, C]`."""
         num_classes = probas.shape[1]
-        counts = np.asarray(one_hot.T @ probas).reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
+        counts = (
+            np.asarray(one_hot.T @ probas).reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
+        )
         return normalise_counts(counts, self.smoothing)
 
     @staticmethod
-    def _e_step(one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Returns posteriors `[N, C]` and the log likelihood of all labels, given the classifier's log probabilities `[N, C]`."""
+    def _e_step(
+        one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Returns posteriors `[N, C]` and the log likelihood of all labels, given the classifier's
+        log probabilities `[N, C]`.
+        """
         num_classes = errors.shape[1]
         scores = one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, num_classes) + log_prior
         evidence = normalise_log(scores, np.zeros(num_classes))

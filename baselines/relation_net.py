@@ -1,4 +1,6 @@
-"""Relation network (Sung et al. 2018): an embedding learned together with the measure that compares it, in episodes."""
+"""Relation network (Sung et al. 2018): an embedding learned together with the measure that compares
+it, in episodes.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ if TYPE_CHECKING:
 
 
 class RelationModel(EncoderModel):
-    """Each step is an episode: a few instances of each class are its support, the others of the batch its queries.
+    """Each step is an episode: a few instances of each class are its support, the others of the
+    batch its queries.
 
-    The support of a class is embedded and summed up by its mean; a small network scores each query against each class between
-    0 and 1, and learns by square error to answer 1 for the query's own class.
+    The support of a class is embedded and summed up by its mean; a small network scores each query
+    against each class between 0 and 1, and learns by square error to answer 1 for the query's own
+    class.
 
     Args:
         shots: support instances of each class.
@@ -29,31 +33,61 @@ class RelationModel(EncoderModel):
         Sung, Yang, Zhang, Xiang, Torr, Hospedales (2018): Learning to compare, eq. (1) and (2).
     """
 
-    def __init__(self, encoder: keras.Model, features: NDArray[np.float32], *, shots: int, units: int, seed: int) -> None:
+    def __init__(
+        self,
+        encoder: keras.Model,
+        features: NDArray[np.float32],
+        *,
+        shots: int,
+        units: int,
+        seed: int,
+    ) -> None:
         super().__init__(encoder, features)
         self.shots = shots
         layers = [
-            keras.layers.Dense(units, activation="relu", kernel_initializer=keras.initializers.GlorotUniform(seed=seed), name="hidden"),
-            keras.layers.Dense(1, activation="sigmoid", kernel_initializer=keras.initializers.GlorotUniform(seed=seed + 1), name="relation"),
+            keras.layers.Dense(
+                units,
+                activation="relu",
+                kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
+                name="hidden",
+            ),
+            keras.layers.Dense(
+                1,
+                activation="sigmoid",
+                kernel_initializer=keras.initializers.GlorotUniform(seed=seed + 1),
+                name="relation",
+            ),
         ]
-        self.relation = keras.Sequential([keras.Input((2 * encoder.output_shape[-1],)), *layers], name="relation_network")
+        self.relation = keras.Sequential(
+            [keras.Input((2 * encoder.output_shape[-1],)), *layers], name="relation_network"
+        )
         self.built = True
 
     def scores(self, support: Any, queries: Any) -> Any:
-        """Returns relation scores `[Q, C]` of queries `[Q, h]` and each class's support `[shots, C, h]`."""
-        # Deviation: the mean instead of the sum, which is the same up to a factor that the next layer's weights take up.
+        """Returns relation scores `[Q, C]` of queries `[Q, h]` and each class's support `[shots, C,
+        h]`.
+        """
+        # Deviation: the mean instead of the sum, which is the same up to a factor that the next
+        # layer's weights take up.
         prototypes = tf.reduce_mean(support, axis=0)
         count, classes = tf.shape(queries)[0], tf.shape(prototypes)[0]
         pairs = tf.concat(
-            [tf.repeat(prototypes[None], count, axis=0), tf.repeat(queries[:, None], classes, axis=1)],
+            [
+                tf.repeat(prototypes[None], count, axis=0),
+                tf.repeat(queries[:, None], classes, axis=1),
+            ],
             axis=-1,
         )
-        flat = self.relation(tf.reshape(pairs, [-1, 2 * self.encoder.output_shape[-1]]), training=True)
+        flat = self.relation(
+            tf.reshape(pairs, [-1, 2 * self.encoder.output_shape[-1]]), training=True
+        )
         return tf.reshape(tf.cast(flat, tf.float32), [count, classes])
 
     def batch_losses(self, data: Any) -> Any:
         embeddings = tf.cast(self.embed_rows(self.encoder, data, training=True), tf.float32)
-        shots = max(1, min(self.shots, data.shape[0] // 2)) if data.shape[0] is not None else self.shots
+        shots = (
+            max(1, min(self.shots, data.shape[0] // 2)) if data.shape[0] is not None else self.shots
+        )
         classes, width = tf.shape(embeddings)[1], embeddings.shape[-1]
         queries = tf.reshape(embeddings[shots:], [-1, width])
         target = tf.tile(tf.eye(classes), [tf.shape(embeddings)[0] - shots, 1])

@@ -1,4 +1,6 @@
-"""SMOTE after truth inference: the inferred labels taken as true, rare classes filled up in the input space, then a classifier."""
+"""SMOTE after truth inference: the inferred labels taken as true, rare classes filled up in the
+input space, then a classifier.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from baselines.two_stage import make_aggregator
 from neucrowd_tf import aggregation
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
@@ -16,6 +17,7 @@ from neucrowd_tf.iced.smote import balancing_counts, synthesise
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.two_stage.labels_first import make_aggregator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,14 +32,23 @@ _PAPER = "Chawla et al. (2002), SMOTE; ICED, section 4.2"
 
 
 def smote(
-    features: NDArray[Any], labels: NDArray[np.integer[Any]], num_classes: int, *, k: int = 5, backend: str = "own", seed: int = 0
+    features: NDArray[Any],
+    labels: NDArray[np.integer[Any]],
+    num_classes: int,
+    *,
+    k: int = 5,
+    backend: str = "own",
+    seed: int = 0,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Returns features `[N + S, d]` and labels `[N + S]` in which every class with two instances or more is as large as the largest.
+    """Returns features `[N + S, d]` and labels `[N + S]` in which every class with two instances or
+    more is as large as the largest.
 
-    The real instances come first, in their order. Where a class has k instances or fewer, its k is one less than its size.
+    The real instances come first, in their order. Where a class has k instances or fewer, its k is
+    one less than its size.
 
     Args:
-        backend: "own" (`neucrowd_tf.iced.smote`) or "imblearn" (imbalanced-learn, which has to be installed).
+        backend: "own" (`neucrowd_tf.iced.smote`) or "imblearn" (imbalanced-learn, which has to be
+            installed).
 
     Raises:
         UsageError: another backend, or imbalanced-learn is not there.
@@ -51,7 +62,9 @@ def smote(
         size, near = int(counts[code]), min(k, len(rows) - 1)
         if backend == "own":
             rng = np.random.default_rng([seed, 0x53, int(code)])
-            new = synthesise(features, rows, size, np.ones(len(features)), rng, k=near, interpolation="uniform").embeddings
+            new = synthesise(
+                features, rows, size, np.ones(len(features)), rng, k=near, interpolation="uniform"
+            ).embeddings
         else:
             new = _imbalanced_learn(features, rows, size, near, seed + int(code))
         made.append(new.astype(features.dtype))
@@ -59,15 +72,24 @@ def smote(
     return np.concatenate(made), np.concatenate(codes)
 
 
-def _imbalanced_learn(features: NDArray[Any], rows: NDArray[np.int64], size: int, k: int, seed: int) -> NDArray[Any]:
-    """Returns `size` instances that imbalanced-learn makes of one class; the others stand for one large class."""
+def _imbalanced_learn(
+    features: NDArray[Any], rows: NDArray[np.int64], size: int, k: int, seed: int
+) -> NDArray[Any]:
+    """Returns `size` instances that imbalanced-learn makes of one class; the others stand for one
+    large class.
+    """
     try:
         from imblearn.over_sampling import SMOTE
     except ImportError:
-        raise UsageError("backend 'imblearn': expected imbalanced-learn to be installed, received no such package") from None
+        raise UsageError(
+            "backend 'imblearn': expected imbalanced-learn to be installed, received no such"
+            " package"
+        ) from None
     own = np.zeros(len(features), dtype=np.int64)
     own[rows] = 1
-    resampled, _ = SMOTE(sampling_strategy={1: len(rows) + size}, k_neighbors=k, random_state=seed).fit_resample(features, own)
+    resampled, _ = SMOTE(
+        sampling_strategy={1: len(rows) + size}, k_neighbors=k, random_state=seed
+    ).fit_resample(features, own)
     new: NDArray[Any] = resampled[len(features) :]
     return new
 
@@ -81,15 +103,22 @@ def _imbalanced_learn(features: NDArray[Any], rows: NDArray[np.int64], size: int
     paper=_PAPER,
 )
 @register_method(
-    "mv_smote", summary="majority vote, then SMOTE in the input space, then a network", defaults={"aggregator": "mv"}, space=_SPACE, paper=_PAPER
+    "mv_smote",
+    summary="majority vote, then SMOTE in the input space, then a network",
+    defaults={"aggregator": "mv"},
+    space=_SPACE,
+    paper=_PAPER,
 )
 class SmoteTwoStage(CrowdEstimator):
-    """An aggregator's labels, synthetic instances of the rarer classes, and a classifier trained on both.
+    """An aggregator's labels, synthetic instances of the rarer classes, and a classifier trained on
+    both.
 
     Args:
-        aggregator: "mv" (majority vote), "ds" (Dawid and Skene) or "glad"; or an unfitted aggregator.
-        classifier: "network" (fully connected layers, as `mv_dnn`'s), "linear" (logistic regression, as `mv_lr`'s; no TensorFlow
-            needed), or an unfitted estimator of this library, which is trained on one annotator who gives the inferred labels.
+        aggregator: "mv" (majority vote), "ds" (Dawid and Skene) or "glad"; or an unfitted
+            aggregator.
+        classifier: "network" (fully connected layers, as `mv_dnn`'s), "linear" (logistic
+            regression, as `mv_lr`'s; no TensorFlow needed), or an unfitted estimator of this
+            library, which is trained on one annotator who gives the inferred labels.
         k: neighbours of SMOTE.
         backend: of SMOTE, "own" or "imblearn".
         ties: what decides ties of majority vote: "random", "first" or "prior".
@@ -99,7 +128,8 @@ class SmoteTwoStage(CrowdEstimator):
 
     Attributes:
         classifier_: the fitted classifier.
-        labels_, probas_: `[N]` and `[N, C]`, the aggregator's. confusion_matrices_: `[R, C, C]`, likewise, or None.
+        labels_, probas_: `[N]` and `[N, C]`, the aggregator's. confusion_matrices_: `[R, C, C]`,
+            likewise, or None.
         num_synthetic_: how many instances were added.
     """
 
@@ -141,37 +171,68 @@ class SmoteTwoStage(CrowdEstimator):
 
         if self.k < 1:
             raise UsageError(f"k: expected at least 1 neighbour, received {self.k!r}")
-        stage = make_aggregator(self.aggregator, self.seed, self.ties) if isinstance(self.aggregator, str) else clone(self.aggregator)
+        stage = (
+            make_aggregator(self.aggregator, self.seed, self.ties)
+            if isinstance(self.aggregator, str)
+            else clone(self.aggregator)
+        )
         if not isinstance(stage, aggregation.MajorityVote):
             data.annotations.require_identities(f"{type(stage).__name__} with SMOTE")
         stage.fit(data.annotations)
-        self.labels_, self.probas_, self.confusion_matrices_ = stage.labels_, stage.probas_, stage.errors_
+        self.labels_, self.probas_, self.confusion_matrices_ = (
+            stage.labels_,
+            stage.probas_,
+            stage.errors_,
+        )
         self._warn()
         flat = data.features.reshape(len(data.features), -1)
-        mean, scale = (flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-6)) if self.standardise else (np.float32(0), np.float32(1))
-        z, codes = smote((flat - mean) / scale, self.labels_, len(self.classes_), k=self.k, backend=self.backend, seed=self.seed)
+        mean, scale = (
+            (flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-6))
+            if self.standardise
+            else (np.float32(0), np.float32(1))
+        )
+        z, codes = smote(
+            (flat - mean) / scale,
+            self.labels_,
+            len(self.classes_),
+            k=self.k,
+            backend=self.backend,
+            seed=self.seed,
+        )
         made = (z[len(flat) :] * scale + mean).astype(np.float32)
         self.num_synthetic_ = len(made)
         features = np.concatenate([data.features, made.reshape(-1, *data.features.shape[1:])])
         inferred = Annotations.from_dense(codes[:, None], class_names=self.classes_)
-        held = None if data.validation is None else (data.validation[0], self.classes_[data.validation[1]])
+        held = (
+            None
+            if data.validation is None
+            else (data.validation[0], self.classes_[data.validation[1]])
+        )
         self.classifier_ = self._classifier().fit(features, inferred, held, run=run)
 
     def _warn(self) -> None:
         counts = np.bincount(self.labels_, minlength=len(self.classes_))
-        few = [repr(name) for name, count in zip(self.classes_.tolist(), counts, strict=True) if count < 2]
+        few = [
+            repr(name)
+            for name, count in zip(self.classes_.tolist(), counts, strict=True)
+            if count < 2
+        ]
         if few:
-            warnings.warn(f"SMOTE: fewer than two instances to synthesise from: class {', '.join(few)}", UserWarning, stacklevel=4)
+            warnings.warn(
+                f"SMOTE: fewer than two instances to synthesise from: class {', '.join(few)}",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _classifier(self) -> CrowdEstimator:
         from sklearn.base import clone
 
         if self.classifier == "linear":
-            from baselines.two_stage import TwoStageClassifier
+            from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
             return TwoStageClassifier("mv", seed=self.seed)
         if self.classifier == "network":
-            from baselines.deep_labels import DeepLabels
+            from neucrowd_tf.two_stage.deep_labels import DeepLabels
 
             return DeepLabels(
                 "mv",
@@ -185,7 +246,10 @@ class SmoteTwoStage(CrowdEstimator):
                 seed=self.seed,
             )
         if not isinstance(self.classifier, CrowdEstimator):
-            raise UsageError(f"classifier: expected 'network', 'linear' or an estimator of this library, received {self.classifier!r}")
+            raise UsageError(
+                "classifier: expected 'network', 'linear' or an estimator of this library,"
+                f" received {self.classifier!r}"
+            )
         made: CrowdEstimator = clone(self.classifier)
         return made
 

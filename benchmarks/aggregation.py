@@ -2,10 +2,11 @@
 
     python -m benchmarks.aggregation [--json] [--scale] [--quick] [--seed=0]
 
-Dawid-Skene: seconds an iteration at 1,000,000 annotations (200,000 tasks, 2,000 annotators, 5 classes); GLAD: seconds to the
-end at 24,945 annotations (8,315 tasks, 176 annotators, 2 classes), with the accuracy that both reach. --scale adds
-Dawid-Skene at 1 to 20 million annotations, each in a process of its own, with its peak memory. With --json one JSON object goes
-to stdout and the tables go to stderr. --quick takes a tenth of each size, to try the benchmark out.
+Dawid-Skene: seconds an iteration at 1,000,000 annotations (200,000 tasks, 2,000 annotators, 5
+classes); GLAD: seconds to the end at 24,945 annotations (8,315 tasks, 176 annotators, 2 classes),
+with the accuracy that both reach. --scale adds Dawid-Skene at 1 to 20 million annotations, each in
+a process of its own, with its peak memory. With --json one JSON object goes to stdout and the
+tables go to stderr. --quick takes a tenth of each size, to try the benchmark out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ import numpy as np
 from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 
-crowdkit: Any = importlib.import_module("crowdkit.aggregation") if importlib.util.find_spec("crowdkit") else None
+crowdkit: Any = (
+    importlib.import_module("crowdkit.aggregation")
+    if importlib.util.find_spec("crowdkit")
+    else None
+)
 
 DAWID_SKENE = {"tasks": 200_000, "annotators": 2_000, "classes": 5, "labels_each": 5}
 GLAD = {"tasks": 8_315, "annotators": 176, "classes": 2, "labels_each": 3}
@@ -34,8 +39,12 @@ MILLIONS = (1, 2, 5, 10, 20)
 OUR_ITERATIONS, THEIR_ITERATIONS = 40, 4
 
 
-def simulate(seed: int, tasks: int, annotators: int, classes: int, labels_each: int) -> tuple[Annotations, np.ndarray]:
-    """Returns annotations of uneven annotators (a tenth spammers) on uneven tasks, in random order, and the truth `[tasks]`."""
+def simulate(
+    seed: int, tasks: int, annotators: int, classes: int, labels_each: int
+) -> tuple[Annotations, np.ndarray]:
+    """Returns annotations of uneven annotators (a tenth spammers) on uneven tasks, in random order,
+    and the truth `[tasks]`.
+    """
     rng = np.random.default_rng([seed, tasks, annotators])
     truth = rng.integers(0, classes, tasks, dtype=np.int32)
     ability = np.where(rng.random(annotators) < 0.1, 0.0, rng.normal(1.3, 0.6, annotators))
@@ -46,11 +55,20 @@ def simulate(seed: int, tasks: int, annotators: int, classes: int, labels_each: 
     position, instances = np.divmod(instances, np.int32(tasks))
     workers = (first[instances] + position * stride) % np.int32(annotators)
     del position
-    right = rng.random(len(instances), dtype=np.float32) < 1.0 / (1.0 + np.exp(-ability[workers] * easiness[instances]))
+    right = rng.random(len(instances), dtype=np.float32) < 1.0 / (
+        1.0 + np.exp(-ability[workers] * easiness[instances])
+    )
     shift = rng.integers(1, classes, len(instances), dtype=np.int32)
     labels = np.where(right, truth[instances], (truth[instances] + shift) % np.int32(classes))
     del right, shift
-    crowd = Annotations(instances, workers, labels, num_instances=tasks, num_annotators=annotators, num_classes=classes)
+    crowd = Annotations(
+        instances,
+        workers,
+        labels,
+        num_instances=tasks,
+        num_annotators=annotators,
+        num_classes=classes,
+    )
     return crowd, truth
 
 
@@ -65,8 +83,12 @@ def seconds(run: Callable[[], Any], repeats: int = 1) -> float:
 
 
 def per_iteration(fit: Callable[[int], Any], iterations: int, repeats: int) -> float:
-    """Returns the seconds of one more iteration: what `iterations` take above what one takes, so that set-up drops out."""
-    return (seconds(lambda: fit(1 + iterations), repeats) - seconds(lambda: fit(1), repeats)) / iterations
+    """Returns the seconds of one more iteration: what `iterations` take above what one takes, so
+    that set-up drops out.
+    """
+    return (
+        seconds(lambda: fit(1 + iterations), repeats) - seconds(lambda: fit(1), repeats)
+    ) / iterations
 
 
 def bench_dawid_skene(sizes: dict[str, int], seed: int) -> dict[str, Any]:
@@ -74,7 +96,9 @@ def bench_dawid_skene(sizes: dict[str, int], seed: int) -> dict[str, Any]:
     crowd, truth = simulate(seed, **sizes)
     result: dict[str, Any] = {f"dawid_skene_{name}": size for name, size in sizes.items()}
     result["dawid_skene_annotations"] = crowd.num_annotations
-    result["dawid_skene_seconds_per_iteration"] = per_iteration(lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), OUR_ITERATIONS, 3)
+    result["dawid_skene_seconds_per_iteration"] = per_iteration(
+        lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), OUR_ITERATIONS, 3
+    )
     start = time.perf_counter()
     found = DawidSkene().fit(crowd)
     result["dawid_skene_fit_seconds"] = time.perf_counter() - start
@@ -83,14 +107,18 @@ def bench_dawid_skene(sizes: dict[str, int], seed: int) -> dict[str, Any]:
     result["dawid_skene_crowdkit_seconds_per_iteration"] = result["dawid_skene_speedup"] = None
     if crowdkit is not None:
         frame = crowd.to_frame()
-        theirs = per_iteration(lambda n: crowdkit.DawidSkene(n_iter=n, tol=-np.inf).fit(frame), THEIR_ITERATIONS, 2)
+        theirs = per_iteration(
+            lambda n: crowdkit.DawidSkene(n_iter=n, tol=-np.inf).fit(frame), THEIR_ITERATIONS, 2
+        )
         result["dawid_skene_crowdkit_seconds_per_iteration"] = theirs
         result["dawid_skene_speedup"] = theirs / result["dawid_skene_seconds_per_iteration"]
     return result
 
 
 def bench_glad(sizes: dict[str, int], seed: int) -> dict[str, Any]:
-    """Seconds to the end, ours and crowd-kit's, with the accuracy of both, each with its own defaults."""
+    """Seconds to the end, ours and crowd-kit's, with the accuracy of both, each with its own
+    defaults.
+    """
     crowd, truth = simulate(seed, **sizes)
     result: dict[str, Any] = {f"glad_{name}": size for name, size in sizes.items()}
     result["glad_annotations"] = crowd.num_annotations
@@ -99,21 +127,31 @@ def bench_glad(sizes: dict[str, int], seed: int) -> dict[str, Any]:
     result["glad_iterations"] = found.n_iter_
     result["glad_accuracy"] = float(np.mean(found.labels_ == truth))
     result["majority_vote_accuracy"] = float(np.mean(MajorityVote().fit(crowd).labels_ == truth))
-    result["glad_crowdkit_seconds"] = result["glad_crowdkit_accuracy"] = result["glad_speedup"] = None
+    result["glad_crowdkit_seconds"] = result["glad_crowdkit_accuracy"] = result["glad_speedup"] = (
+        None
+    )
     if crowdkit is not None:
         theirs, frame = crowdkit.GLAD(), crowd.to_frame()
         result["glad_crowdkit_seconds"] = seconds(lambda: theirs.fit(frame))
         result["glad_crowdkit_iterations"] = len(theirs.loss_history_)
-        result["glad_crowdkit_accuracy"] = float(np.mean(theirs.labels_.loc[crowd.instance_names].to_numpy() == truth))
+        result["glad_crowdkit_accuracy"] = float(
+            np.mean(theirs.labels_.loc[crowd.instance_names].to_numpy() == truth)
+        )
         result["glad_speedup"] = result["glad_crowdkit_seconds"] / result["glad_seconds"]
     return result
 
 
 def bench_one_scale(tasks: int, seed: int) -> dict[str, Any]:
-    """Dawid-Skene on `tasks` x 5 annotations: seconds an iteration and the peak memory of this process."""
+    """Dawid-Skene on `tasks` x 5 annotations: seconds an iteration and the peak memory of this
+    process.
+    """
     crowd, _ = simulate(seed, **{**DAWID_SKENE, "tasks": tasks})
     each = per_iteration(lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), 10, 1)
-    return {"annotations": crowd.num_annotations, "seconds_per_iteration": each, "peak_memory_mb": peak_memory_mb()}
+    return {
+        "annotations": crowd.num_annotations,
+        "seconds_per_iteration": each,
+        "peak_memory_mb": peak_memory_mb(),
+    }
 
 
 def bench_scale(divisor: int, seed: int) -> list[dict[str, Any]]:
@@ -121,8 +159,16 @@ def bench_scale(divisor: int, seed: int) -> list[dict[str, Any]]:
     rows = []
     for millions in MILLIONS:
         tasks = millions * DAWID_SKENE["tasks"] // divisor
-        command = [sys.executable, "-m", "benchmarks.aggregation", f"--one_scale={tasks}", f"--seed={seed}"]
-        rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.aggregation",
+            f"--one_scale={tasks}",
+            f"--seed={seed}",
+        ]
+        rows.append(
+            json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        )
     return rows
 
 
@@ -136,11 +182,17 @@ def show(result: dict[str, Any]) -> None:
     """Prints the table to stderr."""
     for key, value in result.items():
         if key == "scale":
-            print(f"{'annotations':>14} {'s/iteration':>12} {'us/annotation':>14} {'peak MB':>8}", file=sys.stderr)
+            print(
+                f"{'annotations':>14} {'s/iteration':>12} {'us/annotation':>14} {'peak MB':>8}",
+                file=sys.stderr,
+            )
             for row in value:
                 each = row["seconds_per_iteration"]
                 size, peak = row["annotations"], row["peak_memory_mb"]
-                print(f"{size:>14,} {each:>12.4f} {each / size * 1e6:>14.4f} {peak:>8.0f}", file=sys.stderr)
+                print(
+                    f"{size:>14,} {each:>12.4f} {each / size * 1e6:>14.4f} {peak:>8.0f}",
+                    file=sys.stderr,
+                )
             continue
         text = "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
         print(f"{key:<46} {text:>14}", file=sys.stderr)
@@ -148,9 +200,13 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> int:
     """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument("--scale", action="store_true", help="Dawid-Skene at 1 to 20 million annotations as well")
+    parser.add_argument(
+        "--scale", action="store_true", help="Dawid-Skene at 1 to 20 million annotations as well"
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of each size")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one_scale", type=int, default=0, help=argparse.SUPPRESS)
@@ -160,8 +216,12 @@ def main() -> int:
         print(json.dumps(bench_one_scale(arguments.one_scale, arguments.seed)))
         return 0
     divisor = 10 if arguments.quick else 1
-    scale = bench_scale(divisor, arguments.seed) if arguments.scale else None  # first: a child's peak begins at its parent's
-    result = bench_dawid_skene({**DAWID_SKENE, "tasks": DAWID_SKENE["tasks"] // divisor}, arguments.seed)
+    scale = (
+        bench_scale(divisor, arguments.seed) if arguments.scale else None
+    )  # first: a child's peak begins at its parent's
+    result = bench_dawid_skene(
+        {**DAWID_SKENE, "tasks": DAWID_SKENE["tasks"] // divisor}, arguments.seed
+    )
     result.update(bench_glad({**GLAD, "tasks": GLAD["tasks"] // divisor}, arguments.seed))
     if scale is not None:
         result["scale"] = scale

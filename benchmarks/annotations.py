@@ -1,10 +1,11 @@
-"""Speed and memory of turning many labels into `Annotations` and vote counts, from arrays, from CSV, and of splitting rows.
+"""Speed and memory of turning many labels into `Annotations` and vote counts, from arrays, from
+CSV, and of splitting rows.
 
     python -m benchmarks.annotations [--json] [--annotations=10000000] [--seed=0]
 
-Each case runs in a process of its own, on one core: `cpu_seconds` is what `seconds` would be on an idle machine. `peak_memory_mb`
-is that whole process's, the input arrays (three int64 columns) included.
-With --json one JSON object goes to stdout and the table goes to stderr.
+Each case runs in a process of its own, on one core: `cpu_seconds` is what `seconds` would be on an
+idle machine. `peak_memory_mb` is that whole process's, the input arrays (three int64 columns)
+included. With --json one JSON object goes to stdout and the table goes to stderr.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ LABELS_EACH, CLASSES = 5, 5
 
 
 def columns(total: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns tasks, workers and labels `[total]` int64 in random order, five labels a task, none twice."""
+    """Returns tasks, workers and labels `[total]` int64 in random order, five labels a task, none
+    twice.
+    """
     generator = np.random.default_rng(seed)
     tasks, annotators = max(total // LABELS_EACH, 1), max(total // 500, 10)
     cell = generator.permutation(tasks * LABELS_EACH)[:total]
@@ -46,19 +49,29 @@ def measure(case: str, total: int, seed: int, folder: Path) -> dict[str, float]:
     else:
         tasks, workers, labels = columns(total, seed)
         if case == "text_arrays":
-            workers = np.array([f"w{number}" for number in range(int(workers.max()) + 1)], dtype=object)[workers]
+            workers = np.array(
+                [f"w{number}" for number in range(int(workers.max()) + 1)], dtype=object
+            )[workers]
         start = time.perf_counter(), time.process_time()
         annotations = Annotations.from_arrays(tasks, workers, labels)
         if case == "rows":
-            half = np.random.default_rng(seed).permutation(annotations.num_instances)[: annotations.num_instances // 2]
+            half = np.random.default_rng(seed).permutation(annotations.num_instances)[
+                : annotations.num_instances // 2
+            ]
             start = time.perf_counter(), time.process_time()
             annotations = annotations[half]
     counts = annotations.vote_counts()
     seconds, cpu_seconds = time.perf_counter() - start[0], time.process_time() - start[1]
     if counts.sum() != annotations.num_annotations:
-        raise RuntimeError(f"{case}: {counts.sum()} votes for {annotations.num_annotations} annotations")
+        raise RuntimeError(
+            f"{case}: {counts.sum()} votes for {annotations.num_annotations} annotations"
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), "peak_memory_mb": round(peak, 1)}
+    return {
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu_seconds, 3),
+        "peak_memory_mb": round(peak, 1),
+    }
 
 
 def write_csv(case: str, total: int, seed: int, folder: Path) -> None:
@@ -75,23 +88,37 @@ def run(total: int, seed: int) -> dict[str, float]:
     figures: dict[str, float] = {"annotations": total}
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
-            flags = [f"--case={case}", f"--annotations={total}", f"--seed={seed}", f"--folder={folder}"]
+            flags = [
+                f"--case={case}",
+                f"--annotations={total}",
+                f"--seed={seed}",
+                f"--folder={folder}",
+            ]
             command = [sys.executable, "-m", "benchmarks.annotations", *flags]
-            if case in ("csv", "text_csv"):  # written elsewhere too: a child's peak memory begins at its parent's
+            if case in (
+                "csv",
+                "text_csv",
+            ):  # written elsewhere too: a child's peak memory begins at its parent's
                 subprocess.run([*command, "--write"], check=True)
-            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            found = json.loads(
+                subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            )
             figures.update({f"{case}_{name}": value for name, value in found.items()})
     return figures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument("--annotations", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", choices=CASES, help="one case, in this process")
     parser.add_argument("--folder", default=".", help="where a case's CSV lies")
-    parser.add_argument("--write", action="store_true", help="write the case's CSV instead of measuring")
+    parser.add_argument(
+        "--write", action="store_true", help="write the case's CSV instead of measuring"
+    )
     flags = parser.parse_args()
     if flags.write:
         write_csv(flags.case, flags.annotations, flags.seed, Path(flags.folder))
@@ -103,7 +130,9 @@ def main() -> None:
     table = sys.stderr if flags.json else sys.stdout
     print(f"{flags.annotations:,} annotations to Annotations and vote counts", file=table)
     for case in CASES:
-        seconds, cpu, peak = (figures[f"{case}_{name}"] for name in ("seconds", "cpu_seconds", "peak_memory_mb"))
+        seconds, cpu, peak = (
+            figures[f"{case}_{name}"] for name in ("seconds", "cpu_seconds", "peak_memory_mb")
+        )
         print(f"{case:12} {seconds:8.2f} s {cpu:8.2f} s CPU {peak:8.0f} MB", file=table)
     if flags.json:
         print(json.dumps(figures))

@@ -2,13 +2,14 @@
 
     python -m benchmarks.crowding [--data_dir=DIR] [--json] [--epochs=10] [--refits=50] [--seed=0]
 
-`pretrain_seconds` is everything before the first epoch of the game, tracing included: DL-CL, the generator, the discriminative
-module. `epoch_seconds` is an epoch of the game, the mean over all of them with the first one's tracing. `growth_mb` is by how much
-the process grows between the third fit and the last one of one estimator, each with another seed. Processor seconds are those of all
+`pretrain_seconds` is everything before the first epoch of the game, tracing included: DL-CL, the
+generator, the discriminative module. `epoch_seconds` is an epoch of the game, the mean over all of
+them with the first one's tracing. `growth_mb` is by how much the process grows between the third
+fit and the last one of one estimator, each with another seed. Processor seconds are those of all
 threads together.
 
-With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is looked for in
-$NEUCROWD_DATA and in ../shared/data, then in the cache.
+With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
+looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def data_folder(given: str | None) -> str | None:
     """Returns the given folder, or one of the usual places that exists."""
     if given is not None:
         return given
-    for place in (os.environ.get("NEUCROWD_DATA"), Path(__file__).resolve().parent.parent.parent / "shared" / "data"):
+    for place in (
+        os.environ.get("NEUCROWD_DATA"),
+        Path(__file__).resolve().parent.parent.parent / "shared" / "data",
+    ):
         if place is not None and Path(place).is_dir():
             return str(place)
     return None
@@ -58,14 +62,19 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     from neucrowd_tf.training import loop
 
     labelme = registry.dataset("labelme").load(data_folder(arguments.data_dir))
-    model = registry.method("crowding").make(dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0)
+    model = registry.method("crowding").make(
+        dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0
+    )
     stages: dict[str, tuple[float, float]] = {}
     train = loop.train
 
     def timed(trained: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.perf_counter(), time.process_time()
         result = train(trained, *args, **kwargs)
-        stages[type(trained).__name__] = time.perf_counter() - began[0], time.process_time() - began[1]
+        stages[type(trained).__name__] = (
+            time.perf_counter() - began[0],
+            time.process_time() - began[1],
+        )
         return result
 
     loop.train = timed
@@ -79,7 +88,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     began = time.perf_counter()
     before = memory_mb()
     for index in range(1, arguments.refits):
-        model.set_params(seed=arguments.seed + index).fit(labelme.features, labelme.annotations, labelme.validation_pair())
+        model.set_params(seed=arguments.seed + index).fit(
+            labelme.features, labelme.annotations, labelme.validation_pair()
+        )
         if index == 2:
             before = memory_mb()
     return {

@@ -1,10 +1,10 @@
-"""How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed; with --large instead the memory and time of two
-rounds over 50,000 instances, 747 annotators and 10 classes, simulated.
+"""How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed; with --large instead the memory
+and time of two rounds over 50,000 instances, 747 annotators and 10 classes, simulated.
 
     python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large]
 
-With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is looked for in
-$NEUCROWD_DATA and in ../shared/data, then in the cache.
+With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
+looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
     from neucrowd_tf.crowd_layers import CrowdLayer
 
     labelme = registry.dataset("labelme").load(arguments.data_dir)
-    model = registry.method("dasc_crowd_layer").make(dataset="labelme", seed=arguments.seed, rounds=arguments.rounds)
+    model = registry.method("dasc_crowd_layer").make(
+        dataset="labelme", seed=arguments.seed, rounds=arguments.rounds
+    )
     seconds: list[float] = []
     fit = CrowdLayer.fit
 
@@ -62,15 +64,24 @@ def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
         "epochs": model.estimator_.n_iter_,
         "instances": labelme.features.shape[0],
         "annotators": labelme.annotations.num_annotators,
-        "accuracy": float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels])),
+        "accuracy": float(
+            model.score(labelme.test.features, labelme.class_names[labelme.test.labels])
+        ),
         "peak_memory_mb": peak_memory_mb(),
     }
 
 
 def large_rounds(
-    instances: int = 50_000, annotators: int = 747, classes: int = 10, width: int = 20, rounds: int = 2, seed: int = 0
+    instances: int = 50_000,
+    annotators: int = 747,
+    classes: int = 10,
+    width: int = 20,
+    rounds: int = 2,
+    seed: int = 0,
 ) -> dict[str, Any]:
-    """Returns the time and memory of rounds over a simulated crowd, few labels an instance: fit, predict every cell, select, refit."""
+    """Returns the time and memory of rounds over a simulated crowd, few labels an instance: fit,
+    predict every cell, select, refit.
+    """
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.crowd_layers import CrowdLayer
     from neucrowd_tf.dasc import DASC
@@ -80,8 +91,16 @@ def large_rounds(
     features = rng.normal(size=(instances, width)).astype(np.float32)
     features[np.arange(instances), truth] += 3.0
     who = (np.arange(instances)[:, None] + np.array([0, 1, 2]) * (annotators // 3)) % annotators
-    labels = np.where(rng.random(who.shape) < 0.8, truth[:, None], rng.integers(classes, size=who.shape))
-    crowd = Annotations(np.repeat(np.arange(instances), 3), who.ravel(), labels.ravel(), num_annotators=annotators, num_classes=classes)
+    labels = np.where(
+        rng.random(who.shape) < 0.8, truth[:, None], rng.integers(classes, size=who.shape)
+    )
+    crowd = Annotations(
+        np.repeat(np.arange(instances), 3),
+        who.ravel(),
+        labels.ravel(),
+        num_annotators=annotators,
+        num_classes=classes,
+    )
     before = peak_memory_mb()
     linear = CrowdLayer(hidden_units=(), epochs=2, batch_size=512, learning_rate=1e-2)
     model = DASC(linear, quota=20_000, rounds=rounds, pick="last", seed=seed)
@@ -119,7 +138,10 @@ def main() -> None:
     result = large_rounds(seed=arguments.seed) if arguments.large else five_rounds(arguments)
     out = sys.stderr if arguments.json else sys.stdout
     for name, value in result.items():
-        print(f"{name:<24}{value:>14,.3f}" if isinstance(value, float) else f"{name:<24}{value:>14,}", file=out)
+        print(
+            f"{name:<24}{value:>14,.3f}" if isinstance(value, float) else f"{name:<24}{value:>14,}",
+            file=out,
+        )
     if arguments.json:
         print(json.dumps(result))
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.iced [--data_dir=DIR] [--json] [--rounds=20] [--seed=0]
 
-`fit_seconds` is a whole fit after imports: building, tracing, auto-encoder, warm-up and all rounds. With --json one JSON object
-goes to stdout and the table to stderr. Without --data_dir the data is looked for in $NEUCROWD_DATA and in ../shared/data,
-then in the cache.
+`fit_seconds` is a whole fit after imports: building, tracing, auto-encoder, warm-up and all rounds.
+With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
+looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
     from neucrowd_tf.iced.rounds import Rounds
 
     usps = registry.dataset("usps_syn").load(arguments.data_dir, arguments.seed)
-    model: ICED = registry.method("iced").make(dataset="usps_syn", seed=arguments.seed, rounds=arguments.rounds)
+    model: ICED = registry.method("iced").make(
+        dataset="usps_syn", seed=arguments.seed, rounds=arguments.rounds
+    )
     marks: list[float] = []
     starts: list[float] = []
     start = Rounds.start
@@ -56,7 +58,9 @@ def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
         "fit_seconds": total,
         "fit_processor_seconds": time.process_time() - processor,
         "before_rounds_seconds": marks[0] - began,
-        "round_seconds": float(np.median(np.diff(marks))) if len(marks) > 1 else total - (marks[0] - began),
+        "round_seconds": (
+            float(np.median(np.diff(marks))) if len(marks) > 1 else total - (marks[0] - began)
+        ),
         "generation_seconds": float(np.median(starts)),
         "rounds": arguments.rounds,
         "instances": len(usps.features),
@@ -71,7 +75,11 @@ def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def data_folder(given: str | None) -> str | None:
     """Returns the folder with the data, or None for the cache."""
-    for folder in (given, os.environ.get("NEUCROWD_DATA"), Path(__file__).resolve().parent.parent.parent / "shared" / "data"):
+    for folder in (
+        given,
+        os.environ.get("NEUCROWD_DATA"),
+        Path(__file__).resolve().parent.parent.parent / "shared" / "data",
+    ):
         if folder is not None and (given is not None or Path(folder).is_dir()):
             return str(folder)
     return None
@@ -92,7 +100,10 @@ def main() -> None:
     result = timed_fit(arguments)
     out = sys.stderr if arguments.json else sys.stdout
     for name, value in result.items():
-        print(f"{name:<32}{value:>12.4f}" if isinstance(value, float) else f"{name:<32}{value:>12}", file=out)
+        print(
+            f"{name:<32}{value:>12.4f}" if isinstance(value, float) else f"{name:<32}{value:>12}",
+            file=out,
+        )
     if arguments.json:
         print(json.dumps(result))
 

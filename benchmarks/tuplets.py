@@ -1,6 +1,7 @@
 """How long an epoch of n-tuplets takes: NeuCrowd on hotel, sampling network on.
 
-    python -m benchmarks.tuplets --data_dir=DIR [--json] [--tuplets=60000] [--batch=512] [--pool_factor=2] [--repeats=5]
+    python -m benchmarks.tuplets --data_dir=DIR [--json] [--tuplets=60000] [--batch=512]
+    [--pool_factor=2] [--repeats=5]
 
 With --json one JSON object goes to stdout and the table to stderr.
 """
@@ -21,7 +22,9 @@ import numpy as np
 
 
 def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Returns a compiled model, its pipeline's maker and the estimator, on hotel's training reviews."""
+    """Returns a compiled model, its pipeline's maker and the estimator, on hotel's training
+    reviews.
+    """
     import data  # noqa: F401  (registers the datasets)
     from neucrowd_tf import registry
     from neucrowd_tf.neucrowd import NeuCrowd
@@ -29,7 +32,13 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
     hotel = registry.dataset("hotel").load(arguments.data_dir)
     steps = -(-arguments.tuplets // arguments.batch)
-    estimator = NeuCrowd(n=arguments.n, batch_size=arguments.batch, pool_factor=arguments.pool_factor, steps_per_epoch=steps, sampler_warmup=0)
+    estimator = NeuCrowd(
+        n=arguments.n,
+        batch_size=arguments.batch,
+        pool_factor=arguments.pool_factor,
+        steps_per_epoch=steps,
+        sampler_warmup=0,
+    )
     checked = estimator._check(hotel.features, hotel.annotations, None)
     labels = estimator._labels(checked, Run())
     estimator._fit_scaler(checked.features)
@@ -59,7 +68,14 @@ def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
             self.epochs.append(time.perf_counter() - self.start)
 
     clock = Clock()
-    model.fit(batches(0), epochs=arguments.repeats + 2, steps_per_epoch=steps, callbacks=[clock], verbose=0, shuffle=False)
+    model.fit(
+        batches(0),
+        epochs=arguments.repeats + 2,
+        steps_per_epoch=steps,
+        callbacks=[clock],
+        verbose=0,
+        shuffle=False,
+    )
     iterator = iter(batches(0))
     start = time.perf_counter()
     for _ in range(steps):
@@ -83,7 +99,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data_dir", default=None)
     parser.add_argument("--json", action="store_true")
-    for name, value in (("tuplets", 60_000), ("batch", 512), ("n", 5), ("pool_factor", 2), ("repeats", 5), ("threads", 2)):
+    for name, value in (
+        ("tuplets", 60_000),
+        ("batch", 512),
+        ("n", 5),
+        ("pool_factor", 2),
+        ("repeats", 5),
+        ("threads", 2),
+    ):
         parser.add_argument(f"--{name}", type=int, default=value)
     arguments = parser.parse_args()
     import tensorflow as tf
@@ -101,7 +124,11 @@ def main() -> None:
         ("pipeline alone", result["pipeline_seconds"]),
     ):
         print(f"{name:<28}{seconds:>10.4f}", file=out)
-    print(f"{result['trained_tuplets'] / result['epoch_seconds']:,.0f} tuplets a second, {result['peak_memory_mb']:.0f} MB at most", file=out)
+    print(
+        f"{result['trained_tuplets'] / result['epoch_seconds']:,.0f} tuplets a second,"
+        f" {result['peak_memory_mb']:.0f} MB at most",
+        file=out,
+    )
     if arguments.json:
         print(json.dumps(result))
 

@@ -1,16 +1,14 @@
 """Benchmark datasets, one module each; importing this package registers them all by name."""
 
-from data import bundled, cifar10h, cifar10n, gisette, gsad, hotel, labelme, music, synthetic, usps
+from data import cifar10h, cifar10n, gisette, gsad, hotel, labelme, music, synthetic, usps
 from data.cards import card_table, card_text, dataset_statistics
 from data.one_vs_rest import register_one_vs_rest
-from neucrowd_tf.harness import table
 
 register_one_vs_rest("labelme", 8)
 register_one_vs_rest("digits", 10)
 register_one_vs_rest("cifar10n", 10)
 
 __all__ = [
-    "bundled",
     "card_table",
     "card_text",
     "cifar10h",
@@ -22,6 +20,5 @@ __all__ = [
     "labelme",
     "music",
     "synthetic",
-    "table",
     "usps",
 ]

@@ -1,8 +1,10 @@
-"""Prints datasets' cards in Markdown: provenance, and their statistics beside those that the papers print.
+"""Prints datasets' cards in Markdown: provenance, and their statistics beside those that the papers
+print.
 
     python -m data [--data_dir=DIR] [--seed=0] [name ...]
 
-Without names, all datasets but `table` and the one-against-rest tasks. What cannot be loaded is said in its place.
+Without names, all datasets but `table` and the one-against-rest tasks. What cannot be loaded is
+said in its place.
 """
 
 from __future__ import annotations
@@ -17,13 +19,21 @@ from neucrowd_tf.errors import DataError, UsageError
 
 
 def main() -> int:
-    """Writes the cards to stdout and returns the exit code: 2 when a dataset that was named is unknown."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Writes the cards to stdout and returns the exit code: 2 when a dataset that was named is
+    unknown.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--data_dir", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     flags = parser.parse_args()
-    names = flags.names or [dataset.name for dataset in registry.datasets() if dataset.name != "table" and "_ovr_" not in dataset.name]
+    names = flags.names or [
+        dataset.name
+        for dataset in registry.datasets()
+        if dataset.name != "table" and "_ovr_" not in dataset.name
+    ]
     for name in names:
         try:
             text = data.card_text(registry.dataset(name).load(flags.data_dir, flags.seed))

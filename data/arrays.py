@@ -1,4 +1,6 @@
-"""Readers of the array files that several datasets are published as; whatever is wrong is one DataError that names the file."""
+"""Readers of the array files that several datasets are published as; whatever is wrong is one
+DataError that names the file.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,22 @@ def read_npy(path: Path, *, rank: int | None = None) -> NDArray[Any]:
     except (ValueError, OSError, EOFError) as error:
         raise DataError(f"{path}: expected a NumPy array, received {error}") from None
     if array.dtype.kind not in "iuf" or (rank is not None and array.ndim != rank):
-        raise DataError(f"{path}: expected numbers in {rank or 'some'} dimensions, received {array.dtype} of shape {array.shape}")
+        raise DataError(
+            f"{path}: expected numbers in {rank or 'some'} dimensions, received {array.dtype} of"
+            f" shape {array.shape}"
+        )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise DataError(f"{path}: position {where}: expected a finite number, received {array[where]}")
+        raise DataError(
+            f"{path}: position {where}: expected a finite number, received {array[where]}"
+        )
     return array
 
 
 def read_numbers(path: Path) -> NDArray[np.float64]:
-    """Reads a text file of numbers separated by spaces, `[rows, columns]` (one column gives `[rows, 1]`)."""
+    """Reads a text file of numbers separated by spaces, `[rows, columns]` (one column gives `[rows,
+    1]`).
+    """
     try:
         return np.loadtxt(path, ndmin=2)
     except FileNotFoundError:
@@ -47,14 +56,25 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
         raise DataError(f"{path}: expected numbers separated by spaces, received {error}") from None
 
 
-def as_codes(values: NDArray[Any], num_classes: int, path: Path, *, missing: bool = False) -> NDArray[np.int64]:
-    """Returns class codes as int64, checked to be whole numbers from 0 (-1 with `missing`) to `num_classes - 1`."""
-    codes = values.astype(np.int64) if values.size and np.isfinite(values).all() else np.full(values.shape, -2)
+def as_codes(
+    values: NDArray[Any], num_classes: int, path: Path, *, missing: bool = False
+) -> NDArray[np.int64]:
+    """Returns class codes as int64, checked to be whole numbers from 0 (-1 with `missing`) to
+    `num_classes - 1`.
+    """
+    codes = (
+        values.astype(np.int64)
+        if values.size and np.isfinite(values).all()
+        else np.full(values.shape, -2)
+    )
     low = -1 if missing else 0
     bad = np.argwhere((codes != values) | (codes < low) | (codes >= num_classes))
     if len(bad):
         where = tuple(int(i) for i in bad[0])
-        raise DataError(f"{path}: position {where}: expected a class code from {low} to {num_classes - 1}, received {values[where]}")
+        raise DataError(
+            f"{path}: position {where}: expected a class code from {low} to {num_classes - 1},"
+            f" received {values[where]}"
+        )
     return codes
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf import statistics
-from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.annotations import statistics
+from neucrowd_tf.datasets import CrowdDataset
 
 
 def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     """Returns the sizes of a dataset's splits and the statistics of its annotations by name.
 
-    See `neucrowd_tf.statistics.describe` for most; added are `num_features`, the split sizes and, with truth, the sizes of the
-    largest and smallest class.
+    See `neucrowd_tf.annotations.statistics.describe` for most; added are `num_features`, the split
+    sizes and, with truth, the sizes of the largest and smallest class.
     """
     found = {
         "num_features": int(np.prod(dataset.features.shape[1:])),
@@ -31,8 +31,14 @@ def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
 
 
 def card_table(dataset: CrowdDataset) -> pd.DataFrame:
-    """Returns one row a statistic: `statistic`, `computed`, `paper` (NaN where the paper prints none or it cannot be computed)."""
-    computed = {key: value for key, value in dataset_statistics(dataset).items() if not isinstance(value, list)}
+    """Returns one row a statistic: `statistic`, `computed`, `paper` (NaN where the paper prints
+    none or it cannot be computed).
+    """
+    computed = {
+        key: value
+        for key, value in dataset_statistics(dataset).items()
+        if not isinstance(value, list)
+    }
     names = [*computed, *(name for name in dataset.card.paper if name not in computed)]
     return pd.DataFrame(
         {
@@ -47,7 +53,15 @@ def card_text(dataset: CrowdDataset) -> str:
     """Returns the card in Markdown: provenance, notes, and the table of statistics."""
     card = dataset.card
     lines = [f"# {card.title}", ""]
-    lines += [f"- {what}: {text}" for what, text in (("source", card.source), ("licence", card.licence), ("citation", card.citation)) if text]
+    lines += [
+        f"- {what}: {text}"
+        for what, text in (
+            ("source", card.source),
+            ("licence", card.licence),
+            ("citation", card.citation),
+        )
+        if text
+    ]
     lines += ["", card.notes, ""] if card.notes else [""]
     lines += ["| statistic | computed | paper |", "|---|---|---|"]
     for row in card_table(dataset).to_dict("records"):

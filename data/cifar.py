@@ -1,4 +1,6 @@
-"""CIFAR-10's binary layout: one label byte, then 32 x 32 pixels of red, green and blue, 3,073 bytes an image."""
+"""CIFAR-10's binary layout: one label byte, then 32 x 32 pixels of red, green and blue, 3,073 bytes
+an image.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ if TYPE_CHECKING:
 SIDE, CHANNELS = 32, 3
 RECORD = 1 + SIDE * SIDE * CHANNELS
 BATCH = 10_000  # images in an official batch
-CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CLASS_NAMES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 
 
 def read_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -30,12 +43,18 @@ def read_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     if not raw.size or raw.size % RECORD:
-        raise DataError(f"{path}: expected records of {RECORD} bytes (CIFAR-10's binary layout), received {raw.size} bytes")
+        raise DataError(
+            f"{path}: expected records of {RECORD} bytes (CIFAR-10's binary layout), received"
+            f" {raw.size} bytes"
+        )
     records = raw.reshape(-1, RECORD)
     labels = records[:, 0].astype(np.int64)
     if labels.max() >= len(CLASS_NAMES):
         row = int(np.flatnonzero(labels >= len(CLASS_NAMES))[0])
-        raise DataError(f"{path}: image {row}: expected a label from 0 to {len(CLASS_NAMES) - 1}, received {labels[row]}")
+        raise DataError(
+            f"{path}: image {row}: expected a label from 0 to {len(CLASS_NAMES) - 1}, received"
+            f" {labels[row]}"
+        )
     return records[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1), labels
 
 
@@ -52,9 +71,11 @@ def class_name_array() -> NDArray[np.object_]:
 
 
 def long_tail(labels: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
-    """Chooses rows whose class sizes fall exponentially, `ratio` to 1; the first rows of each class are taken.
+    """Chooses rows whose class sizes fall exponentially, `ratio` to 1; the first rows of each class
+    are taken.
 
-    The largest class keeps as many rows as the rarest class has, so that which class is rare is by design alone.
+    The largest class keeps as many rows as the rarest class has, so that which class is rare is by
+    design alone.
 
     Args:
         labels: `[M]` true class codes.
@@ -71,5 +92,10 @@ def long_tail(labels: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
     counts = np.bincount(labels, minlength=len(CLASS_NAMES))
     sizes = long_tail_sizes(int(counts.min()), len(CLASS_NAMES), ratio)
     if not counts.min():
-        raise DataError(f"long tail: expected images of every class, received none of class {CLASS_NAMES[int(counts.argmin())]}")
-    return np.sort(np.concatenate([np.flatnonzero(labels == code)[:size] for code, size in enumerate(sizes)]))
+        raise DataError(
+            "long tail: expected images of every class, received none of class"
+            f" {CLASS_NAMES[int(counts.argmin())]}"
+        )
+    return np.sort(
+        np.concatenate([np.flatnonzero(labels == code)[:size] for code, size in enumerate(sizes)])
+    )

@@ -1,4 +1,6 @@
-"""CIFAR-10H (Peterson et al., 2019): CIFAR-10's test images labelled by 2,571 annotators; the subsets of CrowdInG and DASC."""
+"""CIFAR-10H (Peterson et al., 2019): CIFAR-10's test images labelled by 2,571 annotators; the
+subsets of CrowdInG and DASC.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import pandas as pd
 
 from data.cifar import CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.files import read_csv, require_columns
+from neucrowd_tf.io.files import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -21,17 +23,29 @@ if TYPE_CHECKING:
 
 RAW = "cifar10h-raw.csv"
 IMAGES = "test_batch.bin"
-WORKER, TASK, CHOSEN, TRUE, CHECK = "annotator_id", "cifar10_test_test_idx", "chosen_label", "true_label", "is_attn_check"
+WORKER, TASK, CHOSEN, TRUE, CHECK = (
+    "annotator_id",
+    "cifar10_test_test_idx",
+    "chosen_label",
+    "true_label",
+    "is_attn_check",
+)
 SUBSETS = ("crowding", "dasc", "all")
 ANNOTATORS = {"crowding": 103, "dasc": 49}
 TEST_PER_CLASS = 100
 RATIO = 5.0
 
-_SOURCE = "https://github.com/jcpeterson/cifar-10h (data/cifar10h-raw.zip); images https://www.cs.toronto.edu/~kriz/cifar.html"
-_CITATION = "Peterson, Battleday, Griffiths, Russakovsky: Human uncertainty makes classification more robust, ICCV 2019"
+_SOURCE = (
+    "https://github.com/jcpeterson/cifar-10h (data/cifar10h-raw.zip); images"
+    " https://www.cs.toronto.edu/~kriz/cifar.html"
+)
+_CITATION = (
+    "Peterson, Battleday, Griffiths, Russakovsky: Human uncertainty makes classification more"
+    " robust, ICCV 2019"
+)
 _NOTES = (
-    "The annotated images are CIFAR-10's test images; attention checks (task -99999) are left out. No image is in both training and test, "
-    "and there is no validation split. "
+    "The annotated images are CIFAR-10's test images; attention checks (task -99999) are left out."
+    " No image is in both training and test, and there is no validation split. "
 )
 CARDS = {
     "crowding": Card(
@@ -47,8 +61,10 @@ CARDS = {
             "annotations_per_annotator": 200,
             "mean_annotator_accuracy": 0.782,
         },
-        notes=_NOTES + "The 103 annotators of lowest accuracy. The paper tests on CIFAR-10's 10,000 test images, which are the annotated "
-        "ones; here the test set is those of them that no chosen annotator labelled.",
+        notes=_NOTES
+        + "The 103 annotators of lowest accuracy. The paper tests on CIFAR-10's 10,000 test images,"
+        " which are the annotated ones; here the test set is those of them that no chosen"
+        " annotator labelled.",
     ),
     "dasc": Card(
         title="CIFAR-10H, DASC's long tail",
@@ -65,8 +81,10 @@ CARDS = {
             "std_annotator_accuracy": 0.197,
             "annotations_per_annotator": 89.2,
         },
-        notes=_NOTES + "Test: the first 100 images of each class. Training: the other images that the 49 annotators of lowest accuracy "
-        "labelled, class sizes falling 5 to 1. The paper does not say which annotators it took.",
+        notes=_NOTES
+        + "Test: the first 100 images of each class. Training: the other images that the 49"
+        " annotators of lowest accuracy labelled, class sizes falling 5 to 1. The paper does not"
+        " say which annotators it took.",
     ),
     "all": Card(
         title="CIFAR-10H",
@@ -79,42 +97,68 @@ CARDS = {
 
 
 @register_dataset(
-    "cifar10h", summary="CIFAR-10 test images, the 103 annotators of lowest accuracy (CrowdInG; --data_dir only)",
+    "cifar10h", summary="CIFAR-10 test images, the 103 annotators of lowest accuracy (CrowdInG; --data_dir only)",  # noqa: E501
     options=("subset", "annotators"),
 )  # fmt: skip
-def load(data_dir: Path | None = None, seed: int = 0, *, subset: str = "crowding", annotators: int | None = None) -> CrowdDataset:
+def load(
+    data_dir: Path | None = None,
+    seed: int = 0,
+    *,
+    subset: str = "crowding",
+    annotators: int | None = None,
+) -> CrowdDataset:
     """Loads a subset of CIFAR-10H; `seed` changes nothing.
 
     Args:
-        data_dir: a folder with `cifar10h/` that holds `cifar10h-raw.csv` and CIFAR-10's `test_batch.bin` (also in a folder
-            `cifar-10-batches-bin/`); or that folder.
+        data_dir: a folder with `cifar10h/` that holds `cifar10h-raw.csv` and CIFAR-10's
+            `test_batch.bin` (also in a folder `cifar-10-batches-bin/`); or that folder.
         seed: not used.
-        subset: "crowding" (annotators of low accuracy), "dasc" (fewer of them, long-tailed) or "all".
-        annotators: how many annotators of lowest accuracy to take instead of the paper's number; not for "all".
+        subset: "crowding" (annotators of low accuracy), "dasc" (fewer of them, long-tailed) or
+            "all".
+        annotators: how many annotators of lowest accuracy to take instead of the paper's number;
+            not for "all".
 
     Raises:
         UsageError: an unknown subset.
-        DataError: files that are missing or not of the published layout, or no image left for training or test.
+        DataError: files that are missing or not of the published layout, or no image left for
+            training or test.
     """
     if subset not in SUBSETS or (annotators is not None and (annotators < 1 or subset == "all")):
-        raise UsageError(f"cifar10h: expected a subset of {', '.join(SUBSETS)} and annotators of 1 or more, received {subset!r} and {annotators}")
+        raise UsageError(
+            f"cifar10h: expected a subset of {', '.join(SUBSETS)} and annotators of 1 or more,"
+            f" received {subset!r} and {annotators}"
+        )
     images, truth = read_batch(_find(data_dir, IMAGES))
     answers = _read_answers(_find(data_dir, RAW), truth)
     if subset != "all":
-        answers = answers[answers[WORKER].isin(_least_accurate(answers, annotators or ANNOTATORS[subset]))]
+        answers = answers[
+            answers[WORKER].isin(_least_accurate(answers, annotators or ANNOTATORS[subset]))
+        ]
     if subset == "crowding":
         test = np.setdiff1d(np.arange(len(truth)), answers[TASK].unique())
     else:
-        test = np.sort(np.concatenate([np.flatnonzero(truth == code)[:TEST_PER_CLASS] for code in range(len(CLASS_NAMES))]))
+        test = np.sort(
+            np.concatenate(
+                [np.flatnonzero(truth == code)[:TEST_PER_CLASS] for code in range(len(CLASS_NAMES))]
+            )
+        )
     train = np.setdiff1d(answers[TASK].unique(), test)
     if subset == "dasc" and len(train):
         train = train[long_tail(truth[train], RATIO)]
     if not len(train) or not len(test):
-        raise DataError(f"cifar10h: expected images for training and test, received {len(train)} and {len(test)}")
+        raise DataError(
+            f"cifar10h: expected images for training and test, received {len(train)} and"
+            f" {len(test)}"
+        )
     answers = answers[answers[TASK].isin(train)]
     classes = class_name_array()
     crowd = Annotations.from_arrays(
-        answers[TASK], answers[WORKER], classes[answers[CHOSEN]], instance_names=train, class_names=classes, duplicates="first"
+        answers[TASK],
+        answers[WORKER],
+        classes[answers[CHOSEN]],
+        instance_names=train,
+        class_names=classes,
+        duplicates="first",
     )
     return CrowdDataset(
         name="cifar10h",
@@ -126,19 +170,36 @@ def load(data_dir: Path | None = None, seed: int = 0, *, subset: str = "crowding
     )
 
 
-@register_dataset("cifar10h_lt", summary="CIFAR-10 test images, 49 annotators, long-tailed 5 to 1 (DASC; --data_dir only)", options=("annotators",))
-def load_long_tailed(data_dir: Path | None = None, seed: int = 0, *, annotators: int | None = None) -> CrowdDataset:
+@register_dataset(
+    "cifar10h_lt",
+    summary="CIFAR-10 test images, 49 annotators, long-tailed 5 to 1 (DASC; --data_dir only)",
+    options=("annotators",),
+)
+def load_long_tailed(
+    data_dir: Path | None = None, seed: int = 0, *, annotators: int | None = None
+) -> CrowdDataset:
     """Loads DASC's subset; see `load`."""
-    return dataclasses.replace(load(data_dir, seed, subset="dasc", annotators=annotators), name="cifar10h_lt")
+    return dataclasses.replace(
+        load(data_dir, seed, subset="dasc", annotators=annotators), name="cifar10h_lt"
+    )
 
 
 def _find(data_dir: Path | None, name: str) -> Path:
     if data_dir is None:
-        raise DataError(f"cifar10h: expected --data_dir to name a folder with cifar10h/{name}, received none (these files cannot be downloaded)")
-    folders = [root / place for root in (data_dir / "cifar10h", data_dir) for place in ("", "cifar-10-batches-bin")]
+        raise DataError(
+            f"cifar10h: expected --data_dir to name a folder with cifar10h/{name}, received none"
+            " (these files cannot be downloaded)"
+        )
+    folders = [
+        root / place
+        for root in (data_dir / "cifar10h", data_dir)
+        for place in ("", "cifar-10-batches-bin")
+    ]
     found = next((folder / name for folder in folders if (folder / name).is_file()), None)
     if found is None:
-        raise DataError(f"{data_dir}: expected the file cifar10h/{name}, received a folder without it")
+        raise DataError(
+            f"{data_dir}: expected the file cifar10h/{name}, received a folder without it"
+        )
     return found
 
 
@@ -148,23 +209,34 @@ def _read_answers(path: Path, truth: NDArray[np.int64]) -> pd.DataFrame:
     require_columns(path, list(read_csv(path, nrows=0).columns), columns)
     frame = read_csv(path, usecols=columns)[columns].apply(pd.to_numeric, errors="coerce")
     frame = frame[(frame[CHECK] != 1) & (frame[TASK] >= 0)]
-    bad = np.flatnonzero((frame.isna().any(axis=1) | (frame[TASK] >= len(truth)) | ~frame[CHOSEN].between(0, len(CLASS_NAMES) - 1)).to_numpy())
+    bad = np.flatnonzero(
+        (
+            frame.isna().any(axis=1)
+            | (frame[TASK] >= len(truth))
+            | ~frame[CHOSEN].between(0, len(CLASS_NAMES) - 1)
+        ).to_numpy()
+    )
     if len(bad):
         row = frame.iloc[bad[0]]
         raise DataError(
-            f"{path}: row {frame.index[bad[0]]}: expected an image from 0 to {len(truth) - 1} and a label from 0 to {len(CLASS_NAMES) - 1}, "
-            f"received {TASK} {row[TASK]:g} and {CHOSEN} {row[CHOSEN]:g}"
+            f"{path}: row {frame.index[bad[0]]}: expected an image from 0 to {len(truth) - 1} and a"
+            f" label from 0 to {len(CLASS_NAMES) - 1}, received {TASK} {row[TASK]:g} and {CHOSEN}"
+            f" {row[CHOSEN]:g}"
         )
     frame = frame.astype(np.int64)
     other = np.flatnonzero(frame[TRUE].to_numpy() != truth[frame[TASK].to_numpy()])
     if len(other):
         row = frame.iloc[other[0]]
-        raise DataError(f"{path}: row {frame.index[other[0]]}: expected the image's class {truth[row[TASK]]} as {TRUE}, received {row[TRUE]}")
+        raise DataError(
+            f"{path}: row {frame.index[other[0]]}: expected the image's class {truth[row[TASK]]} as"
+            f" {TRUE}, received {row[TRUE]}"
+        )
     return frame
 
 
 def _least_accurate(answers: pd.DataFrame, number: int) -> NDArray[np.int64]:
-    """Returns the ids of the annotators of lowest accuracy; the lower id first where they are equal.
+    """Returns the ids of the annotators of lowest accuracy; the lower id first where they are
+    equal.
 
     Deviation: the papers say "low-quality" annotators, not how they were chosen.
     """

@@ -1,6 +1,8 @@
-"""CIFAR-10N (Wei et al., 2022): three labels by people for each CIFAR-10 training image, 747 annotators.
+"""CIFAR-10N (Wei et al., 2022): three labels by people for each CIFAR-10 training image, 747
+annotators.
 
-The labels are published as a pickle, which is never read: `annotations.csv` (task,worker,label) is made from it once by the user.
+The labels are published as a pickle, which is never read: `annotations.csv` (task,worker,label) is
+made from it once by the user.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 from data.cifar import BATCH, CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_dataset
 
@@ -26,33 +28,52 @@ OPTIONS = ("size", "ratio")
 
 CARD = Card(
     title="CIFAR-10N",
-    source="https://github.com/UCSC-REAL/cifar-10-100n; images https://www.cs.toronto.edu/~kriz/cifar.html",
+    source=(
+        "https://github.com/UCSC-REAL/cifar-10-100n; images"
+        " https://www.cs.toronto.edu/~kriz/cifar.html"
+    ),
     licence="CC BY-NC 4.0 (labels)",
-    citation="Wei, Zhu, Cheng, Liu, Niu, Liu: Learning with Noisy Labels Revisited, ICLR 2022; Krizhevsky: Learning Multiple Layers of "
-    "Features from Tiny Images, 2009",
-    notes="Tasks are the positions of the images in CIFAR-10's training batches. Only images of the batches that are there, and annotators "
-    "with a label among them, are kept. No validation split: methods hold out training annotations. Training pictures and the order of "
-    "the long tail are chosen by position, not by the seed.",
+    citation=(
+        "Wei, Zhu, Cheng, Liu, Niu, Liu: Learning with Noisy Labels Revisited, ICLR 2022;"
+        " Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009"
+    ),
+    notes=(
+        "Tasks are the positions of the images in CIFAR-10's training batches. Only images of the"
+        " batches that are there, and annotators with a label among them, are kept. No validation"
+        " split: methods hold out training annotations. Training pictures and the order of the long"
+        " tail are chosen by position, not by the seed."
+    ),
 )
 
 
-@register_dataset("cifar10n", summary="32 x 32 photographs of 10 classes, 747 annotators, 3 labels an image (--data_dir only)", options=OPTIONS)
-def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None, ratio: float = 1.0) -> CrowdDataset:
+@register_dataset(
+    "cifar10n",
+    summary=(
+        "32 x 32 photographs of 10 classes, 747 annotators, 3 labels an image (--data_dir only)"
+    ),
+    options=OPTIONS,
+)
+def load(
+    data_dir: Path | None = None, seed: int = 0, *, size: int | None = None, ratio: float = 1.0
+) -> CrowdDataset:
     """Loads CIFAR-10N; `seed` changes nothing.
 
     Args:
-        data_dir: a folder with `cifar10n/` that holds `annotations.csv`, `data_batch_<1 to 5>.bin` (those that are there are
-            read) and `test_batch.bin` in CIFAR-10's binary layout; or that folder.
+        data_dir: a folder with `cifar10n/` that holds `annotations.csv`, `data_batch_<1 to 5>.bin`
+            (those that are there are read) and `test_batch.bin` in CIFAR-10's binary layout; or
+            that folder.
         seed: not used.
         size: take the first so many training images only, before any long tail.
-        ratio: the sizes of the classes fall exponentially, this much from the first class to the last (DASC's is 5), by the
-            true labels; 1 keeps them all.
+        ratio: the sizes of the classes fall exponentially, this much from the first class to the
+            last (DASC's is 5), by the true labels; 1 keeps them all.
 
     Raises:
         DataError: files that are missing or not of the layout.
     """
     if (size is not None and size < 1) or ratio < 1:
-        raise UsageError(f"cifar10n: expected a size and a ratio of 1 or more, received {size} and {ratio}")
+        raise UsageError(
+            f"cifar10n: expected a size and a ratio of 1 or more, received {size} and {ratio}"
+        )
     folder = locate("cifar10n", ["annotations.csv", "data_batch_1.bin", "test_batch.bin"], data_dir)
     images, truth, tasks = _training_images(folder, size)
     rows = long_tail(truth, ratio)
@@ -70,16 +91,25 @@ def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None
 
 
 @register_dataset(
-    "cifar10n_lt", summary="cifar10n with class sizes that fall 5 to 1 (DASC's long tail; --data_dir only)", options=OPTIONS
+    "cifar10n_lt",
+    summary="cifar10n with class sizes that fall 5 to 1 (DASC's long tail; --data_dir only)",
+    options=OPTIONS,
 )
-def load_long_tailed(data_dir: Path | None = None, seed: int = 0, *, size: int | None = 10_000, ratio: float = 5.0) -> CrowdDataset:
+def load_long_tailed(
+    data_dir: Path | None = None, seed: int = 0, *, size: int | None = 10_000, ratio: float = 5.0
+) -> CrowdDataset:
     """Loads the long-tailed variant; arguments as for `load`."""
     dataset = load(data_dir, seed, size=size, ratio=ratio)
-    return dataset.replace(name="cifar10n_lt", card=dataclasses.replace(CARD, title="CIFAR-10N, long-tailed"))
+    return dataset.replace(
+        name="cifar10n_lt", card=dataclasses.replace(CARD, title="CIFAR-10N, long-tailed")
+    )
 
 
-def _training_images(folder: Path, size: int | None) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns images, true classes and tasks of the batches that are there, up to `size` of them."""
+def _training_images(
+    folder: Path, size: int | None
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Returns images, true classes and tasks of the batches that are there, up to `size` of
+    them."""
     images, truth, tasks = [], [], []
     left = size
     for number in range(1, BATCHES + 1):
@@ -103,7 +133,10 @@ def _crowd(path: Path, tasks: NDArray[np.int64]) -> Annotations:
     if whole.instance_names.dtype.kind not in "iu" or whole.class_names.dtype.kind not in "iu":
         raise DataError(f"{path}: expected tasks and labels as whole numbers, received others")
     if whole.class_names.min() < 0 or whole.class_names.max() >= len(CLASS_NAMES):
-        raise DataError(f"{path}: column 'label': expected 0 to {len(CLASS_NAMES) - 1}, received {whole.class_names.tolist()}")
+        raise DataError(
+            f"{path}: column 'label': expected 0 to {len(CLASS_NAMES) - 1}, received"
+            f" {whole.class_names.tolist()}"
+        )
     task = whole.instance_names[whole.instances]
     row = np.searchsorted(tasks, task)
     here = tasks[np.minimum(row, len(tasks) - 1)] == task

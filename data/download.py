@@ -1,6 +1,8 @@
-"""Where a dataset's published files are: in the folder that `--data_dir` names, or downloaded once into a cache.
+"""Where a dataset's published files are: in the folder that `--data_dir` names, or downloaded once
+into a cache.
 
-Addresses are pinned to a commit and every downloaded byte is checked against a SHA-256 that stands in the dataset's module.
+Addresses are pinned to a commit and every downloaded byte is checked against a SHA-256 that stands
+in the dataset's module.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import atomic_path
+from neucrowd_tf.io.files import atomic_path
 
 BASE = "https://raw.githubusercontent.com"
 BASE_VARIABLE = "NEUCROWD_DATA_URL"  # a mirror that serves <dataset>/<file>
@@ -31,7 +33,9 @@ BLOCK = 1 << 16
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Published files: a repository at a commit, the folder in it, and the SHA-256 of each file by name."""
+    """Published files: a repository at a commit, the folder in it, and the SHA-256 of each file by
+    name.
+    """
 
     repository: str
     commit: str
@@ -39,7 +43,9 @@ class Source:
     files: Mapping[str, str]
 
     def address(self, dataset: str, name: str) -> str:
-        """Returns the address of a file, on the mirror that `$NEUCROWD_DATA_URL` names where it is set."""
+        """Returns the address of a file, on the mirror that `$NEUCROWD_DATA_URL` names where it is
+        set.
+        """
         mirror = os.environ.get(BASE_VARIABLE)
         if mirror:
             return f"{mirror.rstrip('/')}/{dataset}/{urllib.parse.quote(name)}"
@@ -53,42 +59,57 @@ def cache_dir() -> Path:
     return Path(named) if named else Path.home() / ".cache" / "neucrowd_tf"
 
 
-def locate(dataset: str, names: Sequence[str], data_dir: Path | None, source: Source | None = None) -> Path:
+def locate(
+    dataset: str, names: Sequence[str], data_dir: Path | None, source: Source | None = None
+) -> Path:
     """Returns the folder that holds a dataset's files.
 
     Args:
         dataset: the name of its folder ("hotel").
         names: the files needed.
-        data_dir: a folder that holds the dataset's folder, or that folder itself; None for the cache, where files that are
-            missing or damaged are downloaded from `source`.
+        data_dir: a folder that holds the dataset's folder, or that folder itself; None for the
+            cache, where files that are missing or damaged are downloaded from `source`.
         source: where they are published, or None where they cannot be downloaded.
 
     Raises:
-        DataError: a file is missing from `data_dir`, cannot be downloaded, or is not the published one.
+        DataError: a file is missing from `data_dir`, cannot be downloaded, or is not the published
+            one.
     """
     if data_dir is not None:
         return _local(dataset, names, Path(data_dir))
     if source is None:
         wanted = f"{dataset}/{names[0]}"
-        raise DataError(f"{dataset}: expected --data_dir to name a folder with {wanted}, received none (these files cannot be downloaded)")
+        raise DataError(
+            f"{dataset}: expected --data_dir to name a folder with {wanted}, received none (these"
+            " files cannot be downloaded)"
+        )
     folder = cache_dir() / dataset
     for name in names:
         path = folder / name
         if not (path.is_file() and digest(path) == source.files[name]):
-            download(source.address(dataset, name), path, source.files[name], what=f"{dataset}/{name}")
+            download(
+                source.address(dataset, name), path, source.files[name], what=f"{dataset}/{name}"
+            )
     return folder
 
 
 def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
     if not data_dir.is_dir():
-        raise DataError(f"{data_dir}: expected a folder (--data_dir), received {'a file' if data_dir.exists() else 'nothing there'}")
+        raise DataError(
+            f"{data_dir}: expected a folder (--data_dir), received"
+            f" {'a file' if data_dir.exists() else 'nothing there'}"
+        )
     for folder in (data_dir / dataset, data_dir):
         missing = [name for name in names if not (folder / name).is_file()]
         if not missing:
             return folder
         if folder.name == dataset and folder.is_dir():
-            raise DataError(f"{folder}: expected the file {missing[0]}, received a folder without it")
-    raise DataError(f"{data_dir}: expected the file {dataset}/{names[0]}, received a folder without {dataset}/")
+            raise DataError(
+                f"{folder}: expected the file {missing[0]}, received a folder without it"
+            )
+    raise DataError(
+        f"{data_dir}: expected the file {dataset}/{names[0]}, received a folder without {dataset}/"
+    )
 
 
 def digest(path: Path) -> str:
@@ -98,10 +119,20 @@ def digest(path: Path) -> str:
 
 
 class _WrongBytesError(Exception):
-    """What arrived is not what was published; trying again may help, as a proxy may have cut it short."""
+    """What arrived is not what was published; trying again may help, as a proxy may have cut it
+    short.
+    """
 
 
-def download(address: str, path: Path, sha256: str, *, what: str, attempts: int = ATTEMPTS, wait: float = WAIT) -> None:
+def download(
+    address: str,
+    path: Path,
+    sha256: str,
+    *,
+    what: str,
+    attempts: int = ATTEMPTS,
+    wait: float = WAIT,
+) -> None:
     """Downloads one file; it appears at `path` whole and checked, or not at all.
 
     Args:
@@ -116,7 +147,10 @@ def download(address: str, path: Path, sha256: str, *, what: str, attempts: int 
         DataError: the server is out of reach or refuses, or the bytes are not the published ones.
     """
     if not address.startswith(("http://", "https://")):
-        raise DataError(f"{BASE_VARIABLE}: expected an address that begins with http:// or https://, received {address}")
+        raise DataError(
+            f"{BASE_VARIABLE}: expected an address that begins with http:// or https://, received"
+            f" {address}"
+        )
     reason = ""
     for attempt in range(attempts):
         if attempt:
@@ -131,9 +165,18 @@ def download(address: str, path: Path, sha256: str, *, what: str, attempts: int 
             reason = f"the server answered {error.code} {error.reason}"
             if error.code < 500 and error.code not in (408, 429):
                 break
-        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, _WrongBytesError) as error:
+        except (
+            urllib.error.URLError,
+            http.client.HTTPException,
+            TimeoutError,
+            ConnectionError,
+            _WrongBytesError,
+        ) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
-    raise DataError(f"{what}: could not be downloaded from {address}: {reason}; when offline, name a local copy with --data_dir")
+    raise DataError(
+        f"{what}: could not be downloaded from {address}: {reason}; when offline, name a local copy"
+        " with --data_dir"
+    )
 
 
 def _fetch(address: str, path: Path, what: str) -> str:
@@ -181,6 +224,8 @@ class _Bar:
         done = f"{size / 1e6:.1f} MB"
         if self._total:
             filled = self.WIDTH * size // self._total
-            done = f"[{'=' * filled}{' ' * (self.WIDTH - filled)}] {done} of {self._total / 1e6:.1f}"
+            done = (
+                f"[{'=' * filled}{' ' * (self.WIDTH - filled)}] {done} of {self._total / 1e6:.1f}"
+            )
         sys.stderr.write(f"\r{self._what} {done}")
         sys.stderr.flush()

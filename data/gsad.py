@@ -1,4 +1,6 @@
-"""GSAD-Syn (ICED, section 3.1.1): two gases of the Gas Sensor Array Drift data, imbalanced, with eleven simulated annotators."""
+"""GSAD-Syn (ICED, section 3.1.1): two gases of the Gas Sensor Array Drift data, imbalanced, with
+eleven simulated annotators.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from sklearn.datasets import load_svmlight_file
 
 from data.download import Source, locate
 from data.imbalanced import NOTES, PAIR_OPTIONS, Crowd, imbalanced_pair
-from neucrowd_tf.dataset import Card, CrowdDataset
+from neucrowd_tf.datasets import Card, CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_dataset
 
@@ -40,18 +42,33 @@ SOURCE = Source(
 
 CARD = Card(
     title="GSAD-Syn",
-    source="https://github.com/Alan5279/Online-Sensor-Drift-Compensation-Matlab-Code (Data), from UCI 270",
+    source=(
+        "https://github.com/Alan5279/Online-Sensor-Drift-Compensation-Matlab-Code (Data), from"
+        " UCI 270"
+    ),
     licence="CC BY 4.0",
-    citation="Vergara, Vembu, Ayhan, Ryan, Homer, Huerta: Chemical gas sensor drift compensation using classifier ensembles, Sensors and "
-    "Actuators B 2012",
-    paper={"num_features": 128, "train_size": 2575, "majority_size": 2341, "minority_size": 234, "num_annotators": 11, "test_size": 1170},
-    notes=f"{NOTES} Gas 2 against gas 1; the paper does not say which gases it took. Gas 2 has 2,926 rows in all ten batches, which gives "
-    "the paper's sizes; without batches 7 and 10, which are not published with the others, it has 1,664 and the set is smaller.",
+    citation=(
+        "Vergara, Vembu, Ayhan, Ryan, Homer, Huerta: Chemical gas sensor drift compensation using"
+        " classifier ensembles, Sensors and Actuators B 2012"
+    ),
+    paper={
+        "num_features": 128,
+        "train_size": 2575,
+        "majority_size": 2341,
+        "minority_size": 234,
+        "num_annotators": 11,
+        "test_size": 1170,
+    },
+    notes=(
+        f"{NOTES} Gas 2 against gas 1; the paper does not say which gases it took. Gas 2 has 2,926"
+        " rows in all ten batches, which gives the paper's sizes; without batches 7 and 10, which"
+        " are not published with the others, it has 1,664 and the set is smaller."
+    ),
 )
 
 
 @register_dataset(
-    "gsad_syn", summary="gas sensor readings, gases 2 and 1, 10 to 1, 128 features, 11 simulated annotators (ICED)", simulated=True,
+    "gsad_syn", summary="gas sensor readings, gases 2 and 1, 10 to 1, 128 features, 11 simulated annotators (ICED)", simulated=True,  # noqa: E501
     options=PAIR_OPTIONS,
 )  # fmt: skip
 def load(
@@ -69,26 +86,48 @@ def load(
     """Draws GSAD-Syn from the seed; see `data.imbalanced.imbalanced_pair` for the options."""
     features, labels = read(data_dir)
     crowd = Crowd(annotators, low, high, rate)
-    return imbalanced_pair("gsad_syn", features, labels, seed=seed, card=CARD, majority=majority, minority=minority, ratio=ratio, crowd=crowd)
+    return imbalanced_pair(
+        "gsad_syn",
+        features,
+        labels,
+        seed=seed,
+        card=CARD,
+        majority=majority,
+        minority=minority,
+        ratio=ratio,
+        crowd=crowd,
+    )
 
 
 def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Returns the features `[M, 128]` and gases `[M]` (1 to 6) of the published batches, and of 7 and 10 where they lie beside them,
-    in their order."""
+    """Returns the features `[M, 128]` and gases `[M]` (1 to 6) of the published batches, and of 7
+    and 10 where they lie beside them, in their order.
+    """
     folder = locate("gsad", list(SOURCE.files), data_dir, SOURCE)
     batches = [folder / f"batch{number}.dat" for number in range(1, BATCHES + 1)]
     parts = [_read(path) for path in batches if path.is_file()]
-    return np.concatenate([features for features, _ in parts]), np.concatenate([labels for _, labels in parts])
+    return np.concatenate([features for features, _ in parts]), np.concatenate(
+        [labels for _, labels in parts]
+    )
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Reads lines `gas;concentration 1:value 2:value ...`, which are svmlight's once the concentration is gone."""
+    """Reads lines `gas;concentration 1:value 2:value ...`, which are svmlight's once the
+    concentration is gone.
+    """
     text = re.sub(rb"(?m)^(\d+);\S+", rb"\1", path.read_bytes())
     try:
-        features, labels = load_svmlight_file(io.BytesIO(text), n_features=FEATURES, dtype=np.float32)
+        features, labels = load_svmlight_file(
+            io.BytesIO(text), n_features=FEATURES, dtype=np.float32
+        )
     except ValueError as error:
-        raise DataError(f"{path}: expected lines of `gas;concentration 1:value 2:value ...`, received {error}") from None
+        raise DataError(
+            f"{path}: expected lines of `gas;concentration 1:value 2:value ...`, received {error}"
+        ) from None
     dense = features.toarray()
     if not len(dense) or not np.isfinite(dense).all():
-        raise DataError(f"{path}: expected rows of finite numbers, received {'none' if not len(dense) else 'NaN or infinity'}")
+        raise DataError(
+            f"{path}: expected rows of finite numbers, received"
+            f" {'none' if not len(dense) else 'NaN or infinity'}"
+        )
     return dense, labels.astype(np.int64)

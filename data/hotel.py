@@ -1,4 +1,6 @@
-"""Hotel reviews (NeuCrowd, section 4.1): 300 features, votes of seven annotators whose identities are not published."""
+"""Hotel reviews (NeuCrowd, section 4.1): 300 features, votes of seven annotators whose identities
+are not published.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import numpy as np
 
 from data.download import Source, locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import read_csv, require_columns
+from neucrowd_tf.io.files import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -35,7 +37,10 @@ CARD = Card(
     title="Hotel",
     source="https://github.com/crowd-data-mining/NeuCrowd (data/hotel)",
     licence="none stated",
-    citation="Hao, Ding, Liu: NeuCrowd: Neural Sampling Network for Representation Learning with Crowdsourced Labels",
+    citation=(
+        "Hao, Ding, Liu: NeuCrowd: Neural Sampling Network for Representation Learning with"
+        " Crowdsourced Labels"
+    ),
     paper={
         "num_annotators": 7,
         "num_features": 300,
@@ -45,13 +50,22 @@ CARD = Card(
         "kappa": 0.80,
         "class_ratio": 0.43,
     },
-    notes="Vote counts only: it is not known who voted, and there is no expert truth, so validation and test labels are majority votes "
-    "too. 7 rows stand in both training and validation, 5 in training and test, 4 in validation and test. The printed kappa and class ratio "
-    "are those of all 699 rows, which are .800 and .428; computed below are those of the training rows.",
+    notes=(
+        "Vote counts only: it is not known who voted, and there is no expert truth, so validation"
+        " and test labels are majority votes too. 7 rows stand in both training and validation, 5"
+        " in training and test, 4 in validation and test. The printed kappa and class ratio are"
+        " those of all 699 rows, which are .800 and .428; computed below are those of the training"
+        " rows."
+    ),
 )
 
 
-@register_dataset("hotel", summary="447 hotel reviews, positive or negative, with the votes of 7 annotators (no identities)")
+@register_dataset(
+    "hotel",
+    summary=(
+        "447 hotel reviews, positive or negative, with the votes of 7 annotators (no identities)"
+    ),
+)
 def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads the published split; `seed` changes nothing.
 
@@ -60,7 +74,9 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """
     folder = locate("hotel", list(SOURCE.files), data_dir, SOURCE)
     (features, annotations, _), *rest = (_read(folder / name) for name in SOURCE.files)
-    validation, test = (Split(rows, labels, crowd.instance_names, crowd) for rows, crowd, labels in rest)
+    validation, test = (
+        Split(rows, labels, crowd.instance_names, crowd) for rows, crowd, labels in rest
+    )
     return CrowdDataset(
         name="hotel",
         features=features,
@@ -74,7 +90,8 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], Annotations, NDArray[np.int64]]:
-    """Returns features, votes and majority labels. A file has the label, the number of positive votes, then the features.
+    """Returns features, votes and majority labels. A file has the label, the number of positive
+    votes, then the features.
 
     The published headers differ: some have a space before `votes`.
     """
@@ -83,16 +100,27 @@ def _read(path: Path) -> tuple[NDArray[np.float32], Annotations, NDArray[np.int6
     require_columns(path, list(frame.columns), [LABEL, VOTES])
     positive = frame[VOTES].to_numpy()
     features = frame.drop(columns=[LABEL, VOTES]).to_numpy(dtype=np.float32)
-    bad = np.flatnonzero(~((positive >= 0) & (positive <= ANNOTATORS) & (positive == np.round(positive))))
+    bad = np.flatnonzero(
+        ~((positive >= 0) & (positive <= ANNOTATORS) & (positive == np.round(positive)))
+    )
     if len(bad):
-        raise DataError(f"{path}: row {bad[0]}, column {VOTES!r}: expected 0 to {ANNOTATORS} votes, received {positive[bad[0]]}")
+        raise DataError(
+            f"{path}: row {bad[0]}, column {VOTES!r}: expected 0 to {ANNOTATORS} votes, received"
+            f" {positive[bad[0]]}"
+        )
     if not np.isfinite(features).all():
         row, column = np.argwhere(~np.isfinite(features))[0]
-        raise DataError(f"{path}: row {row}, column {column!s}: expected a number, received {features[row, column]}")
+        raise DataError(
+            f"{path}: row {row}, column {column!s}: expected a number, received"
+            f" {features[row, column]}"
+        )
     labels = frame[LABEL].to_numpy(dtype=np.int64)
     votes = np.stack([ANNOTATORS - positive, positive], axis=1).astype(np.int64)
     if (labels != (2 * positive > ANNOTATORS)).any():
         row = int(np.flatnonzero(labels != (2 * positive > ANNOTATORS))[0])
-        raise DataError(f"{path}: row {row}, column {LABEL!r}: expected the majority of {int(positive[row])} positive votes, received {labels[row]}")
+        raise DataError(
+            f"{path}: row {row}, column {LABEL!r}: expected the majority of {int(positive[row])}"
+            f" positive votes, received {labels[row]}"
+        )
     names = np.array([f"{path.stem}-{row}" for row in range(len(frame))], dtype=object)
     return features, Annotations.from_votes(votes, instance_names=names, class_names=[0, 1]), labels

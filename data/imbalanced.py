@@ -1,7 +1,9 @@
-"""ICED's recipe (section 3.1.1): an imbalanced training set drawn from labelled data, and annotators whose skill differs by class.
+"""ICED's recipe (section 3.1.1): an imbalanced training set drawn from labelled data, and
+annotators whose skill differs by class.
 
-The paper's appendix with the details is not published; the sizes of its table 1 follow from: a test set of a fifth of the majority
-class from each class, the rest of the majority class for training, and a tenth as many of the minority class.
+The paper's appendix with the details is not published; the sizes of its table 1 follow from: a test
+set of a fifth of the majority class from each class, the rest of the majority class for training,
+and a tenth as many of the minority class.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf import simulation
-from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.annotations import simulation
+from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +25,9 @@ TEST_SHARE = 0.2
 PAIR_OPTIONS = ("majority", "minority", "ratio", "annotators", "low", "high", "rate")
 
 NOTES = (
-    "Which rows, the annotators and their labels are drawn from the seed. Class 0 is the majority class, class 1 the minority class; the "
-    "test set is balanced and holds the truth. As in the paper there is no validation split: methods hold out training annotations."
+    "Which rows, the annotators and their labels are drawn from the seed. Class 0 is the majority"
+    " class, class 1 the minority class; the test set is balanced and holds the truth. As in the"
+    " paper there is no validation split: methods hold out training annotations."
 )
 
 
@@ -34,8 +37,10 @@ class Crowd:
 
     Attributes:
         annotators: how many.
-        low, high: each annotator labels each class correctly with a probability uniform between these.
-        rate: the share of the instances that each annotator labels; each instance is labelled at least once.
+        low, high: each annotator labels each class correctly with a probability uniform between
+            these.
+        rate: the share of the instances that each annotator labels; each instance is labelled at
+            least once.
     """
 
     annotators: int
@@ -46,12 +51,17 @@ class Crowd:
     def __post_init__(self) -> None:
         for name in ("annotators", "low", "high", "rate"):
             value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or (name == "annotators" and int(value) != value):
-                raise UsageError(f"{name}: expected a {'whole ' if name == 'annotators' else ''}number, received {value!r}")
+            if not isinstance(value, (int, float, np.number)) or (
+                name == "annotators" and int(value) != value
+            ):
+                raise UsageError(
+                    f"{name}: expected a {'whole ' if name == 'annotators' else ''}number, received"
+                    f" {value!r}"
+                )
         if self.annotators < 1 or not 0 <= self.low <= self.high <= 1 or not 0 < self.rate <= 1:
             raise UsageError(
-                "expected annotators of 1 or more, 0 <= low <= high <= 1 and a rate above 0 and at most 1, "
-                f"received {self.annotators}, {self.low}, {self.high} and {self.rate}"
+                "expected annotators of 1 or more, 0 <= low <= high <= 1 and a rate above 0 and at"
+                f" most 1, received {self.annotators}, {self.low}, {self.high} and {self.rate}"
             )
 
 
@@ -84,11 +94,16 @@ def imbalanced_pair(
         DataError: too few rows of a class.
     """
     if majority == minority or not isinstance(ratio, (int, float, np.number)) or not 0 < ratio <= 1:
-        raise UsageError(f"{name}: expected two classes and a ratio above 0 and at most 1, received {majority}, {minority} and {ratio}")
+        raise UsageError(
+            f"{name}: expected two classes and a ratio above 0 and at most 1, received {majority},"
+            f" {minority} and {ratio}"
+        )
     size = int((labels == majority).sum())
     test = int(TEST_SHARE * size)
     sizes = [size - test, int(ratio * (size - test))]
-    return _draw(name, features, labels, [majority, minority], sizes, test, seed=seed, card=card, crowd=crowd)
+    return _draw(
+        name, features, labels, [majority, minority], sizes, test, seed=seed, card=card, crowd=crowd
+    )
 
 
 def long_tailed(
@@ -101,14 +116,18 @@ def long_tailed(
     ratio: float,
     crowd: Crowd,
 ) -> CrowdDataset:
-    """Draws a task of all C classes whose training sizes fall exponentially, `ratio` to 1 from class 0 to class C - 1.
+    """Draws a task of all C classes whose training sizes fall exponentially, `ratio` to 1 from
+    class 0 to class C - 1.
 
-    The test set takes, from each class, a fifth of the rarest class's rows. Arguments as for `imbalanced_pair`.
+    The test set takes, from each class, a fifth of the rarest class's rows. Arguments as for
+    `imbalanced_pair`.
     """
     classes, counts = np.unique(labels, return_counts=True)
     test = int(TEST_SHARE * counts.min())
     sizes = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
-    return _draw(name, features, labels, classes.tolist(), sizes, test, seed=seed, card=card, crowd=crowd)
+    return _draw(
+        name, features, labels, classes.tolist(), sizes, test, seed=seed, card=card, crowd=crowd
+    )
 
 
 def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
@@ -118,8 +137,14 @@ def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
         DASC, section 4.1 (CIFAR10-H with ratio 5).
     """
     if not isinstance(ratio, (int, float, np.number)) or not 1 <= ratio < np.inf or num_classes < 2:
-        raise UsageError(f"long tail: expected a ratio of 1 or more and two classes or more, received {ratio} and {num_classes}")
-    return [max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9)) for code in range(num_classes)]
+        raise UsageError(
+            f"long tail: expected a ratio of 1 or more and two classes or more, received {ratio}"
+            f" and {num_classes}"
+        )
+    return [
+        max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9))
+        for code in range(num_classes)
+    ]
 
 
 def _draw(
@@ -139,17 +164,27 @@ def _draw(
     for label, size in zip(classes, sizes, strict=True):
         rows = generator.permutation(np.flatnonzero(labels == label))
         if len(rows) < size + test_size or not size or not test_size:
-            raise DataError(f"{name}: expected {size} training and {test_size} test rows of class {label}, received {len(rows)} rows")
+            raise DataError(
+                f"{name}: expected {size} training and {test_size} test rows of class {label},"
+                f" received {len(rows)} rows"
+            )
         train_rows.append(rows[:size])
         test_rows.append(rows[size : size + test_size])
     code = {label: number for number, label in enumerate(classes)}
     train, test = (generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows))
-    truth, test_truth = (np.array([code[label] for label in labels[rows].tolist()], dtype=np.int64) for rows in (train, test))
-    skills = simulation.class_skill_annotators(crowd.annotators, len(classes), seed, low=crowd.low, high=crowd.high)
+    truth, test_truth = (
+        np.array([code[label] for label in labels[rows].tolist()], dtype=np.int64)
+        for rows in (train, test)
+    )
+    skills = simulation.class_skill_annotators(
+        crowd.annotators, len(classes), seed, low=crowd.low, high=crowd.high
+    )
     return CrowdDataset(
         name=name,
         features=features[train].astype(np.float32, copy=False),
-        annotations=simulation.simulate(truth, skills, seed, rates=crowd.rate, instance_names=train),
+        annotations=simulation.simulate(
+            truth, skills, seed, rates=crowd.rate, instance_names=train
+        ),
         truth=truth,
         test=Split(features[test].astype(np.float32, copy=False), test_truth, test),
         card=card,

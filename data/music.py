@@ -1,4 +1,6 @@
-"""Music genres (Rodrigues, Pereira and Ribeiro, 2013): songs of ten genres, labelled by 44 annotators of Amazon Mechanical Turk."""
+"""Music genres (Rodrigues, Pereira and Ribeiro, 2013): songs of ten genres, labelled by 44
+annotators of Amazon Mechanical Turk.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import pandas as pd
 
 from data.download import Source, locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import Card, CrowdDataset, Split, encode_labels
+from neucrowd_tf.datasets import Card, CrowdDataset, Split, encode_labels
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import read_csv, require_columns
+from neucrowd_tf.io.files import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -33,10 +35,16 @@ SOURCE = Source(
 
 CARD = Card(
     title="Music genres",
-    source="https://github.com/shahanaibrahimosu/end-to-end-crowdsourcing (data/Music), from http://fprodrigues.com",
+    source=(
+        "https://github.com/shahanaibrahimosu/end-to-end-crowdsourcing (data/Music), from"
+        " http://fprodrigues.com"
+    ),
     licence="none stated",
-    citation="Rodrigues, Pereira, Ribeiro: Learning from multiple annotators: Distinguishing good from random labelers, Pattern Recognition "
-    "Letters 2013; songs: Tzanetakis, Cook: Musical genre classification of audio signals, 2002",
+    citation=(
+        "Rodrigues, Pereira, Ribeiro: Learning from multiple annotators: Distinguishing good from"
+        " random labelers, Pattern Recognition Letters 2013; songs: Tzanetakis, Cook: Musical genre"
+        " classification of audio signals, 2002"
+    ),
     paper={
         "train_size": 700,
         "test_size": 300,
@@ -50,7 +58,9 @@ CARD = Card(
 )
 
 
-@register_dataset("music", summary="700 songs of 10 genres, 124 features, 44 annotators, 4.2 labels a song")
+@register_dataset(
+    "music", summary="700 songs of 10 genres, 124 features, 44 annotators, 4.2 labels a song"
+)
 def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads the published split; `seed` changes nothing. The validation split is None.
 
@@ -63,7 +73,9 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     path = folder / "music_genre_mturk.csv"
     answers = read_csv(path, usecols=lambda name: name in ("id", "annotator", "class"))
     require_columns(path, list(answers.columns), ["id", "annotator", "class"])
-    annotations = Annotations.from_frame(answers, source=str(path), instance_names=names, class_names=classes)
+    annotations = Annotations.from_frame(
+        answers, source=str(path), instance_names=names, class_names=classes
+    )
     path = folder / "music_genre_test.csv"
     test_names, test_features, test_labels = _read_songs(path)
     return CrowdDataset(
@@ -83,9 +95,15 @@ def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], l
     twice = frame["id"].duplicated()
     if twice.any():
         row = int(np.flatnonzero(twice.to_numpy())[0])
-        raise DataError(f"{path}: row {row}, column 'id': expected each song once, received {frame['id'].iloc[row]!r} again")
+        raise DataError(
+            f"{path}: row {row}, column 'id': expected each song once, received"
+            f" {frame['id'].iloc[row]!r} again"
+        )
     features = frame[FEATURES].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float32)
     if not np.isfinite(features).all():
         row, column = np.argwhere(~np.isfinite(features))[0]
-        raise DataError(f"{path}: row {row}, column {FEATURES[column]!r}: expected a number, received {frame[FEATURES[column]].iloc[row]!r}")
+        raise DataError(
+            f"{path}: row {row}, column {FEATURES[column]!r}: expected a number, received"
+            f" {frame[FEATURES[column]].iloc[row]!r}"
+        )
     return frame["id"].to_numpy(dtype=object), features, frame["class"].tolist()

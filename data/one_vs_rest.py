@@ -1,7 +1,8 @@
-"""Heavily imbalanced two-class tasks: one class of a dataset against all others, with balanced test and validation sets.
+"""Heavily imbalanced two-class tasks: one class of a dataset against all others, with balanced test
+and validation sets.
 
-They stand in, under their own names, for the two image sets of Li et al. (2019) that DASC's section 4.5 uses and that are not
-public.
+They stand in, under their own names, for the two image sets of Li et al. (2019) that DASC's section
+4.5 uses and that are not public.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import numpy as np
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 
 
 def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDataset:
     """Turns a dataset of C classes into "class `positive`" (1) against "any other" (0).
 
-    Every annotation is turned into a vote for one of the two. Test and validation keep as many instances of either, drawn with the
-    seed by the labels that the split holds; training stays as imbalanced as it is.
+    Every annotation is turned into a vote for one of the two. Test and validation keep as many
+    instances of either, drawn with the seed by the labels that the split holds; training stays as
+    imbalanced as it is.
 
     Args:
         dataset: with annotations whose annotators are known.
@@ -34,14 +36,23 @@ def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDat
         dataset,
         name=f"{dataset.name}_ovr_{positive}",
         annotations=_two_classes(crowd, positive),
-        truth=None if dataset.truth is None else np.where(dataset.truth < 0, -1, dataset.truth == positive).astype(np.int64),
+        truth=(
+            None
+            if dataset.truth is None
+            else np.where(dataset.truth < 0, -1, dataset.truth == positive).astype(np.int64)
+        ),
         test=_balanced(dataset.test, positive, seed, 0),
-        validation=None if dataset.validation is None else _balanced(dataset.validation, positive, seed, 1),
+        validation=(
+            None if dataset.validation is None else _balanced(dataset.validation, positive, seed, 1)
+        ),
         card=dataclasses.replace(
             dataset.card,
             title=f"{dataset.card.title}: class {name} against the rest",
             paper={},
-            notes=f"{dataset.card.notes} Two classes: {name} (1) and any other (0); test and validation are balanced, training is not.".strip(),
+            notes=(
+                f"{dataset.card.notes} Two classes: {name} (1) and any other (0); test and"
+                " validation are balanced, training is not.".strip()
+            ),
         ),
     )
 
@@ -81,6 +92,8 @@ def register_one_vs_rest(name: str, num_classes: int) -> None:
 
 def _loader(whole: registry.Dataset, positive: int) -> Callable[..., CrowdDataset]:
     def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
-        return one_vs_rest(whole.load(data_dir, seed, **options), positive, seed if whole.simulated else 0)
+        return one_vs_rest(
+            whole.load(data_dir, seed, **options), positive, seed if whole.simulated else 0
+        )
 
     return load

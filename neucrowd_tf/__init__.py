@@ -1,7 +1,8 @@
-"""Learning from few, noisy, sparse and imbalanced crowd labels: NeuCrowd, RLL, CrowdInG, DASC and ICED.
+"""Learning from few, noisy, sparse and imbalanced crowd labels: NeuCrowd, RLL, CrowdInG, DASC and
+ICED.
 
-The public names are imported when they are first used, so that `import neucrowd_tf` is quick and TensorFlow is only
-imported by what trains with it.
+The public names are imported when they are first used, so that `import neucrowd_tf` is quick and
+TensorFlow is only imported by what trains with it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
     from neucrowd_tf.annotations import Annotations
-    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.persistence import load
 
 __version__ = "0.1.0"
@@ -34,7 +35,15 @@ _WHERE = {
     "ICED": "iced",
 }
 
-__all__ = ["Annotations", "CrowdDataset", "DawidSkene", "Glad", "MajorityVote", "__version__", "load"]
+__all__ = [
+    "Annotations",
+    "CrowdDataset",
+    "DawidSkene",
+    "Glad",
+    "MajorityVote",
+    "__version__",
+    "load",
+]
 __all__ += [name for name in _WHERE if name not in __all__]  # type: ignore[misc]
 
 

@@ -1,10 +1,14 @@
-"""The errors a user can mend: each message is one line that says where, what was expected and what was received."""
+"""The errors a user can mend: each message is one line that says where, what was expected and what
+was received.
+"""
 
 from __future__ import annotations
 
 
 class DataError(ValueError):
-    """Input data that cannot be used as it is; the message names the file, row and column where known."""
+    """Input data that cannot be used as it is; the message names the file, row and column where
+    known.
+    """
 
 
 class IdentitiesError(DataError):
@@ -20,7 +24,15 @@ class UsageError(ValueError):
 
 
 def one_line(error: BaseException, longest: int = 1000) -> str:
-    """Returns an error as one line that a terminal can show: printable, and cut in the middle where an id in it is very long."""
-    text = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
-    text = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
+    """Returns an error as one line that a terminal can show: printable, and cut in the middle where
+    an id in it is very long.
+    """
+    text = (
+        f"{error.strerror or error}: {error.filename}"
+        if isinstance(error, OSError) and error.filename
+        else str(error)
+    )
+    text = "".join(
+        letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split())
+    )
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"

@@ -10,23 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import write_json
+from neucrowd_tf.io.files import write_json
 
-# Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand for.
+# Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand
+# for.
 NAMES = Path("assets.extra") / "names.json"
 
 
-def export_saved_model(estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None) -> Path:
+def export_saved_model(
+    estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
+) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
-    The signature `serving_default` takes raw features, one float32 input `features` of shape `[None, ...]`, and gives
-    `probabilities` `[None, C]` and, for methods with a representation, `embedding` `[None, h]`, both float32.
-    Preprocessing is inside. A batch may have any size.
+    The signature `serving_default` takes raw features, one float32 input `features` of shape
+    `[None, ...]`, and gives `probabilities` `[None, C]` and, for methods with a representation,
+    `embedding` `[None, h]`, both float32. Preprocessing is inside. A batch may have any size.
 
     Args:
         estimator: a fitted estimator.
         path: the folder to write; a SavedModel that is there already is replaced.
-        feature_names: the columns of the features table in their order, for those who score another table.
+        feature_names: the columns of the features table in their order, for those who score another
+            table.
 
     Returns:
         the folder.
@@ -39,23 +43,38 @@ def export_saved_model(estimator: Any, path: str | os.PathLike[str], feature_nam
     import tensorflow as tf
 
     target = Path(path)
-    if target.exists() and not (target / "saved_model.pb").exists() and (not target.is_dir() or any(target.iterdir())):
+    if (
+        target.exists()
+        and not (target / "saved_model.pb").exists()
+        and (not target.is_dir() or any(target.iterdir()))
+    ):
         raise DataError(f"{target}: expected a new folder or one with a SavedModel")
     model = estimator.inference_model()
     shape = tuple(int(size) for size in estimator.feature_shape_)
 
     def serve(features: Any) -> dict[str, Any]:
         outputs = model(features, training=False)
-        return {name: tf.cast(value, tf.float32) for name, value in outputs.items() if name in ("probabilities", "embedding")}
+        return {
+            name: tf.cast(value, tf.float32)
+            for name, value in outputs.items()
+            if name in ("probabilities", "embedding")
+        }
 
     archive = keras.export.ExportArchive()
     archive.track(model)
-    archive.add_endpoint("serving_default", serve, input_signature=[tf.TensorSpec((None, *shape), tf.float32, name="features")])
+    archive.add_endpoint(
+        "serving_default",
+        serve,
+        input_signature=[tf.TensorSpec((None, *shape), tf.float32, name="features")],
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     try:
         archive.write_out(str(temporary / "model"), verbose=False)
-        names = {"classes": estimator.classes_.tolist(), "features": None if feature_names is None else list(feature_names)}
+        names = {
+            "classes": estimator.classes_.tolist(),
+            "features": None if feature_names is None else list(feature_names),
+        }
         write_json(temporary / "model" / NAMES, names)
         if target.exists():
             os.rename(target, temporary / "old")

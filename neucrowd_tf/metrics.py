@@ -1,6 +1,8 @@
-"""Metrics of predicted class probabilities against true classes: thin over scikit-learn and TensorFlow Probability.
+"""Metrics of predicted class probabilities against true classes: thin over scikit-learn and
+TensorFlow Probability.
 
-Every metric is defined for splits in which some class does not occur; what it means then stands in its docstring.
+Every metric is defined for splits in which some class does not occur; what it means then stands in
+its docstring.
 """
 
 from __future__ import annotations
@@ -20,33 +22,56 @@ CALIBRATION_BINS = 10
 SCALARS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier", "ece")
 
 
-def check_predictions(codes: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns codes `[M]` int64 and probabilities `[M, C]` float64, unchanged in value: scaling rows would untie scores.
+def check_predictions(
+    codes: ArrayLike, probabilities: ArrayLike
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Returns codes `[M]` int64 and probabilities `[M, C]` float64, unchanged in value: scaling
+    rows would untie scores.
 
     Raises:
-        DataError: no rows, shapes that do not belong together, codes out of range, or rows that are no distribution.
+        DataError: no rows, shapes that do not belong together, codes out of range, or rows that are
+            no distribution.
     """
     truth = np.asarray(codes)
     scores = np.asarray(probabilities, dtype=np.float64)
-    if truth.ndim != 1 or scores.ndim != 2 or len(truth) != len(scores) or not len(truth) or not scores.shape[1]:
-        raise DataError(f"metrics: expected codes of shape [M] and probabilities of shape [M, C], M > 0, received {truth.shape} and {scores.shape}")
+    if (
+        truth.ndim != 1
+        or scores.ndim != 2
+        or len(truth) != len(scores)
+        or not len(truth)
+        or not scores.shape[1]
+    ):
+        raise DataError(
+            "metrics: expected codes of shape [M] and probabilities of shape [M, C], M > 0,"
+            f" received {truth.shape} and {scores.shape}"
+        )
     if truth.dtype.kind not in "iub":
         raise DataError(f"metrics: expected integer class codes, received dtype {truth.dtype}")
     bad = np.flatnonzero((truth < 0) | (truth >= scores.shape[1]))
     if len(bad):
-        raise DataError(f"metrics: row {bad[0]}: expected a class code from 0 to {scores.shape[1] - 1}, received {truth[bad[0]]}")
+        raise DataError(
+            f"metrics: row {bad[0]}: expected a class code from 0 to {scores.shape[1] - 1},"
+            f" received {truth[bad[0]]}"
+        )
     total = scores.sum(axis=1)
-    bad = np.flatnonzero(~np.isfinite(scores).all(axis=1) | (scores < 0).any(axis=1) | ~(np.abs(total - 1.0) < 1e-3))
+    bad = np.flatnonzero(
+        ~np.isfinite(scores).all(axis=1) | (scores < 0).any(axis=1) | ~(np.abs(total - 1.0) < 1e-3)
+    )
     if len(bad):
-        raise DataError(f"metrics: row {bad[0]}: expected probabilities that sum to 1, received {scores[bad[0]].tolist()}")
+        raise DataError(
+            f"metrics: row {bad[0]}: expected probabilities that sum to 1, received"
+            f" {scores[bad[0]].tolist()}"
+        )
     return truth.astype(np.int64), scores
 
 
 def roc_auc(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Area under the ROC curve: of class 1 for two classes, the mean over one-against-rest curves for more.
+    """Area under the ROC curve: of class 1 for two classes, the mean over one-against-rest curves
+    for more.
 
     Returns:
-        With more than two classes, the mean over the classes that occur in `codes`; NaN where no curve exists (one class only).
+        With more than two classes, the mean over the classes that occur in `codes`; NaN where no
+        curve exists (one class only).
     """
     truth, scores = check_predictions(codes, probabilities)
     present = np.unique(truth)
@@ -58,24 +83,35 @@ def roc_auc(codes: ArrayLike, probabilities: ArrayLike) -> float:
 
 
 def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Mean negative log probability of the true class, in nats; probabilities are clipped as scikit-learn does."""
+    """Mean negative log probability of the true class, in nats; probabilities are clipped as
+    scikit-learn does.
+    """
     truth, scores = check_predictions(codes, probabilities)
     if scores.shape[1] == 1:
         return 0.0
     # Rows of float32 sum to one only roughly, which scikit-learn warns of.
-    return float(sk.log_loss(truth, scores / scores.sum(axis=1, keepdims=True), labels=np.arange(scores.shape[1])))
+    return float(
+        sk.log_loss(
+            truth, scores / scores.sum(axis=1, keepdims=True), labels=np.arange(scores.shape[1])
+        )
+    )
 
 
 def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Brier score, scaled as scikit-learn does: mean (p_1 - y)^2 for two classes, mean sum_c (p_c - y_c)^2 for more."""
+    """Brier score, scaled as scikit-learn does: mean (p_1 - y)^2 for two classes, mean sum_c (p_c -
+    y_c)^2 for more.
+    """
     truth, scores = check_predictions(codes, probabilities)
     if scores.shape[1] == 2:
         return float(sk.brier_score_loss(truth, scores[:, 1], pos_label=1))
     return float(np.mean(np.sum((scores - np.eye(scores.shape[1])[truth]) ** 2, axis=1)))
 
 
-def expected_calibration_error(codes: ArrayLike, probabilities: ArrayLike, bins: int = CALIBRATION_BINS) -> float:
-    """Mean distance between confidence and accuracy over `bins` equal bins of the highest probability.
+def expected_calibration_error(
+    codes: ArrayLike, probabilities: ArrayLike, bins: int = CALIBRATION_BINS
+) -> float:
+    """Mean distance between confidence and accuracy over `bins` equal bins of the highest
+    probability.
 
     Imports TensorFlow Probability when called.
 
@@ -86,7 +122,11 @@ def expected_calibration_error(codes: ArrayLike, probabilities: ArrayLike, bins:
 
     truth, scores = check_predictions(codes, probabilities)
     logits = np.log(np.maximum(scores, 1e-30)).astype(np.float32)
-    return float(tfp.stats.expected_calibration_error(bins, logits=logits, labels_true=truth.astype(np.int32)))
+    return float(
+        tfp.stats.expected_calibration_error(
+            bins, logits=logits, labels_true=truth.astype(np.int32)
+        )
+    )
 
 
 def classification_metrics(
@@ -96,13 +136,15 @@ def classification_metrics(
     class_names: Sequence[Hashable] | NDArray[Any] | None = None,
     calibration: bool = True,
 ) -> dict[str, Any]:
-    """Scores predicted probabilities; the predicted class is the most probable one (the first among equals).
+    """Scores predicted probabilities; the predicted class is the most probable one (the first among
+    equals).
 
     Args:
         codes: `[M]` true class codes.
         probabilities: `[M, C]`, rows sum to one.
         class_names: `[C]` names for `per_class`; by default the codes.
-        calibration: whether to compute the expected calibration error, which imports TensorFlow Probability.
+        calibration: whether to compute the expected calibration error, which imports TensorFlow
+            Probability.
 
     Returns:
         - accuracy;
@@ -110,7 +152,8 @@ def classification_metrics(
         - f1: macro, over the classes that occur in `codes` or among the predictions;
         - f1_positive: of class 1, for two classes only;
         - auc, log_loss, brier, ece: see the functions of this module; NaN where there is none;
-        - per_class: for each class name (as text) precision, recall, f1 and support, zero where undefined.
+        - per_class: for each class name (as text) precision, recall, f1 and support, zero where
+          undefined.
 
     Raises:
         DataError: see `check_predictions`.
@@ -118,7 +161,9 @@ def classification_metrics(
     truth, scores = check_predictions(codes, probabilities)
     num_classes = scores.shape[1]
     predicted = scores.argmax(axis=1)
-    precision, recall, f1, support = sk.precision_recall_fscore_support(truth, predicted, labels=np.arange(num_classes), zero_division=0)
+    precision, recall, f1, support = sk.precision_recall_fscore_support(
+        truth, predicted, labels=np.arange(num_classes), zero_division=0
+    )
     occurs = support > 0
     result: dict[str, Any] = {
         "accuracy": float(np.mean(truth == predicted)),
@@ -132,11 +177,20 @@ def classification_metrics(
     result["brier"] = brier_score(truth, scores)
     if calibration:
         result["ece"] = expected_calibration_error(truth, scores)
-    names = list(range(num_classes)) if class_names is None else np.asarray(class_names, dtype=object).tolist()
+    names = (
+        list(range(num_classes))
+        if class_names is None
+        else np.asarray(class_names, dtype=object).tolist()
+    )
     if len(names) != num_classes:
         raise DataError(f"metrics: expected {num_classes} class names, received {len(names)}")
     result["per_class"] = {
-        str(name): {"precision": float(precision[c]), "recall": float(recall[c]), "f1": float(f1[c]), "support": int(support[c])}
+        str(name): {
+            "precision": float(precision[c]),
+            "recall": float(recall[c]),
+            "f1": float(f1[c]),
+            "support": int(support[c]),
+        }
         for c, name in enumerate(names)
     }
     return result

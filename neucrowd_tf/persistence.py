@@ -1,7 +1,8 @@
 """Saving fitted objects to a folder and loading them again, without pickle.
 
-A folder holds `estimator.json` (class, parameters, plain results), `arrays.npz` (numeric results), a `.keras` file for
-each Keras model and a sub-folder for each fitted part. It is written under a temporary name and renamed when complete.
+A folder holds `estimator.json` (class, parameters, plain results), `arrays.npz` (numeric results),
+a `.keras` file for each Keras model and a sub-folder for each fitted part. It is written under a
+temporary name and renamed when complete.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import load_arrays, read_json, save_arrays, write_json
+from neucrowd_tf.io.files import load_arrays, read_json, save_arrays, write_json
 
 FORMAT = 1
 _PACKAGES = ("neucrowd_tf.", "baselines.")
@@ -32,10 +33,12 @@ def _is_keras_model(value: Any) -> bool:
 
 
 class Persistent:
-    """A mix-in for scikit-learn style objects: `save(folder)` and, through `neucrowd_tf.load`, back again.
+    """A mix-in for scikit-learn style objects: `save(folder)` and, through `neucrowd_tf.load`, back
+    again.
 
-    Parameters (`get_params`) and attributes whose names end in `_` are kept; names that begin with `_` are caches and are
-    not. Values may be numbers, text, lists and dicts of them, arrays, `Annotations`, Keras models and other `Persistent` objects.
+    Parameters (`get_params`) and attributes whose names end in `_` are kept; names that begin with
+    `_` are caches and are not. Values may be numbers, text, lists and dicts of them, arrays,
+    `Annotations`, Keras models and other `Persistent` objects.
     """
 
     _known: ClassVar[dict[str, type[Persistent]]] = {}
@@ -70,12 +73,21 @@ class Persistent:
 
     def _write(self, folder: Path) -> None:
         arrays: dict[str, np.ndarray] = {}
-        attributes = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        attributes = {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith("_")
+        }
         record = {
             "format": FORMAT,
             "class": f"{type(self).__module__}:{type(self).__qualname__}",
-            "params": {name: _pack(value, f"param.{name}", folder, arrays) for name, value in self._own_params().items()},
-            "attributes": {name: _pack(value, name, folder, arrays) for name, value in attributes.items()},
+            "params": {
+                name: _pack(value, f"param.{name}", folder, arrays)
+                for name, value in self._own_params().items()
+            },
+            "attributes": {
+                name: _pack(value, name, folder, arrays) for name, value in attributes.items()
+            },
         }
         save_arrays(folder / "arrays.npz", arrays)
         write_json(folder / "estimator.json", record)
@@ -105,9 +117,18 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
         arrays[key] = value
         return {"array": key}
     if isinstance(value, (list, tuple)):
-        return {"tuple" if isinstance(value, tuple) else "list": [_pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)]}
+        return {
+            "tuple" if isinstance(value, tuple) else "list": [
+                _pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)
+            ]
+        }
     if isinstance(value, dict):
-        return {"dict": [[_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)] for i, (k, v) in enumerate(value.items())]}
+        return {
+            "dict": [
+                [_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)]
+                for i, (k, v) in enumerate(value.items())
+            ]
+        }
     if isinstance(value, Annotations):
         return {"annotations": _pack(_annotation_parts(value), key, folder, arrays)}
     if isinstance(value, Persistent):
@@ -155,7 +176,10 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
         return {_unpack(k, folder, arrays): _unpack(v, folder, arrays) for k, v in content}
     if kind == "annotations":
         parts = _unpack(content, folder, arrays)
-        parts = {name: as_name_array(part) if name.endswith("_names") else part for name, part in parts.items()}
+        parts = {
+            name: as_name_array(part) if name.endswith("_names") else part
+            for name, part in parts.items()
+        }
         return Annotations.from_votes(**parts) if "counts" in parts else Annotations(**parts)
     if kind == "object":
         return load(folder / Path(content).name)
@@ -167,14 +191,18 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
-    """Loads what `save` wrote. Only classes of this project, or subclasses that are imported already, are made.
+    """Loads what `save` wrote. Only classes of this project, or subclasses that are imported
+    already, are made.
 
     Raises:
         DataError: no saved estimator there, or one of a newer format or an unknown class.
     """
     source = Path(folder)
     if not (source / "estimator.json").exists():
-        raise DataError(f"{source}: expected a folder that a fitted estimator was saved to, received none (estimator.json is missing)")
+        raise DataError(
+            f"{source}: expected a folder that a fitted estimator was saved to, received none"
+            " (estimator.json is missing)"
+        )
     record = read_json(source / "estimator.json")
     if record.get("format") != FORMAT:
         raise DataError(f"{source}: expected format {FORMAT}, received {record.get('format')}")
@@ -182,7 +210,12 @@ def load(folder: str | os.PathLike[str]) -> Any:
     if name not in Persistent._known and name.startswith(_PACKAGES):
         importlib.import_module(name.partition(":")[0])
     if name not in Persistent._known:
-        raise DataError(f"{source}: the class {name} is not known; import the module that defines it first")
+        raise DataError(
+            f"{source}: the class {name} is not known; import the module that defines it first"
+        )
     arrays = load_arrays(source / "arrays.npz")
-    params, attributes = ({k: _unpack(v, source, arrays) for k, v in record[part].items()} for part in ("params", "attributes"))
+    params, attributes = (
+        {k: _unpack(v, source, arrays) for k, v in record[part].items()}
+        for part in ("params", "attributes")
+    )
     return Persistent._known[name]._restore(params, attributes)

@@ -1,4 +1,6 @@
-"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model --features=X.csv|--images=DIR --output=Y.csv"""
+"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model --features=X.csv|--images=DIR
+--output=Y.csv
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from neucrowd_tf.annotations import as_name_array
-from neucrowd_tf.csv_cells import csv_writer, text_cell
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.files import atomic_path, read_json
-from neucrowd_tf.quiet import import_tensorflow
+from neucrowd_tf.io.csv_cells import csv_writer, text_cell
+from neucrowd_tf.io.files import atomic_path, read_json
+from neucrowd_tf.io.quiet import import_tensorflow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,30 +52,55 @@ class Scorer:
             self._serve = self._model.signatures["serving_default"]
             (self._name, spec), *others = self._serve.structured_input_signature[1].items()
             outputs = self._serve.structured_outputs
-        except (OSError, ValueError, KeyError, AttributeError, RuntimeError, tf.errors.OpError) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            AttributeError,
+            RuntimeError,
+            tf.errors.OpError,
+        ) as error:
             found = " ".join(str(error).split())[:200]
-            raise DataError(f"{folder}: expected a SavedModel with the signature serving_default, received {found}") from None
-        if others or "probabilities" not in outputs or spec.shape.rank is None or spec.shape.rank < 2:
+            raise DataError(
+                f"{folder}: expected a SavedModel with the signature serving_default, received"
+                f" {found}"
+            ) from None
+        if (
+            others
+            or "probabilities" not in outputs
+            or spec.shape.rank is None
+            or spec.shape.rank < 2
+        ):
             found = f"{len(others) + 1} inputs and the outputs {list(outputs)}"
-            raise DataError(f"{folder}: expected a model from features to probabilities, received {found}")
+            raise DataError(
+                f"{folder}: expected a model from features to probabilities, received {found}"
+            )
         self.shape = tuple(int(size) for size in spec.shape[1:])
         names = read_json(folder / NAMES) if (folder / NAMES).is_file() else {}
         size = int(outputs["probabilities"].shape[-1])
         self.classes = as_name_array(names.get("classes") or list(range(size)))
         self.feature_names: list[str] | None = names.get("features")
         if len(self.classes) != size:
-            raise DataError(f"{folder / NAMES}: expected {size} class names, received {len(self.classes)}")
+            raise DataError(
+                f"{folder / NAMES}: expected {size} class names, received {len(self.classes)}"
+            )
 
-    def batches(self, features: NDArray[np.float32], batch_size: int = BATCH) -> Iterator[NDArray[np.float32]]:
+    def batches(
+        self, features: NDArray[np.float32], batch_size: int = BATCH
+    ) -> Iterator[NDArray[np.float32]]:
         """Yields class probabilities `[<= batch_size, C]` of features `[M, ...]`."""
         import tensorflow as tf
 
         for start in range(0, len(features), batch_size):
-            found = self._serve(**{self._name: tf.constant(features[start : start + batch_size], tf.float32)})
+            found = self._serve(
+                **{self._name: tf.constant(features[start : start + batch_size], tf.float32)}
+            )
             yield np.asarray(found["probabilities"])
 
 
-def arrange(features: NDArray[np.float32], names: Sequence[str], scorer: Scorer, source: Path) -> NDArray[np.float32]:
+def arrange(
+    features: NDArray[np.float32], names: Sequence[str], scorer: Scorer, source: Path
+) -> NDArray[np.float32]:
     """Returns the features in the order and shape that the model was trained on.
 
     Args:
@@ -92,22 +119,29 @@ def arrange(features: NDArray[np.float32], names: Sequence[str], scorer: Scorer,
         extra = [name for name in names if name not in set(wanted)]
         if missing or extra:
             what = f"none of the name {missing[0]!r}" if missing else f"also {extra[0]!r}"
-            raise DataError(f"{source}: expected the {len(wanted)} feature columns that the model was trained on, received {what}")
+            raise DataError(
+                f"{source}: expected the {len(wanted)} feature columns that the model was trained"
+                f" on, received {what}"
+            )
         features = features[:, [position[name] for name in wanted]]
     if features.shape[1:] != scorer.shape:
         if features.ndim == 2 and features.shape[1] == np.prod(scorer.shape):
             return features.reshape(-1, *scorer.shape)
-        raise DataError(f"{source}: expected rows of shape {scorer.shape}, as the model was trained on, received {features.shape[1:]}")
+        raise DataError(
+            f"{source}: expected rows of shape {scorer.shape}, as the model was trained on,"
+            f" received {features.shape[1:]}"
+        )
     return features
 
 
 def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATCH) -> int:
-    """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at all.
+    """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at
+    all.
 
     Args:
         model: the folder of a SavedModel that `--export` wrote.
-        features: CSV, Parquet or NPY, as for `--dataset=table`; or a folder of images, which are scaled to the size that a model
-            of square images was trained on.
+        features: CSV, Parquet or NPY, as for `--dataset=table`; or a folder of images, which are
+            scaled to the size that a model of square images was trained on.
         output: the CSV to write.
         batch_size: rows a call of the model.
 
@@ -117,7 +151,7 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    from neucrowd_tf.feature_files import read_features, read_images
+    from neucrowd_tf.io.features import read_features, read_images
 
     if batch_size < 1:
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
@@ -134,13 +168,18 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     rows = arrange(rows, names, scorer, features)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
-    with atomic_path(output) as temporary, temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream:
+    with (
+        atomic_path(output) as temporary,
+        temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream,
+    ):
         writer = csv_writer(stream)
         writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
         done = 0
         for part in scorer.batches(rows, batch_size):
             ids = tasks[done : done + len(part)].tolist()
-            for task, best, row in zip(ids, part.argmax(axis=1).tolist(), part.tolist(), strict=True):
+            for task, best, row in zip(
+                ids, part.argmax(axis=1).tolist(), part.tolist(), strict=True
+            ):
                 writer.writerow([text_cell(task), labels[best], *(f"{p:.9g}" for p in row)])
             done += len(part)
     return done
@@ -152,12 +191,25 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser(prog="python -m neucrowd_tf.predict", description="Scores a table of features with an exported model.", allow_abbrev=False)
+    parser = _Parser(
+        prog="python -m neucrowd_tf.predict",
+        description="Scores a table of features with an exported model.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--model", type=Path, required=True, help="a run's saved_model folder")
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--features", type=Path, help="CSV with task and the columns trained on; or Parquet, or NPY")
-    source.add_argument("--images", type=Path, dest="features", help="a folder of images, whose names without endings are the tasks")
-    parser.add_argument("--output", type=Path, required=True, help="the CSV to write: task, predicted, p_<class>...")
+    source.add_argument(
+        "--features", type=Path, help="CSV with task and the columns trained on; or Parquet, or NPY"
+    )
+    source.add_argument(
+        "--images",
+        type=Path,
+        dest="features",
+        help="a folder of images, whose names without endings are the tasks",
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, help="the CSV to write: task, predicted, p_<class>..."
+    )
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
     return parser.parse_args(argv)
 

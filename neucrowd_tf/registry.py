@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import UsageError
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -22,7 +22,8 @@ class Method:
         name: as in `--method`.
         factory: called with hyper-parameters (and `seed`), returns an unfitted estimator.
         summary: one line for `--list`.
-        defaults: the arguments that make this name out of the factory (an ablation's switches, say).
+        defaults: the arguments that make this name out of the factory (an ablation's switches,
+            say).
         requires_identities: whether it needs to know who gave each label.
         max_classes: 2 for methods that are binary by nature, None otherwise.
         uses_truth: the upper bound that trains on true labels; never a crowd method.
@@ -43,7 +44,8 @@ class Method:
     paper: str = ""
 
     def make(self, *, dataset: str | None = None, **hparams: Any) -> Any:
-        """Returns an estimator: the method's defaults, then the dataset's preset, then `hparams`."""
+        """Returns an estimator: the method's defaults, then the dataset's preset, then
+        `hparams`."""
         return self.factory(**{**self.defaults, **self.presets.get(dataset or "", {}), **hparams})
 
 
@@ -52,7 +54,8 @@ class Dataset:
     """A registered dataset.
 
     Attributes:
-        loader: `loader(data_dir, seed, **options)`; `seed` draws what is simulated, and is ignored by real data.
+        loader: `loader(data_dir, seed, **options)`; `seed` draws what is simulated, and is ignored
+            by real data.
         simulated: whether `seed` changes the data.
         options: the names of further options that the loader takes (a table's files, for one).
     """
@@ -63,8 +66,12 @@ class Dataset:
     simulated: bool = False
     options: tuple[str, ...] = ()
 
-    def load(self, data_dir: str | Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
-        """Loads the dataset from `data_dir`, or from the cache (downloading it once) where that is None."""
+    def load(
+        self, data_dir: str | Path | None = None, seed: int = 0, **options: Any
+    ) -> CrowdDataset:
+        """Loads the dataset from `data_dir`, or from the cache (downloading it once) where that is
+        None.
+        """
         return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
 
 
@@ -73,7 +80,9 @@ _DATASETS: dict[str, Dataset] = {}
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
-    """Returns a decorator that registers a class or function as the method `name`; may be stacked for variants."""
+    """Returns a decorator that registers a class or function as the method `name`; may be stacked
+    for variants.
+    """
 
     def decorate(factory: Factory) -> Factory:
         if name in _METHODS and _METHODS[name].factory is not factory:
@@ -99,9 +108,14 @@ def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Fac
 def _look_up(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
         names = sorted(table)
-        close = difflib.get_close_matches(name, names, n=3) or [full for full in names if difflib.get_close_matches(name, full.split("_"))][:3]
+        close = (
+            difflib.get_close_matches(name, names, n=3)
+            or [full for full in names if difflib.get_close_matches(name, full.split("_"))][:3]
+        )
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise UsageError(f"--{what}: expected the name of a {what} (--list shows all), received {name!r}{hint}")
+        raise UsageError(
+            f"--{what}: expected the name of a {what} (--list shows all), received {name!r}{hint}"
+        )
     return table[name]
 
 

@@ -1,8 +1,10 @@
-"""Runs one command again and again in forked processes, each killed with SIGKILL at another moment; see test_resume.py.
+"""Runs one command again and again in forked processes, each killed with SIGKILL at another moment;
+see test_resume.py.
 
-Usage: python kill_driver.py <moments as JSON> <flags...>. A moment is [file name, count]: the process is killed when it is
-about to give a file or folder of that name its name for the count-th time; an empty name lets it end. The exit codes of
-the processes are printed as JSON. Modules are imported once, before the forks, and compute nothing there.
+Usage: python kill_driver.py <moments as JSON> <flags...>. A moment is [file name, count]: the
+process is killed when it is about to give a file or folder of that name its name for the count-th
+time; an empty name lets it end. The exit codes of the processes are printed as JSON. Modules are
+imported once, before the forks, and compute nothing there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What every registered method has to do, present and future: one family's representative in each run, all of them with `slow`.
+"""What every registered method has to do, present and future: one family's representative in each
+run, all of them with `slow`.
 
-A method's fits are shared by its checks: one of two classes with checkpoints and TensorBoard, one more without (the same
-bytes), one that is interrupted and resumed, and one of three classes without validation data.
+A method's fits are shared by its checks: one of two classes with checkpoints and TensorBoard, one
+more without (the same bytes), one that is interrupted and resumed, and one of three classes without
+validation data.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from neucrowd_tf.training.run import Run
 
 rooms.register(("baselines", "data"))
 
-# Tiny settings for whichever of these a method's constructor has; whatever is not here keeps its default.
+# Tiny settings for whichever of these a method's constructor has; whatever is not here keeps its
+# default.
 TINY: dict[str, Any] = {
     "epochs": 3,
     "steps_per_epoch": 2,
@@ -51,16 +54,24 @@ TINY: dict[str, Any] = {
     "methods": ("mv_lr", "ds_lr"),
     "folds": 2,
 }
-TRAINING = ("epochs", "rounds")  # a method with one of these trains by epochs: it writes scalars and checkpoints
+TRAINING = (
+    "epochs",
+    "rounds",
+)  # a method with one of these trains by epochs: it writes scalars and checkpoints
 ROWS, NEW_ROWS = 48, 20
 
 
 def _representatives() -> set[str]:
-    """Returns one method a factory, the one with the fewest defaults of its own, and those whose defaults change the path taken."""
+    """Returns one method a factory, the one with the fewest defaults of its own, and those whose
+    defaults change the path taken.
+    """
     families: dict[Any, list[registry.Method]] = {}
     for method in registry.methods():
         families.setdefault(method.factory, []).append(method)
-    plainest = {min(family, key=lambda method: (len(method.defaults), len(method.name), method.name)).name for family in families.values()}
+    plainest = {
+        min(family, key=lambda method: (len(method.defaults), len(method.name), method.name)).name
+        for family in families.values()
+    }
     return plainest | {"neucrowd", "crowding", "dl_cl"}
 
 
@@ -69,35 +80,53 @@ def _parameters() -> list[Any]:
     found = []
     for method in registry.methods():
         group = getattr(method.factory, "__name__", method.name)
-        marks = [pytest.mark.xdist_group(f"{group}")] + ([] if method.name in chosen else [pytest.mark.slow])
+        marks = [pytest.mark.xdist_group(f"{group}")] + (
+            [] if method.name in chosen else [pytest.mark.slow]
+        )
         found.append(pytest.param(method, id=method.name, marks=marks))
     return found
 
 
-def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
+def crowd_data(
+    classes: int,
+) -> tuple[np.ndarray, Annotations, np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
     """Returns features, annotations, truth, a validation pair and new features.
 
-    Five annotators: three fair ones, one with a single label, one without any; two instances without annotations.
+    Five annotators: three fair ones, one with a single label, one without any; two instances
+    without annotations.
     """
     rng = np.random.default_rng([classes, 0xC0])
     names = np.array(["red", "green", "blue"], dtype=object)[:classes]
     truth = np.arange(ROWS + NEW_ROWS) % classes
     x = (rng.normal(size=(len(truth), 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
-    dense = np.where(rng.random((ROWS, 5)) < 0.85, truth[:ROWS, None], rng.integers(classes, size=(ROWS, 5)))
+    dense = np.where(
+        rng.random((ROWS, 5)) < 0.85, truth[:ROWS, None], rng.integers(classes, size=(ROWS, 5))
+    )
     dense[rng.random((ROWS, 5)) < 0.25] = -1
     dense[:, 3:] = -1
     dense[2:, 0] = np.where(rng.random(ROWS - 2) < 0.95, truth[2:ROWS], 0)
     dense[5, 3] = truth[5]
     dense[[0, 1]] = -1
-    crowd = Annotations.from_dense(dense, num_classes=classes, class_names=names, annotator_names=[f"w{i}" for i in range(5)])
+    crowd = Annotations.from_dense(
+        dense, num_classes=classes, class_names=names, annotator_names=[f"w{i}" for i in range(5)]
+    )
     held = (x[ROWS : ROWS + NEW_ROWS // 2], names[truth[ROWS : ROWS + NEW_ROWS // 2]])
     return x[:ROWS], crowd, truth[:ROWS], held, x[ROWS:]
 
 
 def make(method: registry.Method, seed: int = 0) -> Any:
-    """Returns the method's estimator with the tiny settings that it has and that do not make it another method."""
+    """Returns the method's estimator with the tiny settings that it has and that do not make it
+    another method.
+    """
     taken = rooms.parameter_names(method) or []
-    return method.make(**{name: value for name, value in TINY.items() if name in taken and name not in method.defaults}, seed=seed)
+    return method.make(
+        **{
+            name: value
+            for name, value in TINY.items()
+            if name in taken and name not in method.defaults
+        },
+        seed=seed,
+    )
 
 
 def trains(method: registry.Method) -> bool:
@@ -138,25 +167,38 @@ class Fits:
         self._first: Any = None
 
     def training(self, crowd: Annotations, truth: np.ndarray) -> Annotations:
-        """Returns what the method trains on: annotations, or the truth where it is the upper bound."""
+        """Returns what the method trains on: annotations, or the truth where it is the upper
+        bound."""
         if not self.method.uses_truth:
             return crowd
-        return Annotations.from_dense(truth[:, None], num_classes=crowd.num_classes, class_names=crowd.class_names)
+        return Annotations.from_dense(
+            truth[:, None], num_classes=crowd.num_classes, class_names=crowd.class_names
+        )
 
     def fit(self, run: Run | None = None) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return make(self.method).fit(self.features, self.training(self.crowd, self.truth), self.validation, run=run)
+            return make(self.method).fit(
+                self.features, self.training(self.crowd, self.truth), self.validation, run=run
+            )
 
     @property
     def first(self) -> Any:
         if self._first is None:
             before = (self.features.copy(), self.validation[0].copy(), self.validation[1].copy())
-            run = Run(checkpoints=self.folder / "checkpoints", tensorboard=self.folder / "tensorboard", progress=False, checkpoint_seconds=0)
+            run = Run(
+                checkpoints=self.folder / "checkpoints",
+                tensorboard=self.folder / "tensorboard",
+                progress=False,
+                checkpoint_seconds=0,
+            )
             with _renames(self.folder / "checkpoints") as self.saves:
                 self._first = self.fit(run)
             run.flush()
-            self.changed = not all(np.array_equal(a, b) for a, b in zip(before, (self.features, *self.validation), strict=True))
+            self.changed = not all(
+                np.array_equal(a, b)
+                for a, b in zip(before, (self.features, *self.validation), strict=True)
+            )
             self.changed |= crowd_data(2)[1] != self.crowd
         return self._first
 
@@ -183,7 +225,9 @@ class TestEveryMethod:
         assert set(params) == set(inspect.signature(type(estimator).__init__).parameters) - {"self"}
         copy = clone(estimator)
         assert type(copy) is type(estimator) and repr(copy.get_params(deep=False)) == repr(params)
-        assert not [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
+        assert not [
+            name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")
+        ]
         assert params["seed"] == 0 and make(method, 3).get_params()["seed"] == 3
 
     def test_summary(self, method: registry.Method) -> None:
@@ -200,12 +244,16 @@ class TestEveryMethod:
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
         labels = fits.first.predict(fits.new)
         assert labels.tolist() == fits.first.classes_[proba.argmax(axis=1)].tolist()
-        np.testing.assert_allclose(np.asarray(fits.first.predict_proba(fits.new[:1])), proba[:1], atol=1e-5)
+        np.testing.assert_allclose(
+            np.asarray(fits.first.predict_proba(fits.new[:1])), proba[:1], atol=1e-5
+        )
         assert 0 <= fits.first.score(fits.new, labels) <= 1
         assert fits.first.score(fits.new, labels) == 1
         if hasattr(fits.first, "transform"):
             embedding = np.asarray(fits.first.transform(fits.new))
-            assert embedding.ndim == 2 and len(embedding) == NEW_ROWS and np.isfinite(embedding).all()
+            assert (
+                embedding.ndim == 2 and len(embedding) == NEW_ROWS and np.isfinite(embedding).all()
+            )
 
     def test_inputs_are_left_as_they_were(self, method: registry.Method, fits: Fits) -> None:
         assert fits.first is not None and not fits.changed
@@ -213,18 +261,28 @@ class TestEveryMethod:
     def test_same_seed_same_bytes(self, method: registry.Method, fits: Fits) -> None:
         again = fits.fit()
         for rows in (fits.new, fits.features):
-            assert np.asarray(again.predict_proba(rows)).tobytes() == np.asarray(fits.first.predict_proba(rows)).tobytes()
+            assert (
+                np.asarray(again.predict_proba(rows)).tobytes()
+                == np.asarray(fits.first.predict_proba(rows)).tobytes()
+            )
 
-    def test_interrupted_and_resumed(self, method: registry.Method, fits: Fits, tmp_path: Path) -> None:
+    def test_interrupted_and_resumed(
+        self, method: registry.Method, fits: Fits, tmp_path: Path
+    ) -> None:
         expected = np.asarray(fits.first.predict_proba(fits.new))
         if not fits.saves:
             assert not trains(method), "a method that trains by epochs leaves checkpoints"
             pytest.skip("keeps no checkpoints")
         run = Run(checkpoints=tmp_path / "checkpoints", progress=False, checkpoint_seconds=0)
-        with pytest.raises(Interrupted), _renames(tmp_path / "checkpoints", stop_after=len(fits.saves) // 2 + 1):
+        with (
+            pytest.raises(Interrupted),
+            _renames(tmp_path / "checkpoints", stop_after=len(fits.saves) // 2 + 1),
+        ):
             fits.fit(run)
         with _renames(tmp_path / "checkpoints") as saves:
-            resumed = fits.fit(Run(checkpoints=tmp_path / "checkpoints", progress=False, checkpoint_seconds=0))
+            resumed = fits.fit(
+                Run(checkpoints=tmp_path / "checkpoints", progress=False, checkpoint_seconds=0)
+            )
         assert np.asarray(resumed.predict_proba(fits.new)).tobytes() == expected.tobytes()
         assert len(saves) < len(fits.saves), "the resumed fit began anew"
 
@@ -250,19 +308,27 @@ class TestEveryMethod:
         many = np.tile(fits.new, (50, 1))
         for rows in (many, fits.new[:1]):
             served = serve(features=tf.constant(rows))
-            np.testing.assert_allclose(served["probabilities"], fits.first.predict_proba(rows), atol=1e-5)
+            np.testing.assert_allclose(
+                served["probabilities"], fits.first.predict_proba(rows), atol=1e-5
+            )
         if hasattr(fits.first, "transform"):
-            np.testing.assert_allclose(serve(features=fits.new)["embedding"], fits.first.transform(fits.new), atol=1e-4)
+            np.testing.assert_allclose(
+                serve(features=fits.new)["embedding"], fits.first.transform(fits.new), atol=1e-4
+            )
 
     def test_save_and_load(self, method: registry.Method, fits: Fits, tmp_path: Path) -> None:
         fits.first.save(tmp_path / "model")
         restored = load(tmp_path / "model")
         assert type(restored) is type(fits.first)
-        np.testing.assert_allclose(restored.predict_proba(fits.new), fits.first.predict_proba(fits.new), atol=1e-6)
+        np.testing.assert_allclose(
+            restored.predict_proba(fits.new), fits.first.predict_proba(fits.new), atol=1e-6
+        )
         assert restored.classes_.tolist() == fits.first.classes_.tolist()
 
     def test_three_classes_or_a_clear_refusal(self, method: registry.Method, fits: Fits) -> None:
-        """Three classes, no validation data, and vote counts alone where the method does not need identities."""
+        """Three classes, no validation data, and vote counts alone where the method does not need
+        identities.
+        """
         x, crowd, truth, _, new = crowd_data(3)
         given = fits.training(crowd, truth)
         if not method.requires_identities and not method.uses_truth:
@@ -284,14 +350,18 @@ class TestEveryMethod:
         x, crowd, *_ = crowd_data(2)
         with pytest.raises(IdentitiesError, match="no identities"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            make(method).fit(x, Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names))
+            make(method).fit(
+                x, Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
+            )
 
     def test_bad_input(self, method: registry.Method, fits: Fits) -> None:
         x, crowd, truth, (held, labels), _ = crowd_data(2)
         given = fits.training(crowd, truth)
         broken = x.copy()
         broken[3, 2] = np.nan
-        alone = Annotations.from_dense(np.zeros((ROWS, 5), dtype=int), num_classes=2, class_names=crowd.class_names)
+        alone = Annotations.from_dense(
+            np.zeros((ROWS, 5), dtype=int), num_classes=2, class_names=crowd.class_names
+        )
         cases: list[tuple[Any, Any, Any, str]] = [
             (broken, given, None, "row 3, column 2"),
             (np.where(np.isnan(broken), np.inf, broken), given, None, "row 3, column 2"),
@@ -308,7 +378,9 @@ class TestEveryMethod:
         with pytest.raises(DataError, match="features: expected shape"):
             fits.first.predict_proba(x[:, :2])
 
-    def test_instances_without_annotations_are_told(self, method: registry.Method, fits: Fits) -> None:
+    def test_instances_without_annotations_are_told(
+        self, method: registry.Method, fits: Fits
+    ) -> None:
         class Stop(Exception):
             pass
 
@@ -317,10 +389,15 @@ class TestEveryMethod:
 
         estimator = make(method)
         estimator._fit = stop
-        with pytest.warns(UserWarning, match="2 instances have no annotations"), pytest.raises(Stop):
+        with (
+            pytest.warns(UserWarning, match="2 instances have no annotations"),
+            pytest.raises(Stop),
+        ):
             estimator.fit(fits.features, fits.crowd)
 
 
 def test_representatives_cover_every_factory() -> None:
     chosen = _representatives()
-    assert {method.factory for method in registry.methods()} == {method.factory for method in registry.methods() if method.name in chosen}
+    assert {method.factory for method in registry.methods()} == {
+        method.factory for method in registry.methods() if method.name in chosen
+    }

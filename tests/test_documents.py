@@ -1,4 +1,6 @@
-"""The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`; those marked `slow` with the slow tests."""
+"""The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`;
+those marked `slow` with the slow tests.
+"""
 
 from __future__ import annotations
 
@@ -21,38 +23,63 @@ SHELL, PYTHON = ("bash", "sh"), ("python",)
 
 
 def documents() -> list[Path]:
-    return [path for path in (ROOT / "README.md", ROOT / "BUILD.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
+    return [
+        path
+        for path in (ROOT / "README.md", ROOT / "BUILD.md", *sorted((ROOT / "docs").rglob("*.md")))
+        if path.exists()
+    ]
 
 
 def blocks(path: Path) -> list[tuple[int, str, str, bool]]:
-    """Returns line, language, text and slowness of each block that is to run; of one marked `file=NAME`, "file NAME" as its language."""
+    """Returns line, language, text and slowness of each block that is to run; of one marked
+    `file=NAME`, "file NAME" as its language.
+    """
     text = path.read_text(encoding="utf-8")
     found = []
     for match in BLOCK.finditer(text):
         language, marks, body = match.groups()
         if language in (*SHELL, *PYTHON) and "no-test" not in marks.split():
-            name = next((mark.removeprefix("file=") for mark in marks.split() if mark.startswith("file=")), None)
-            found.append((text.count("\n", 0, match.start()) + 1, language if name is None else f"file {name}", body, "slow" in marks.split()))
+            name = next(
+                (mark.removeprefix("file=") for mark in marks.split() if mark.startswith("file=")),
+                None,
+            )
+            found.append(
+                (
+                    text.count("\n", 0, match.start()) + 1,
+                    language if name is None else f"file {name}",
+                    body,
+                    "slow" in marks.split(),
+                )
+            )
     return found
 
 
 def parameters() -> Iterator[Any]:
-    """Yields each block as a test; a document's blocks run in order, in one folder, in one process."""
+    """Yields each block as a test; a document's blocks run in order, in one folder, in one
+    process."""
     for path in documents():
         name = str(path.relative_to(ROOT))
         for line, language, body, slow in blocks(path):
-            marks = [pytest.mark.xdist_group(f"documents {name}"), *([pytest.mark.slow] if slow else [])]
+            marks = [
+                pytest.mark.xdist_group(f"documents {name}"),
+                *([pytest.mark.slow] if slow else []),
+            ]
             yield pytest.param(name, language, body, id=f"{name}:{line}", marks=marks)
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A folder a document; see `checkout`."""
-    return {str(path.relative_to(ROOT)): checkout(tmp_path_factory.mktemp(path.stem)) for path in documents()}
+    return {
+        str(path.relative_to(ROOT)): checkout(tmp_path_factory.mktemp(path.stem))
+        for path in documents()
+    }
 
 
 def checkout(folder: Path) -> Path:
-    """Makes a folder that looks like a checkout with an environment set up, in which commands leave their files."""
+    """Makes a folder that looks like a checkout with an environment set up, in which commands leave
+    their files.
+    """
     for item in ROOT.iterdir():
         if not item.name.startswith(".") and item.name not in ("runs", "build", "dist"):
             (folder / item.name).symlink_to(item)
@@ -67,14 +94,20 @@ def checkout(folder: Path) -> Path:
 
 
 def tables(folder: Path) -> None:
-    """Writes the example tables that the documents speak of: features.csv, annotations.csv, truth.csv."""
+    """Writes the example tables that the documents speak of: features.csv, annotations.csv,
+    truth.csv.
+    """
     rng = np.random.default_rng(0)
     truth = rng.random(120) < 0.4
     features = rng.normal(size=(120, 4)) + truth[:, None]
-    rows = [f"task-{i},{','.join(f'{value:.4f}' for value in row)}" for i, row in enumerate(features)]
+    rows = [
+        f"task-{i},{','.join(f'{value:.4f}' for value in row)}" for i, row in enumerate(features)
+    ]
     (folder / "features.csv").write_text("\n".join(["task,a,b,c,d", *rows]) + "\n")
     names = np.where(truth, "yes", "no")
-    (folder / "truth.csv").write_text("\n".join(["task,label", *(f"task-{i},{name}" for i, name in enumerate(names))]) + "\n")
+    (folder / "truth.csv").write_text(
+        "\n".join(["task,label", *(f"task-{i},{name}" for i, name in enumerate(names))]) + "\n"
+    )
     given = rng.random((120, 6)) < 0.5
     given[np.arange(120), np.arange(120) % 6] = True
     said = np.where(rng.random((120, 6)) < 0.2, ~truth[:, None], truth[:, None])
@@ -83,7 +116,13 @@ def tables(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("document", "language", "body"), parameters())
-def test_block(document: str, language: str, body: str, folders: dict[str, Path], request: pytest.FixtureRequest) -> None:
+def test_block(
+    document: str,
+    language: str,
+    body: str,
+    folders: dict[str, Path],
+    request: pytest.FixtureRequest,
+) -> None:
     folder = folders[document]
     if "=DATA" in body and not (folder / "DATA").exists():
         (folder / "DATA").symlink_to(request.getfixturevalue("data_dir"))
@@ -91,16 +130,34 @@ def test_block(document: str, language: str, body: str, folders: dict[str, Path]
         (folder / language.removeprefix("file ")).write_text(body, encoding="utf-8")
         assert body.count("\n") < 60, "an example that a page shows in full has fewer than 60 lines"
         return
-    environment = {**os.environ, "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(folder)}
+    environment = {
+        **os.environ,
+        "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(folder),
+    }
     environment.pop("MAKEFLAGS", None)
-    command = ["bash", "-euo", "pipefail", "-c", body] if language in SHELL else [sys.executable, "-c", body]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800, check=False)
+    command = (
+        ["bash", "-euo", "pipefail", "-c", body]
+        if language in SHELL
+        else [sys.executable, "-c", body]
+    )
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
     assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
 def test_readme_has_its_commands() -> None:
     commands = [body for _, language, body, _ in blocks(ROOT / "README.md") if language in SHELL]
-    assert any("make run" in body for body in commands) and any("run_experiment.py" in body for body in commands)
+    assert any("make run" in body for body in commands) and any(
+        "run_experiment.py" in body for body in commands
+    )
 
 
 @pytest.mark.slow
@@ -108,13 +165,20 @@ def test_readme_has_its_commands() -> None:
 def test_readmes_table_is_what_its_command_makes(folders: dict[str, Path]) -> None:
     """After the block that makes runs/table."""
     made = pd.read_csv(folders["README.md"] / "runs" / "table" / "summary.csv").set_index("method")
-    row = re.compile(r"^\| .*\(`(\w+)`\) \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| (\S+)", re.MULTILINE)
-    shown = {name: figures for name, *figures in row.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+    row = re.compile(
+        r"^\| .*\(`(\w+)`\) \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| (\S+)", re.MULTILINE
+    )
+    shown = {
+        name: figures
+        for name, *figures in row.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    }
     assert set(shown) == set(made.index)
     for name, (accuracy, auc, gain) in shown.items():
         mine = made.loc[name]
         assert [accuracy, auc] == [f"{mine.accuracy_mean:.3f}", f"{mine.auc_mean:.3f}"], name
-        assert gain == ("–" if name == "mv_lr" else f"{mine.accuracy_minus_mv_lr:+.3f}".replace("-", "−")), name
+        assert gain == (
+            "–" if name == "mv_lr" else f"{mine.accuracy_minus_mv_lr:+.3f}".replace("-", "−")
+        ), name
 
 
 def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
@@ -123,12 +187,27 @@ def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
         pytest.skip("make is not installed")
     folder = folders["README.md"]
     environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
-    done = subprocess.run(["make", "run"], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        ["make", "run"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "neucrowd" in done.stdout and "mv_lr" in done.stdout and "TensorBoard" in done.stdout and "SavedModel" in done.stdout
+    assert (
+        "neucrowd" in done.stdout
+        and "mv_lr" in done.stdout
+        and "TensorBoard" in done.stdout
+        and "SavedModel" in done.stdout
+    )
 
 
-test_make_run_works_a_second_time = pytest.mark.xdist_group("documents README.md")(test_make_run_works_a_second_time)
+test_make_run_works_a_second_time = pytest.mark.xdist_group("documents README.md")(
+    test_make_run_works_a_second_time
+)
 
 
 @pytest.mark.slow
@@ -137,19 +216,60 @@ def test_the_wheel_is_built_installed_and_imported(tmp_path: Path) -> None:
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, source, ignore=ignored)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path / "dist"), str(source)]
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(tmp_path / "dist"),
+        str(source),
+    ]
     subprocess.run(build, check=True, timeout=300, cwd=tmp_path)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     target = tmp_path / "site"
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(target),
+        str(wheel),
+    ]
     subprocess.run(install, check=True, timeout=300, cwd=tmp_path)
-    assert (target / "neucrowd_tf" / "py.typed").exists() and not (target / "data").exists() and not (target / "tests").exists()
+    assert (
+        (target / "neucrowd_tf" / "py.typed").exists()
+        and not (target / "data").exists()
+        and not (target / "tests").exists()
+    )
     environment = {**os.environ, "PYTHONPATH": str(target)}
     code = (
-        "import neucrowd_tf, pathlib, sys; assert pathlib.Path(neucrowd_tf.__file__).is_relative_to(sys.argv[1]);"
-        "print([getattr(neucrowd_tf, name) for name in neucrowd_tf.__all__])"
+        "import neucrowd_tf, pathlib, sys; assert"
+        " pathlib.Path(neucrowd_tf.__file__).is_relative_to(sys.argv[1]);print([getattr(neucrowd_tf,"  # noqa: E501
+        " name) for name in neucrowd_tf.__all__])"
     )
-    subprocess.run([sys.executable, "-c", code, str(target)], check=True, timeout=300, cwd=tmp_path, env=environment)
+    subprocess.run(
+        [sys.executable, "-c", code, str(target)],
+        check=True,
+        timeout=300,
+        cwd=tmp_path,
+        env=environment,
+    )
     command = [sys.executable, str(target / "bin" / "neucrowd"), "--list"]
-    listed = subprocess.run(command, check=True, timeout=300, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    listed = subprocess.run(
+        command,
+        check=True,
+        timeout=300,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert "neucrowd" in listed.stdout and "table " in listed.stdout

@@ -1,4 +1,6 @@
-"""SavedModels: whole or not there, and served by a process that has TensorFlow and not this package."""
+"""SavedModels: whole or not there, and served by a process that has TensorFlow and not this
+package.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines.two_stage import TwoStageClassifier
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
 # The serving example of the README: TensorFlow alone, any batch size.
 SERVE = """
@@ -27,7 +29,7 @@ outputs = [serve(features=tf.constant(features[:size])) for size in (1, 1000)]
 assert not [name for name in sys.modules if name.startswith(("neucrowd_tf", "baselines"))]
 assert {key: value.dtype.name for key, value in outputs[0].items()} == {name: "float32" for name in sys.argv[4].split(",")}
 np.savez(sys.argv[3], one=outputs[0]["probabilities"], many=outputs[1]["probabilities"])
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,15 @@ def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_p
     new = (np.random.default_rng(1).normal(size=(1000, 2, 4)) * 300).astype(np.float32)
     np.save(tmp_path / "x.npy", new)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    command = [sys.executable, "-c", SERVE, str(path), str(tmp_path / "x.npy"), str(tmp_path / "y.npz"), "probabilities"]
+    command = [
+        sys.executable,
+        "-c",
+        SERVE,
+        str(path),
+        str(tmp_path / "x.npy"),
+        str(tmp_path / "y.npz"),
+        "probabilities",
+    ]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
     served = np.load(tmp_path / "y.npz")
     np.testing.assert_allclose(served["many"], fitted.predict_proba(new), atol=1e-6)
@@ -53,12 +63,16 @@ def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_p
 def test_one_input_of_the_features_shape(fitted: TwoStageClassifier, tmp_path: Path) -> None:
     import tensorflow as tf
 
-    serve = tf.saved_model.load(str(export_saved_model(fitted, tmp_path / "saved_model"))).signatures["serving_default"]
-    ((), inputs) = serve.structured_input_signature
+    serve = tf.saved_model.load(
+        str(export_saved_model(fitted, tmp_path / "saved_model"))
+    ).signatures["serving_default"]
+    (), inputs = serve.structured_input_signature
     assert inputs == {"features": tf.TensorSpec((None, 2, 4), tf.float32, name="features")}
 
 
-def test_replaces_a_saved_model_and_nothing_else(fitted: TwoStageClassifier, tmp_path: Path) -> None:
+def test_replaces_a_saved_model_and_nothing_else(
+    fitted: TwoStageClassifier, tmp_path: Path
+) -> None:
     path = export_saved_model(fitted, tmp_path / "saved_model")
     before = (path / "saved_model.pb").stat().st_mtime_ns
     assert (export_saved_model(fitted, path) / "saved_model.pb").stat().st_mtime_ns > before
@@ -69,7 +83,9 @@ def test_replaces_a_saved_model_and_nothing_else(fitted: TwoStageClassifier, tmp
     assert {item.name for item in tmp_path.iterdir()} == {"saved_model", "mine"}
 
 
-def test_a_failing_export_leaves_nothing(fitted: TwoStageClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_export_leaves_nothing(
+    fitted: TwoStageClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(source: object, target: object) -> None:
         raise OSError(28, "No space left on device")
 

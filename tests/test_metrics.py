@@ -24,19 +24,31 @@ def _random(seed: int, rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def test_hand_worked_two_classes() -> None:
-    found = metrics.classification_metrics(TRUTH, SCORES, class_names=["no", "yes"], calibration=False)
-    # Predicted 0 1 1 0: two of four right, one of two right in each class; precision and recall are 1/2 for both.
-    assert found["accuracy"] == found["balanced_accuracy"] == found["f1"] == found["f1_positive"] == 0.5
+    found = metrics.classification_metrics(
+        TRUTH, SCORES, class_names=["no", "yes"], calibration=False
+    )
+    # Predicted 0 1 1 0: two of four right, one of two right in each class; precision and recall are
+    # 1/2 for both.
+    assert (
+        found["accuracy"]
+        == found["balanced_accuracy"]
+        == found["f1"]
+        == found["f1_positive"]
+        == 0.5
+    )
     # Pairs (positive, negative): .8>.1, .8>.6, .3>.1, .3<.6 -> 3 of 4.
     assert found["auc"] == 0.75
-    assert found["log_loss"] == pytest.approx(-(math.log(0.9) + math.log(0.4) + math.log(0.8) + math.log(0.3)) / 4)
+    assert found["log_loss"] == pytest.approx(
+        -(math.log(0.9) + math.log(0.4) + math.log(0.8) + math.log(0.3)) / 4
+    )
     # (.01 + .36 + .04 + .49) / 4
     assert found["brier"] == pytest.approx(0.225)
     assert found["per_class"]["yes"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}
 
 
 def test_expected_calibration_error_by_hand_and_by_loop() -> None:
-    # Confidences .9 (right), .6 (wrong), .8 (right), .7 (wrong), each in a bin of its own: (.1 + .6 + .2 + .7) / 4.
+    # Confidences .9 (right), .6 (wrong), .8 (right), .7 (wrong), each in a bin of its own: (.1 + .6
+    # + .2 + .7) / 4.
     assert metrics.expected_calibration_error(TRUTH, SCORES) == pytest.approx(0.4, abs=1e-6)
     truth, scores = _random(0, 300, 4)
     confidence, right = scores.max(axis=1), scores.argmax(axis=1) == truth
@@ -57,7 +69,9 @@ def test_agrees_with_scikit_learn_for_many_classes() -> None:
     assert found["f1"] == pytest.approx(sk.f1_score(truth, predicted, average="macro"))
     assert found["auc"] == pytest.approx(sk.roc_auc_score(truth, scores, multi_class="ovr"))
     assert found["log_loss"] == pytest.approx(sk.log_loss(truth, scores))
-    assert found["brier"] == pytest.approx(np.mean(np.sum((scores - np.eye(4)[truth]) ** 2, axis=1)))
+    assert found["brier"] == pytest.approx(
+        np.mean(np.sum((scores - np.eye(4)[truth]) ** 2, axis=1))
+    )
     assert "f1_positive" not in found
 
 
@@ -76,18 +90,21 @@ def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning
 
 
 def test_f1_by_hand() -> None:
-    # Truth 0 0 0 1, predicted 0 0 1 1: f1 is 2 * 2 / (3 + 2) of class 0 and 2 * 1 / (1 + 2) of class 1.
+    # Truth 0 0 0 1, predicted 0 0 1 1: f1 is 2 * 2 / (3 + 2) of class 0 and 2 * 1 / (1 + 2) of
+    # class 1.
     found = metrics.classification_metrics([0, 0, 0, 1], np.eye(2)[[0, 0, 1, 1]], calibration=False)
     assert found["f1_positive"] == pytest.approx(2 / 3)
     assert found["f1"] == pytest.approx((0.8 + 2 / 3) / 2)
-    # Truth 0 0 1, predicted 0 2 1: class 2 is predicted and never occurs, which counts in f1 (2/3, 1, 0) and not in recall (1/2, 1).
+    # Truth 0 0 1, predicted 0 2 1: class 2 is predicted and never occurs, which counts in f1 (2/3,
+    # 1, 0) and not in recall (1/2, 1).
     found = metrics.classification_metrics([0, 0, 1], np.eye(3)[[0, 2, 1]], calibration=False)
     assert found["f1"] == pytest.approx(5 / 9)
     assert found["balanced_accuracy"] == pytest.approx(0.75)
 
 
 def test_auc_without_the_first_class() -> None:
-    # Class 1 has .6 and .4 above .2, class 2 has .7 above .2 and .5; class 0, which does not occur, has no curve.
+    # Class 1 has .6 and .4 above .2, class 2 has .7 above .2 and .5; class 0, which does not occur,
+    # has no curve.
     scores = [[0.2, 0.6, 0.2], [0.1, 0.2, 0.7], [0.1, 0.4, 0.5]]
     assert metrics.roc_auc([1, 2, 1], scores) == 1.0
 
@@ -106,7 +123,9 @@ def test_permuting_classes_and_rows_changes_nothing() -> None:
     truth, scores = _random(3, 150, 4)
     order, rows = np.array([2, 0, 3, 1]), np.random.default_rng(4).permutation(150)
     first = metrics.classification_metrics(truth, scores, calibration=False)
-    second = metrics.classification_metrics(np.argsort(order)[truth][rows], scores[:, order][rows], calibration=False)
+    second = metrics.classification_metrics(
+        np.argsort(order)[truth][rows], scores[:, order][rows], calibration=False
+    )
     for name in ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier"):
         assert first[name] == pytest.approx(second[name])
 
@@ -115,8 +134,12 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
     truth, scores = _random(5, 50, 7)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = metrics.classification_metrics(truth, (scores * (1 + 1e-5)).astype(np.float32), calibration=False)
-    assert found["log_loss"] == pytest.approx(sk.log_loss(truth, scores, labels=np.arange(7)), rel=1e-4)
+        found = metrics.classification_metrics(
+            truth, (scores * (1 + 1e-5)).astype(np.float32), calibration=False
+        )
+    assert found["log_loss"] == pytest.approx(
+        sk.log_loss(truth, scores, labels=np.arange(7)), rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,5 +160,8 @@ def test_bad_input_is_one_clear_error(codes: list, scores: list, message: str) -
 
 
 def test_tensorflow_is_not_imported() -> None:
-    code = "import sys, neucrowd_tf.metrics, neucrowd_tf.aggregation, neucrowd_tf.evaluation; sys.exit('tensorflow' in sys.modules)"
+    code = (
+        "import sys, neucrowd_tf.metrics, neucrowd_tf.aggregation, neucrowd_tf.evaluation;"
+        " sys.exit('tensorflow' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,6 @@
-"""What somebody with two CSVs sees: 3,000 rows, 40 annotators of whom ten are planted spammers, three classes."""
+"""What somebody with two CSVs sees: 3,000 rows, 40 annotators of whom ten are planted spammers,
+three classes.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf import simulation
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.evaluation import rank_annotators
 
 SIZE, GOOD, BAD, PRIOR = 3000, 30, 10, (0.5, 0.3, 0.2)
@@ -30,18 +31,30 @@ def _spammers(kind: str, seed: int) -> np.ndarray:
         return np.tile(np.eye(3)[0], (BAD, 3, 1))
     if kind == "prior":
         return np.tile(PRIOR, (BAD, 3, 1))
-    return np.concatenate([simulation.adversaries(BAD // 2, 3, seed), simulation.spammers(BAD // 2, 3, seed)])
+    return np.concatenate(
+        [simulation.adversaries(BAD // 2, 3, seed), simulation.spammers(BAD // 2, 3, seed)]
+    )
 
 
 def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray]:
     """About five labels a row, from annotators who are busy to different degrees; and the truth."""
     rng = np.random.default_rng([23, seed])
     truth = rng.choice(3, SIZE, p=PRIOR)
-    matrices = np.concatenate([simulation.confusion_annotators(GOOD, 3, seed, accuracy=0.75), _spammers(kind, seed)])
+    matrices = np.concatenate(
+        [simulation.confusion_annotators(GOOD, 3, seed, accuracy=0.75), _spammers(kind, seed)]
+    )
     names = [*(f"worker{i}" for i in range(GOOD)), *SPAMMERS]
     rates = 0.125 * rng.uniform(0.4, 1.6, GOOD + BAD)
     tasks = [f"t{i}" for i in range(SIZE)]
-    given = simulation.simulate(truth, matrices, seed, rates=rates, instance_names=tasks, annotator_names=names, class_names=["cat", "dog", "owl"])
+    given = simulation.simulate(
+        truth,
+        matrices,
+        seed,
+        rates=rates,
+        instance_names=tasks,
+        annotator_names=names,
+        class_names=["cat", "dog", "owl"],
+    )
     return given, truth
 
 
@@ -58,27 +71,62 @@ def _cells(path: Path) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_from_files_to_report_recommendation_and_model_in_one_command(tmp_path: Path, repository: Path) -> None:
+def test_from_files_to_report_recommendation_and_model_in_one_command(
+    tmp_path: Path, repository: Path
+) -> None:
     given, truth = crowd("uniform", 4)
     rng = np.random.default_rng([23, 5])
     features = rng.normal(size=(3, 20))[truth] + 1.2 * rng.normal(size=(SIZE, 20))
     given.to_csv(tmp_path / "labels.csv")
-    pd.DataFrame(features, columns=[f"f{i}" for i in range(20)], index=pd.Index(given.instance_names, name="task")).to_csv(tmp_path / "features.csv")
-    table = [f"--features={tmp_path / 'features.csv'}", f"--annotations={tmp_path / 'labels.csv'}", f"--output_dir={tmp_path / 'runs'}"]
-    command = [sys.executable, "run_experiment.py", "--dataset=table", *table, "--method=auto", "--export"]
+    pd.DataFrame(
+        features,
+        columns=[f"f{i}" for i in range(20)],
+        index=pd.Index(given.instance_names, name="task"),
+    ).to_csv(tmp_path / "features.csv")
+    table = [
+        f"--features={tmp_path / 'features.csv'}",
+        f"--annotations={tmp_path / 'labels.csv'}",
+        f"--output_dir={tmp_path / 'runs'}",
+    ]
+    command = [
+        sys.executable,
+        "run_experiment.py",
+        "--dataset=table",
+        *table,
+        "--method=auto",
+        "--export",
+    ]
     began = time.monotonic()
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert time.monotonic() - began < 300
     folder = tmp_path / "runs" / "table" / "auto" / "seed-0"
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "Recommendation:" in page and len(page.encode()) < 5_000_000 and all(f">{name}<" in page for name in SPAMMERS)
+    assert (
+        "Recommendation:" in page
+        and len(page.encode()) < 5_000_000
+        and all(f">{name}<" in page for name in SPAMMERS)
+    )
     said = done.stdout + done.stderr
     assert "is recommended" in said and ("than noise" in said or "none of the other" in said)
     scored = tmp_path / "scored.csv"
-    model = [f"--model={folder / 'saved_model'}", f"--features={tmp_path / 'features.csv'}", f"--output={scored}"]
-    subprocess.run([sys.executable, "-m", "neucrowd_tf.predict", *model], cwd=repository, check=True, capture_output=True)
+    model = [
+        f"--model={folder / 'saved_model'}",
+        f"--features={tmp_path / 'features.csv'}",
+        f"--output={scored}",
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "neucrowd_tf.predict", *model],
+        cwd=repository,
+        check=True,
+        capture_output=True,
+    )
     header, *rows = _cells(scored)
-    assert header == ["task", "predicted", "p_cat", "p_dog", "p_owl"] and [row[0] for row in rows] == given.instance_names.tolist()
-    right = np.mean([row[1] == given.class_names[label] for row, label in zip(rows, truth, strict=True)])
+    assert (
+        header == ["task", "predicted", "p_cat", "p_dog", "p_owl"]
+        and [row[0] for row in rows] == given.instance_names.tolist()
+    )
+    right = np.mean(
+        [row[1] == given.class_names[label] for row, label in zip(rows, truth, strict=True)]
+    )
     assert right > 0.85  # by the truth, which no method has seen

@@ -1,4 +1,6 @@
-"""docs/paper_audit.md, line by line: each test redoes the arithmetic of one line, and the figures it uses stand in that line."""
+"""docs/paper_audit.md, line by line: each test redoes the arithmetic of one line, and the figures
+it uses stand in that line.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,14 @@ def line(name: str, *quotes: str) -> Callable[[Callable[[], None]], Callable[[],
 
 def documented(repository: Path) -> dict[str, str]:
     text = (repository / "docs" / "paper_audit.md").read_text(encoding="utf-8")
-    return {match[1]: match[0] for match in re.finditer(r"^\| ([A-Z]\d+) \|.*$", text, re.MULTILINE)}
+    return {
+        match[1]: match[0] for match in re.finditer(r"^\| ([A-Z]\d+) \|.*$", text, re.MULTILINE)
+    }
 
 
 def near(value: float | Fraction, printed: float, digits: int) -> bool:
-    """Whether a value is printed so when it is rounded to so many digits; halves may go either way."""
+    """Whether a value is printed so when it is rounded to so many digits; halves may go either
+    way."""
     return abs(float(value) - printed) <= 0.5 * 10**-digits + 1e-9
 
 
@@ -41,7 +46,9 @@ def all_positive(share: float | Fraction) -> float:
 
 
 def positives(accuracy: float, f1: float, digits: int = 3) -> tuple[float, float]:
-    """Returns the least and the largest share of positives that a pair of figures allows, rounding considered."""
+    """Returns the least and the largest share of positives that a pair of figures allows, rounding
+    considered.
+    """
     half = 0.5 * 10**-digits
     low, high = 1.0, 0.0
     for a in (accuracy - half, accuracy + half):
@@ -59,7 +66,9 @@ def macro_f1(rows: int, first: int, second: int) -> float:
 
 
 def least_f1(accuracy: float) -> tuple[float, float]:
-    """Returns the least macro F1 and the least F1 of one class on a balanced test set, by the formula of the page."""
+    """Returns the least macro F1 and the least F1 of one class on a balanced test set, by the
+    formula of the page.
+    """
     e = 2 * (1 - accuracy)
     return (2 / (2 + e) + 2 * (1 - e) / (2 - e)) / 2, 2 * (1 - e) / (2 - e)
 
@@ -77,9 +86,21 @@ NEUCROWD_2 = {  # accuracy and AUC on the five sets
     "TripleSemi": ((0.638, 0.678), (0.626, 0.641), (0.650, 0.628), (0.771, 0.795), (0.840, 0.920)),
     "Centered": ((0.594, 0.612), (0.594, 0.605), (0.760, 0.801), (0.843, 0.912), (0.850, 0.957)),
     "Lifted": ((0.588, 0.596), (0.598, 0.614), (0.740, 0.784), (0.836, 0.887), (0.860, 0.940)),
-    "Contrastive+EM": ((0.596, 0.605), (0.612, 0.622), (0.800, 0.855), (0.850, 0.906), (0.865, 0.950)),
+    "Contrastive+EM": (
+        (0.596, 0.605),
+        (0.612, 0.622),
+        (0.800, 0.855),
+        (0.850, 0.906),
+        (0.865, 0.950),
+    ),
     "Triple+EM": ((0.650, 0.661), (0.672, 0.772), (0.860, 0.918), (0.864, 0.918), (0.865, 0.954)),
-    "TripleSemi+EM": ((0.616, 0.653), (0.640, 0.685), (0.745, 0.725), (0.750, 0.792), (0.850, 0.908)),
+    "TripleSemi+EM": (
+        (0.616, 0.653),
+        (0.640, 0.685),
+        (0.745, 0.725),
+        (0.750, 0.792),
+        (0.850, 0.908),
+    ),
     "Centered+EM": ((0.594, 0.600), (0.592, 0.620), (0.790, 0.794), (0.850, 0.918), (0.865, 0.948)),
     "Lifted+EM": ((0.588, 0.600), (0.600, 0.616), (0.720, 0.740), (0.857, 0.911), (0.860, 0.944)),
     "NeuCrowd": ((0.678, 0.729), (0.688, 0.751), (0.870, 0.898), (0.871, 0.928), (0.865, 0.927)),
@@ -94,12 +115,23 @@ NEUCROWD_3 = {
 
 @line("N1", "0.745", "223.5", "0.743", "0.747", "0.005", "thirteen")
 def _n1() -> None:
-    cells = [(name, data, pair[0]) for name, row in NEUCROWD_2.items() for data, pair in zip(SETS, row, strict=True) if pair]
+    cells = [
+        (name, data, pair[0])
+        for name, row in NEUCROWD_2.items()
+        for data, pair in zip(SETS, row, strict=True)
+        if pair
+    ]
     off = [(name, data) for name, data, accuracy in cells if not on_grid(accuracy, TEST_ROWS[data])]
     assert off == [("TripleSemi+EM", "Pre-K")]
-    assert near(Fraction(223, 300), 0.743, 3) and near(Fraction(224, 300), 0.747, 3) and abs(0.745 * 300 - 223.5) < 1e-9
+    assert (
+        near(Fraction(223, 300), 0.743, 3)
+        and near(Fraction(224, 300), 0.747, 3)
+        and abs(0.745 * 300 - 223.5) < 1e-9
+    )
     printed = [row[2][0] for row in NEUCROWD_2.values() if row[2]]
-    assert len(printed) == 13 and all(abs(value / 0.005 - round(value / 0.005)) < 1e-9 for value in printed)
+    assert len(printed) == 13 and all(
+        abs(value / 0.005 - round(value / 0.005)) < 1e-9 for value in printed
+    )
     shares = [round(right / 300, 3) for right in range(301)]
     third = sum(abs(share / 0.005 - round(share / 0.005)) < 1e-6 for share in shares) / len(shares)
     assert third == pytest.approx(1 / 3, abs=0.01)
@@ -109,7 +141,11 @@ def _n1() -> None:
 def _n2() -> None:
     for printed in (0.806, 0.822):
         assert not on_grid(printed, 300) and not on_grid(printed, 200)
-    assert near(Fraction(242, 300), 0.807, 3) and near(Fraction(247, 300), 0.823, 3) and near(Fraction(246, 300), 0.820, 3)
+    assert (
+        near(Fraction(242, 300), 0.807, 3)
+        and near(Fraction(247, 300), 0.823, 3)
+        and near(Fraction(246, 300), 0.820, 3)
+    )
     assert [value * 300 for value in (0.806, 0.822)] == pytest.approx([241.8, 246.6])
 
 
@@ -122,10 +158,22 @@ def _n3() -> None:
 @line("N4", "0.884 / 0.948", "0.865 / 0.927", "0.019", "0.021")
 def _n4() -> None:
     better, full = NEUCROWD_3["-SA"][4], NEUCROWD_3["full"][4]
-    assert better[0] - full[0] == pytest.approx(0.019) and better[1] - full[1] == pytest.approx(0.021)
+    assert better[0] - full[0] == pytest.approx(0.019) and better[1] - full[1] == pytest.approx(
+        0.021
+    )
 
 
-@line("N5", "5 of the 30", "7 in all", "0.674 to 0.664", "0.837 to 0.81", "0.908 to 0.904", "0.882 to 0.869", "0.921 to 0.823", "0.806")
+@line(
+    "N5",
+    "5 of the 30",
+    "7 in all",
+    "0.674 to 0.664",
+    "0.837 to 0.81",
+    "0.908 to 0.904",
+    "0.882 to 0.869",
+    "0.921 to 0.823",
+    "0.806",
+)
 def _n5() -> None:
     rows = list(NEUCROWD_3.values())
     steps = [
@@ -135,7 +183,11 @@ def _n5() -> None:
         for figure in (0, 1)
     ]
     assert len(steps) == 30
-    falls = {(data, figure, before, after) for data, figure, before, after, last in steps if after < before and not last}
+    falls = {
+        (data, figure, before, after)
+        for data, figure, before, after, last in steps
+        if after < before and not last
+    }
     assert falls == {
         ("Syn2", 0, 0.674, 0.664),
         ("Oral", 0, 0.837, 0.81),
@@ -143,8 +195,12 @@ def _n5() -> None:
         ("Pre-K", 1, 0.882, 0.869),
         ("Hotel", 1, 0.921, 0.823),
     }
-    assert {(data, figure) for data, figure, before, after, last in steps if after < before and last} == {("Oral", 0), ("Oral", 1)}
-    assert [(data, figure, before) for data, figure, before, after, _ in steps if after == before] == [("Pre-K", 0, 0.806)]
+    assert {
+        (data, figure) for data, figure, before, after, last in steps if after < before and last
+    } == {("Oral", 0), ("Oral", 1)}
+    assert [
+        (data, figure, before) for data, figure, before, after, _ in steps if after == before
+    ] == [("Pre-K", 0, 0.806)]
 
 
 @line("N6", "3 of 5", "0.772", "0.751", "0.923", "0.898", "0.957", "0.927")
@@ -157,24 +213,58 @@ def _n6() -> None:
     assert lost == {"Syn2": (0.772, 0.751), "Pre-K": (0.923, 0.898), "Oral": (0.957, 0.927)}
 
 
-GROUP_1, GROUP_2 = ("SoftProb", "EM", "GLAD"), ("Contrastive", "Triple", "TripleSemi", "Centered", "Lifted")
+GROUP_1, GROUP_2 = (
+    ("SoftProb", "EM", "GLAD"),
+    ("Contrastive", "Triple", "TripleSemi", "Centered", "Lifted"),
+)
 
 
-@line("N7", "3 of 5", "Pre-K 0.850 against 0.830", "Hotel 0.864 against 0.857", "Oral 0.860 against 0.825")
+@line(
+    "N7",
+    "3 of 5",
+    "Pre-K 0.850 against 0.830",
+    "Hotel 0.864 against 0.857",
+    "Oral 0.860 against 0.825",
+)
 def _n7() -> None:
     def best(group: tuple[str, ...], place: int) -> float:
         return max(pair[0] for pair in (NEUCROWD_2[name][place] for name in group) if pair)
 
-    better = {data: (best(GROUP_2, i), best(GROUP_1, i)) for i, data in enumerate(SETS) if best(GROUP_2, i) > best(GROUP_1, i)}
+    better = {
+        data: (best(GROUP_2, i), best(GROUP_1, i))
+        for i, data in enumerate(SETS)
+        if best(GROUP_2, i) > best(GROUP_1, i)
+    }
     assert better == {"Pre-K": (0.850, 0.830), "Hotel": (0.864, 0.857), "Oral": (0.860, 0.825)}
 
 
-@line("N8", "6 of the 25", "Syn2 (0.772)", "Pre-K (0.918)", "Oral (0.927)", "TripleSemi+EM", "three", "0.865")
+@line(
+    "N8",
+    "6 of the 25",
+    "Syn2 (0.772)",
+    "Pre-K (0.918)",
+    "Oral (0.927)",
+    "TripleSemi+EM",
+    "three",
+    "0.865",
+)
 def _n8() -> None:
-    full = {name: [pair for pair in row if pair] for name, row in NEUCROWD_2.items() if name != "SoftProb"}
-    ours, group_3 = full["NeuCrowd"], {name: row for name, row in full.items() if name.endswith("+EM")}
+    full = {
+        name: [pair for pair in row if pair]
+        for name, row in NEUCROWD_2.items()
+        if name != "SoftProb"
+    }
+    ours, group_3 = (
+        full["NeuCrowd"],
+        {name: row for name, row in full.items() if name.endswith("+EM")},
+    )
     assert sum(len(row) for row in group_3.values()) == 25
-    above = {(name, data) for name, row in group_3.items() for i, data in enumerate(SETS) if row[i][1] > ours[i][1]}
+    above = {
+        (name, data)
+        for name, row in group_3.items()
+        for i, data in enumerate(SETS)
+        if row[i][1] > ours[i][1]
+    }
     oral = {(name, "Oral") for name in group_3 if name != "TripleSemi+EM"}
     assert above == {("Triple+EM", "Syn2"), ("Triple+EM", "Pre-K")} | oral and len(above) == 6
     assert sum(row[4][0] == ours[4][0] == 0.865 for row in group_3.values()) == 3
@@ -187,8 +277,13 @@ def _n9() -> None:
 
 @line("N10", "0.826", "201 / 447 = 0.450", "0.800", "299 / 699 = 0.428", "447", "699")
 def _n10() -> None:
-    # Kappa and the counts themselves: tests/harness/test_suite_figures.py.
-    assert near(201 / 447, 0.450, 3) and near(299 / 699, 0.428, 3) and near(299 / 699, 0.43, 2) and 447 + 112 + 140 == 699
+    # Kappa and the counts themselves: tests/reproduction/test_suite_figures.py.
+    assert (
+        near(201 / 447, 0.450, 3)
+        and near(299 / 699, 0.428, 3)
+        and near(299 / 699, 0.43, 2)
+        and 447 + 112 + 140 == 699
+    )
 
 
 # --------------------------------------------------------------------- RLL
@@ -206,11 +301,21 @@ def _r2() -> None:
         assert near(share, accuracy, 3) and near(all_positive(share), f1, 3)
 
 
-@line("R3", "0.677", "0.808", "472", "94", "0.818, 0.848, 0.879, 0.758, 0.697, 0.667, 0.606", "27, 28, 29, 25, 23, 22 and 20")
+@line(
+    "R3",
+    "0.677",
+    "0.808",
+    "472",
+    "94",
+    "0.818, 0.848, 0.879, 0.758, 0.697, 0.667, 0.606",
+    "27, 28, 29, 25, 23, 22 and 20",
+)
 def _r3() -> None:
     share = 2.1 / 3.1
     assert near(share, 0.677, 3) and near(all_positive(share), 0.808, 3) and 472 // 5 == 94
-    for printed, right in zip((0.818, 0.848, 0.879, 0.758, 0.697, 0.667, 0.606), (27, 28, 29, 25, 23, 22, 20), strict=True):
+    for printed, right in zip(
+        (0.818, 0.848, 0.879, 0.758, 0.697, 0.667, 0.606), (27, 28, 29, 25, 23, 22, 20), strict=True
+    ):
         assert near(Fraction(right, 33), printed, 3)
 
 
@@ -262,14 +367,28 @@ RLL_1 = {  # accuracy and F1 on Oral and Class
 }
 
 
-@line("R9", "12 of the 14", "178 rows", "more than 7", "0.854 and 0.871", "880", "five folds of 176", "0.802", "0.847", "142 and 150 of 177")
+@line(
+    "R9",
+    "12 of the 14",
+    "178 rows",
+    "more than 7",
+    "0.854 and 0.871",
+    "880",
+    "five folds of 176",
+    "0.802",
+    "0.847",
+    "142 and 150 of 177",
+)
 def _r9() -> None:
     tables_2_and_3 = (0.809, 0.831, 0.803, 0.826, 0.876)
     printed = sorted({row[0][0] for row in RLL_1.values()} | set(tables_2_and_3))
     hits = {rows: sum(on_grid(value, rows) for value in printed) for rows in range(10, 201)}
     assert len(printed) == 14 and hits.pop(178) == 12 and max(hits.values()) == 7
     assert [value for value in printed if not on_grid(value, 178)] == [0.802, 0.847]
-    assert [value for value in printed if not on_grid(value, 880)] == [0.854, 0.871] and 880 == 5 * 176
+    assert [value for value in printed if not on_grid(value, 880)] == [
+        0.854,
+        0.871,
+    ] and 880 == 5 * 176
     assert near(Fraction(142, 177), 0.802, 3) and near(Fraction(150, 177), 0.847, 3)
 
 
@@ -282,14 +401,26 @@ def _r10() -> None:
             for figure in (0, 1):
                 if parts and row[data][figure] > max(part[data][figure] for part in parts):
                     above[figure].add((name, data))
-    assert above[0] == {("RelationNet+EM", 0), ("RelationNet+GLAD", 0), ("SiameseNet+EM", 1), ("SiameseNet+GLAD", 1)} and len(above[1]) == 4
+    assert (
+        above[0]
+        == {
+            ("RelationNet+EM", 0),
+            ("RelationNet+GLAD", 0),
+            ("SiameseNet+EM", 1),
+            ("SiameseNet+GLAD", 1),
+        }
+        and len(above[1]) == 4
+    )
     assert RLL_1["TripletNet+GLAD"][1][0] < min(RLL_1["TripletNet"][1][0], RLL_1["GLAD"][1][0])
 
 
 @line("R11", "0.606", "0.802, 0.719", "0.758")
 def _r11() -> None:
     first, second = ("SoftProb", "EM", "GLAD"), ("SiameseNet", "TripletNet", "RelationNet")
-    assert min(first, key=lambda name: RLL_1[name][1]) == "EM" and max(first, key=lambda name: RLL_1[name][1]) == "SoftProb"
+    assert (
+        min(first, key=lambda name: RLL_1[name][1]) == "EM"
+        and max(first, key=lambda name: RLL_1[name][1]) == "SoftProb"
+    )
     assert all(min(second, key=lambda name: RLL_1[name][data]) == "SiameseNet" for data in (0, 1))
     assert not any(name.endswith("+SoftProb") for name in RLL_1)
 
@@ -304,7 +435,13 @@ def _off(printed: tuple[float, ...], answers: int) -> list[float]:
     return [value for value in printed if not on_grid(value / 100, answers, 4)]
 
 
-@line("G1", "75.41, 82.56, 81.42, 83.17, 83.38, 83.14, 81.28, 82.24, 82.74", "1/1500", "9 of the 10", "83.73")
+@line(
+    "G1",
+    "75.41, 82.56, 81.42, 83.17, 83.38, 83.14, 81.28, 82.24, 82.74",
+    "1/1500",
+    "9 of the 10",
+    "83.73",
+)
 def _g1() -> None:
     assert _off(MUSIC, 5 * 300) == [75.41, 82.56, 81.42, 83.17, 83.38, 83.14, 81.28, 82.24, 82.74]
 
@@ -340,29 +477,58 @@ def _g6() -> None:
 
 @line("G7", "0.875 x 44 = 38.5", "86.4 and 88.6", "35 of 44, 79.5 %", "35 of 40", "52 of 59")
 def _g7() -> None:
-    assert 0.875 * 44 == 38.5 and not on_grid(0.875, 44) and near(38 / 44, 0.864, 3) and near(39 / 44, 0.886, 3)
+    assert (
+        0.875 * 44 == 38.5
+        and not on_grid(0.875, 44)
+        and near(38 / 44, 0.864, 3)
+        and near(39 / 44, 0.886, 3)
+    )
     assert near(35 / 44, 0.795, 3) and 35 / 40 == 0.875 and near(52 / 59, 0.88, 2)
 
 
 @line("G8", "66.17", "67.23")
 def _g8() -> None:
-    cifar = {"Doctor Net": 67.23, "DL-CL+Self": 64.94, "DL-CL+GCN": 65.02, "DL-CL+GAN": 65.34, "DL-CL+InG": 66.17}
+    cifar = {
+        "Doctor Net": 67.23,
+        "DL-CL+Self": 64.94,
+        "DL-CL+GCN": 65.02,
+        "DL-CL+GAN": 65.34,
+        "DL-CL+InG": 66.17,
+    }
     assert max(cifar, key=lambda name: cifar[name]) == "Doctor Net"
 
 
 # --------------------------------------------------------------------- DASC
 
 DASC_2 = {  # Anno-Reg, Crowdlayer, WDN
-    "LabelMe": {"CE": (82.3, 84.0, 77.1), "Resampling": (83.2, 85.6, 80.6), "Reweighting": (83.6, 85.6, 78.8), "Focal": (81.7, 84.2, 78.4)},
-    "Music": {"CE": (65.8, 66.3, 55.1), "Resampling": (66.3, 68.3, 51.6), "Reweighting": (67.1, 66.7, 56.2), "Focal": (63.4, 65.0, 57.5)},
-    "CIFAR10-H": {"CE": (40.9, 45.6, 17.3), "Resampling": (43.9, 48.6, 18.2), "Reweighting": (41.4, 47.7, 17.6), "Focal": (39.7, 47.6, 17.9)},
+    "LabelMe": {
+        "CE": (82.3, 84.0, 77.1),
+        "Resampling": (83.2, 85.6, 80.6),
+        "Reweighting": (83.6, 85.6, 78.8),
+        "Focal": (81.7, 84.2, 78.4),
+    },
+    "Music": {
+        "CE": (65.8, 66.3, 55.1),
+        "Resampling": (66.3, 68.3, 51.6),
+        "Reweighting": (67.1, 66.7, 56.2),
+        "Focal": (63.4, 65.0, 57.5),
+    },
+    "CIFAR10-H": {
+        "CE": (40.9, 45.6, 17.3),
+        "Resampling": (43.9, 48.6, 18.2),
+        "Reweighting": (41.4, 47.7, 17.6),
+        "Focal": (39.7, 47.6, 17.9),
+    },
 }
 BASES = ("Anno-Reg", "Crowdlayer", "WDN")
 
 
 @line("D1", "10.1, 8.5 and 19.6", "55.3 - 45.6 = 9.7", "51.0 - 40.9", "36.9 - 17.3")
 def _d1() -> None:
-    gains = [after - before for after, before in zip((51.0, 55.3, 36.9), DASC_2["CIFAR10-H"]["CE"], strict=True)]
+    gains = [
+        after - before
+        for after, before in zip((51.0, 55.3, 36.9), DASC_2["CIFAR10-H"]["CE"], strict=True)
+    ]
     assert gains == pytest.approx([10.1, 9.7, 19.6])
 
 
@@ -376,7 +542,12 @@ def _d2() -> None:
         if value < plain
     }
     named = {("Music", "Resampling", "WDN")}
-    focal = {("LabelMe", "Anno-Reg"), ("Music", "Anno-Reg"), ("CIFAR10-H", "Anno-Reg"), ("Music", "Crowdlayer")}
+    focal = {
+        ("LabelMe", "Anno-Reg"),
+        ("Music", "Anno-Reg"),
+        ("CIFAR10-H", "Anno-Reg"),
+        ("Music", "Crowdlayer"),
+    }
     assert below == named | {(data, "Focal", base) for data, base in focal}
 
 
@@ -393,7 +564,11 @@ def _d4() -> None:
 @line("D5", "4.732", "1,158", "956 / 202 = 4.733", "4.761 and 4.704", "five")
 def _d5() -> None:
     rows = {(1258, 5.989), (1258, 10.541), (1258, 7.169), (1158, 4.732), (500, 3.587), (500, 5.024)}
-    off = [(size, ratio) for size, ratio in rows if not any(near((size - few) / few, ratio, 3) for few in range(1, size))]
+    off = [
+        (size, ratio)
+        for size, ratio in rows
+        if not any(near((size - few) / few, ratio, 3) for few in range(1, size))
+    ]
     assert off == [(1158, 4.732)] and len(rows) - 1 == 5
     assert [round((1158 - few) / few, 3) for few in (201, 202, 203)] == [4.761, 4.733, 4.704]
 
@@ -409,30 +584,59 @@ def _d7() -> None:
 
 
 def _ratios(annotators: int, mean: float, ratio: float) -> tuple[list[int], list[int]]:
-    """Returns which total numbers of annotations the printed mean allows, and which of them allow the printed ratio."""
-    totals = [total for total in range(round(annotators * (mean - 1)), round(annotators * (mean + 1))) if near(total / annotators, mean, 1)]
-    return totals, [total for total in totals if any(near((total - rare) / rare, ratio, 3) for rare in range(1, total // 2))]
+    """Returns which total numbers of annotations the printed mean allows, and which of them allow
+    the printed ratio.
+    """
+    totals = [
+        total
+        for total in range(round(annotators * (mean - 1)), round(annotators * (mean + 1)))
+        if near(total / annotators, mean, 1)
+    ]
+    return totals, [
+        total
+        for total in totals
+        if any(near((total - rare) / rare, ratio, 3) for rare in range(1, total // 2))
+    ]
 
 
-@line("D8", "6.530", "4.903", "3.104", "5,217", "6.539 and 6.528", "4,774 or 4,775", "3,393", "3.108 and 3.103", "other three")
+@line(
+    "D8",
+    "6.530",
+    "4.903",
+    "3.104",
+    "5,217",
+    "6.539 and 6.528",
+    "4,774 or 4,775",
+    "3,393",
+    "3.108 and 3.103",
+    "other three",
+)
 def _d8() -> None:
-    off = {
-        (15, 347.8, 6.530): [5217],
-        (15, 318.3, 4.903): [4774, 4775],
-        (18, 188.5, 3.104): [3393],
-    }
+    off = {(15, 347.8, 6.530): [5217], (15, 318.3, 4.903): [4774, 4775], (18, 188.5, 3.104): [3393]}
     for row, totals in off.items():
         assert _ratios(*row) == (totals, [])
-    assert all(_ratios(*row)[1] for row in ((15, 348.1, 8.003), (15, 347.1, 7.073), (18, 193.9, 4.667)))
+    assert all(
+        _ratios(*row)[1] for row in ((15, 348.1, 8.003), (15, 347.1, 7.073), (18, 193.9, 4.667))
+    )
     assert [round((5217 - rare) / rare, 3) for rare in (692, 693)] == [6.539, 6.528]
     assert [round((3393 - rare) / rare, 3) for rare in (826, 827)] == [3.108, 3.103]
 
 
-@line("D9", "439 / 177 = 2.480", "381 / 217 = 1.756", "75 / 63 = 1.190", "188 / 122 = 1.541", "37 / 25 = 1.480", "154 / 89 = 1.730")
+@line(
+    "D9",
+    "439 / 177 = 2.480",
+    "381 / 217 = 1.756",
+    "75 / 63 = 1.190",
+    "188 / 122 = 1.541",
+    "37 / 25 = 1.480",
+    "154 / 89 = 1.730",
+)
 def _d9() -> None:
     pairs = {439 / 177: 2.479, 381 / 217: 1.753, 75 / 63: 1.188, 188 / 122: 1.536, 37 / 25: 1.461}
     assert [round(ours, 3) for ours in pairs] == [2.480, 1.756, 1.190, 1.541, 1.480]
-    assert not any(near(ours, printed, 3) for ours, printed in pairs.items()) and near(154 / 89, 1.730, 3)
+    assert not any(near(ours, printed, 3) for ours, printed in pairs.items()) and near(
+        154 / 89, 1.730, 3
+    )
 
 
 @line("D10", "900 and 100", "0.1 and 0.9")
@@ -492,7 +696,10 @@ def whole_numbers(rows: int, accuracy: float, f1: float) -> bool:
     for right in range(rows + 1):
         if near(Fraction(right, rows), accuracy, 4):
             errors = rows - right
-            if any(near(macro_f1(rows, first, errors - first), f1, 4) for first in range(max(0, errors - size), min(size, errors) + 1)):
+            if any(
+                near(macro_f1(rows, first, errors - first), f1, 4)
+                for first in range(max(0, errors - size), min(size, errors) + 1)
+            ):
                 return True
     return False
 
@@ -503,7 +710,10 @@ def _mbem(rows: int, macro: float, single: float | None) -> None:
     assert near(least, macro, 4) and printed < least - 0.01
     # The formula against all ways to spread the errors.
     errors = round((1 - accuracy) * rows)
-    spread = [macro_f1(rows, first, errors - first) for first in range(max(0, errors - rows // 2), min(rows // 2, errors) + 1)]
+    spread = [
+        macro_f1(rows, first, errors - first)
+        for first in range(max(0, errors - rows // 2), min(rows // 2, errors) + 1)
+    ]
     assert min(spread) == pytest.approx(least, abs=2e-3)
     if single is not None:
         assert near(one, single, 4) and printed < one
@@ -524,12 +734,29 @@ def _i3() -> None:
     _mbem(1170, 0.6470, None)
 
 
-@line("I4", "0.7813 of 332", "0.6967 of 1,400", "0.6826 of 1,170", "30 pairs", "260 of 332 would be 0.7831")
+@line(
+    "I4",
+    "0.7813 of 332",
+    "0.6967 of 1,400",
+    "0.6826 of 1,170",
+    "30 pairs",
+    "260 of 332 would be 0.7831",
+)
 def _i4() -> None:
     assert near(Fraction(260, 332), 0.7831, 4)
-    off = [(rows, name) for rows, table in ICED.items() for name, (accuracy, _) in table.items() if not on_grid(accuracy, rows, 4)]
+    off = [
+        (rows, name)
+        for rows, table in ICED.items()
+        for name, (accuracy, _) in table.items()
+        if not on_grid(accuracy, rows, 4)
+    ]
     assert off == [(1400, "MBEM"), (332, "MBEM"), (1170, "MBEM")]
-    others = [(rows, *pair) for rows, table in ICED.items() for name, pair in table.items() if name != "MBEM"]
+    others = [
+        (rows, *pair)
+        for rows, table in ICED.items()
+        for name, pair in table.items()
+        if name != "MBEM"
+    ]
     assert len(others) == 30 and all(whole_numbers(*row) for row in others)
 
 
@@ -537,7 +764,9 @@ def _i4() -> None:
 def _i5() -> None:
     for name, right in (("Trad-I", 536), ("Trad-II", 527)):
         accuracy, f1 = ICED[1170][name]
-        assert near(Fraction(right, 1170), accuracy, 4) and near(macro_f1(1170, 585 - right, 585), f1, 4)
+        assert near(Fraction(right, 1170), accuracy, 4) and near(
+            macro_f1(1170, 585 - right, 585), f1, 4
+        )
 
 
 @line("I6", "0.8311 / 0.8294", "0.8289 / 0.8277")
@@ -547,10 +776,18 @@ def _i6() -> None:
 
 @line("I7", "3,500, 834 and 2,926")
 def _i7() -> None:
-    printed = {3500: (3080, 2800, 280, 1400), 834: (734, 668, 66, 332), 2926: (2575, 2341, 234, 1170)}
+    printed = {
+        3500: (3080, 2800, 280, 1400),
+        834: (734, 668, 66, 332),
+        2926: (2575, 2341, 234, 1170),
+    }
     for size, (train, majority, minority, test) in printed.items():
         held = int(0.2 * size)
-        assert (size - held, int(0.1 * (size - held)), 2 * held) == (majority, minority, test) and majority + minority == train
+        assert (size - held, int(0.1 * (size - held)), 2 * held) == (
+            majority,
+            minority,
+            test,
+        ) and majority + minority == train
 
 
 @line("I8", "0.6344", "0.5324", "571 of 900", "0.5780", "six")
@@ -563,23 +800,54 @@ def _i8() -> None:
         "Crowd-Layer": (0.8300, 0.8273),
         "ICED": (0.8644, 0.8640),
     }
-    assert near(Fraction(571, 900), 0.6344, 4) and near(least_f1(0.6344)[0], 0.5780, 4) and not whole_numbers(900, 0.6344, 0.5324)
+    assert (
+        near(Fraction(571, 900), 0.6344, 4)
+        and near(least_f1(0.6344)[0], 0.5780, 4)
+        and not whole_numbers(900, 0.6344, 0.5324)
+    )
     assert len(emotion) == 6 and all(whole_numbers(900, *pair) for pair in emotion.values())
 
 
-@line("I9", "103 of 734", "14.0 %", "2 (1 + 9 + 36) / 512 = 18.0 %", "132 of 734", "2,043 of 3,080", "507 of 2,575", "45.3 and 6.5 %")
+@line(
+    "I9",
+    "103 of 734",
+    "14.0 %",
+    "2 (1 + 9 + 36) / 512 = 18.0 %",
+    "132 of 734",
+    "2,043 of 3,080",
+    "507 of 2,575",
+    "45.3 and 6.5 %",
+)
 def _i9() -> None:
     def top_three(skills: list[float]) -> float:
         """The probability that at most two annotators stand against the rest."""
         chances = [1.0]
         for skill in skills:
-            chances = [a * (1 - skill) + b * skill for a, b in zip([*chances, 0.0], [0.0, *chances], strict=True)]
+            chances = [
+                a * (1 - skill) + b * skill
+                for a, b in zip([*chances, 0.0], [0.0, *chances], strict=True)
+            ]
         return sum(chances[:3]) + sum(chances[-3:])
 
     coins = {annotators: top_three([0.5] * annotators) for annotators in (7, 9, 11)}
-    assert coins[9] == pytest.approx(2 * (1 + 9 + 36) / 512) and round(coins[9] * 734) == 132 and near(103 / 734, 0.140, 3)
-    assert near(coins[7], 0.453, 3) and near(coins[11], 0.065, 3) and coins[7] < 2043 / 3080 and coins[11] < 507 / 2575
-    assert 103 / 734 < coins[9] < top_three([0.5] * 7 + [0.6] * 2) < top_three([0.55] * 9) < top_three([0.4 + 0.5 * i / 8 for i in range(9)])
+    assert (
+        coins[9] == pytest.approx(2 * (1 + 9 + 36) / 512)
+        and round(coins[9] * 734) == 132
+        and near(103 / 734, 0.140, 3)
+    )
+    assert (
+        near(coins[7], 0.453, 3)
+        and near(coins[11], 0.065, 3)
+        and coins[7] < 2043 / 3080
+        and coins[11] < 507 / 2575
+    )
+    assert (
+        103 / 734
+        < coins[9]
+        < top_three([0.5] * 7 + [0.6] * 2)
+        < top_three([0.55] * 9)
+        < top_three([0.4 + 0.5 * i / 8 for i in range(9)])
+    )
 
 
 @line("I10", "668 and 66 of 734")

@@ -1,4 +1,6 @@
-"""Scoring a table with an exported model: the estimator's numbers, names and all, or one clear line."""
+"""Scoring a table with an exported model: the estimator's numbers, names and all, or one clear
+line.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines.two_stage import TwoStageClassifier
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.export import NAMES, export_saved_model
 from neucrowd_tf.predict import BATCH, main
+from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
 COLUMNS = ("width", "height", "=weight")
 CLASSES = ("=cat", "dog", "owl")
@@ -23,17 +25,26 @@ def fitted() -> tuple[TwoStageClassifier, np.ndarray]:
     rng = np.random.default_rng([11, 1])
     truth = rng.integers(0, 3, 120)
     features = (np.eye(3)[truth] + 0.4 * rng.normal(size=(120, 3))).astype(np.float32)
-    crowd = Annotations.from_arrays(np.repeat(np.arange(120), 2), np.tile([0, 1], 120), np.array(CLASSES, dtype=object)[np.repeat(truth, 2)])
+    crowd = Annotations.from_arrays(
+        np.repeat(np.arange(120), 2),
+        np.tile([0, 1], 120),
+        np.array(CLASSES, dtype=object)[np.repeat(truth, 2)],
+    )
     return TwoStageClassifier().fit(features, crowd), features
 
 
 @pytest.fixture(scope="module")
-def model(fitted: tuple[TwoStageClassifier, np.ndarray], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(
+    fitted: tuple[TwoStageClassifier, np.ndarray], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     return export_saved_model(fitted[0], tmp_path_factory.mktemp("run") / "saved_model", COLUMNS)
 
 
 def _table(path: Path, features: np.ndarray, columns: tuple[str, ...] = COLUMNS) -> Path:
-    rows = [f"{'=t' if i == 0 else 't'}{i}," + ",".join(repr(float(value)) for value in row) for i, row in enumerate(features)]
+    rows = [
+        f"{'=t' if i == 0 else 't'}{i}," + ",".join(repr(float(value)) for value in row)
+        for i, row in enumerate(features)
+    ]
     path.write_text("\n".join([",".join(("task", *columns)), *rows]) + "\n", encoding="utf-8")
     return path
 
@@ -51,7 +62,9 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
 Fitted = tuple[TwoStageClassifier, np.ndarray]
 
 
-def test_the_estimators_numbers(fitted: Fitted, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_estimators_numbers(
+    fitted: Fitted, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     estimator, features = fitted
     output = tmp_path / "new" / "y.csv"
     assert _run(model, _table(tmp_path / "x.csv", features), output) == 0
@@ -62,56 +75,94 @@ def test_the_estimators_numbers(fitted: Fitted, model: Path, tmp_path: Path, cap
     np.testing.assert_allclose(np.array([row[2:] for row in rows], dtype=float), wanted, atol=1e-6)
     assert [row[0] for row in rows[:2]] == ["'=t0", "t1"]
     assert {row[1] for row in rows} == {"'=cat", "dog", "owl"}
-    assert [row[1].lstrip("'") for row in rows] == estimator.classes_[wanted.argmax(axis=1)].tolist()
+    assert [row[1].lstrip("'") for row in rows] == estimator.classes_[
+        wanted.argmax(axis=1)
+    ].tolist()
 
 
-def test_columns_in_another_order_and_batches_give_the_same(fitted: tuple[TwoStageClassifier, np.ndarray], model: Path, tmp_path: Path) -> None:
+def test_columns_in_another_order_and_batches_give_the_same(
+    fitted: tuple[TwoStageClassifier, np.ndarray], model: Path, tmp_path: Path
+) -> None:
     features = fitted[1]
     _run(model, _table(tmp_path / "x.csv", features), tmp_path / "y.csv")
     turned = _table(tmp_path / "turned.csv", features[:, ::-1], COLUMNS[::-1])
     assert _run(model, turned, tmp_path / "z.csv", "--batch_size=7") == 0
-    first, second = (np.array([row[2:] for row in _read(tmp_path / name)[1]], dtype=float) for name in ("y.csv", "z.csv"))
+    first, second = (
+        np.array([row[2:] for row in _read(tmp_path / name)[1]], dtype=float)
+        for name in ("y.csv", "z.csv")
+    )
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
 def test_names_that_would_break_the_file_are_quoted(model: Path, tmp_path: Path) -> None:
     table = _table(tmp_path / "x.csv", np.ones((3, 3)))
-    table.write_bytes(table.read_bytes().replace(b"\nt1,", b'\n"a\r=1+1",').replace(b"\nt2,", b'\n"b\n@c",'))
+    table.write_bytes(
+        table.read_bytes().replace(b"\nt1,", b'\n"a\r=1+1",').replace(b"\nt2,", b'\n"b\n@c",')
+    )
     assert _run(model, table, tmp_path / "y.csv") == 0
     assert [row[0] for row in _read(tmp_path / "y.csv")[1]] == ["'=t0", "a\r=1+1", "b\n@c"]
 
 
-def test_more_rows_than_a_batch(fitted: tuple[TwoStageClassifier, np.ndarray], model: Path, tmp_path: Path) -> None:
+def test_more_rows_than_a_batch(
+    fitted: tuple[TwoStageClassifier, np.ndarray], model: Path, tmp_path: Path
+) -> None:
     features = np.tile(fitted[1], (20, 1))
     np.save(tmp_path / "x.npy", features)
     assert len(features) > 2 * BATCH
     assert _run(model, tmp_path / "x.npy", tmp_path / "y.csv") == 0
     rows = _read(tmp_path / "y.csv")[1]
     assert [row[0] for row in rows] == [str(i) for i in range(len(features))]
-    np.testing.assert_allclose(np.array([row[2:] for row in rows], dtype=float), np.tile(fitted[0].predict_proba(fitted[1]), (20, 1)), atol=1e-6)
+    np.testing.assert_allclose(
+        np.array([row[2:] for row in rows], dtype=float),
+        np.tile(fitted[0].predict_proba(fitted[1]), (20, 1)),
+        atol=1e-6,
+    )
 
 
-def test_without_names_classes_are_numbered(fitted: tuple[TwoStageClassifier, np.ndarray], tmp_path: Path) -> None:
+def test_without_names_classes_are_numbered(
+    fitted: tuple[TwoStageClassifier, np.ndarray], tmp_path: Path
+) -> None:
     model = export_saved_model(fitted[0], tmp_path / "saved_model")
     assert json.loads((model / NAMES).read_text()) == {"classes": list(CLASSES), "features": None}
     (model / NAMES).unlink()
-    assert _run(model, _table(tmp_path / "x.csv", fitted[1], ("a", "b", "c")), tmp_path / "y.csv") == 0
+    assert (
+        _run(model, _table(tmp_path / "x.csv", fitted[1], ("a", "b", "c")), tmp_path / "y.csv") == 0
+    )
     assert _read(tmp_path / "y.csv")[0] == ["task", "predicted", "p_0", "p_1", "p_2"]
 
 
 def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8 x 8 are scaled."""
+    """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
+    x 8 are scaled.
+    """
     image = pytest.importorskip("PIL.Image")
     features = np.repeat(np.arange(20) % 2, 4 * 4 * 3).reshape(20, 4, 4, 3).astype(np.float32)
-    crowd = Annotations.from_arrays(np.repeat(np.arange(20), 2), np.tile([0, 1], 20), np.repeat(np.arange(20) % 2, 2))
+    crowd = Annotations.from_arrays(
+        np.repeat(np.arange(20), 2), np.tile([0, 1], 20), np.repeat(np.arange(20) % 2, 2)
+    )
     model = export_saved_model(TwoStageClassifier().fit(features, crowd), tmp_path / "saved_model")
     (tmp_path / "new").mkdir()
     for name, brightness in (("night", 0), ("day", 255)):
-        image.fromarray(np.full((8, 8, 3), brightness, dtype=np.uint8)).save(tmp_path / "new" / f"{name}.png")
-    assert main([f"--model={model}", f"--images={tmp_path / 'new'}", f"--output={tmp_path / 'y.csv'}"]) == 0
+        image.fromarray(np.full((8, 8, 3), brightness, dtype=np.uint8)).save(
+            tmp_path / "new" / f"{name}.png"
+        )
+    assert (
+        main([f"--model={model}", f"--images={tmp_path / 'new'}", f"--output={tmp_path / 'y.csv'}"])
+        == 0
+    )
     assert [row[:2] for row in _read(tmp_path / "y.csv")[1]] == [["day", "1"], ["night", "0"]]
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
-    assert main([f"--model={model}", f"--images={tmp_path / 'new'}", f"--features={table}", f"--output={tmp_path / 'y.csv'}"]) == 2
+    assert (
+        main(
+            [
+                f"--model={model}",
+                f"--images={tmp_path / 'new'}",
+                f"--features={table}",
+                f"--output={tmp_path / 'y.csv'}",
+            ]
+        )
+        == 2
+    )
     assert "not allowed with argument" in capsys.readouterr().err
 
 
@@ -123,7 +174,13 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (("width", "height"), "received none of the name '=weight'"),
     ],
 )
-def test_other_columns_are_an_error(model: Path, tmp_path: Path, columns: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_columns_are_an_error(
+    model: Path,
+    tmp_path: Path,
+    columns: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     output = tmp_path / "y.csv"
     output.write_text("before")
     assert _run(model, _table(tmp_path / "x.csv", np.ones((2, len(columns))), columns), output) == 2
@@ -131,10 +188,14 @@ def test_other_columns_are_an_error(model: Path, tmp_path: Path, columns: tuple[
     assert message in error and error.count("\n") == 1 and output.read_text() == "before"
 
 
-def test_other_errors_are_a_line_each(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_errors_are_a_line_each(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     good = _table(tmp_path / "x.csv", np.ones((2, 3)))
     np.save(tmp_path / "wide.npy", np.ones((2, 5)))
-    (tmp_path / "latin.csv").write_bytes("task,width,height,=weight\nnaïve,1,2,3\n".encode("latin-1"))
+    (tmp_path / "latin.csv").write_bytes(
+        "task,width,height,=weight\nnaïve,1,2,3\n".encode("latin-1")
+    )
     (tmp_path / "fake").mkdir()
     (tmp_path / "fake" / "saved_model.pb").write_bytes(b"nothing")
     wrong = {
@@ -149,6 +210,9 @@ def test_other_errors_are_a_line_each(model: Path, tmp_path: Path, capsys: pytes
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1, error
     assert _run(model, good, tmp_path) == 2 and "--output" in capsys.readouterr().err
-    assert _run(model, good, tmp_path / "y.csv", "--batch_size=0") == 2 and "--batch_size" in capsys.readouterr().err
+    assert (
+        _run(model, good, tmp_path / "y.csv", "--batch_size=0") == 2
+        and "--batch_size" in capsys.readouterr().err
+    )
     assert main([]) == 2 and "--model" in capsys.readouterr().err
     assert not (tmp_path / "y.csv").exists()

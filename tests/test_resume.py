@@ -1,4 +1,6 @@
-"""Runs that are killed with SIGKILL at any moment and resumed end where an unbroken run ends, byte for byte."""
+"""Runs that are killed with SIGKILL at any moment and resumed end where an unbroken run ends, byte
+for byte.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,15 @@ import pandas as pd
 import pytest
 
 KILLED = -signal.SIGKILL
-SMALL = ("--hparam=epochs=3", "--hparam=steps_per_epoch=2", "--hparam=batch_size=16", "--hparam=hidden_units=[8,4]", "--checkpoint_seconds=0")
-# From the first file to the last: a file's second checkpoint, each result, the SavedModel, the row of results.csv.
+SMALL = (
+    "--hparam=epochs=3",
+    "--hparam=steps_per_epoch=2",
+    "--hparam=batch_size=16",
+    "--hparam=hidden_units=[8,4]",
+    "--checkpoint_seconds=0",
+)
+# From the first file to the last: a file's second checkpoint, each result, the SavedModel, the row
+# of results.csv.
 MOMENTS = (
     ("config.json", 1),
     ("train.npz", 1),
@@ -49,7 +58,11 @@ def outcome(folder: Path) -> tuple[Any, ...]:
     """Returns what has to be the same: the files' bytes, and the metrics without their timings."""
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics.pop("timings")
-    return (folder / "predictions.csv").read_bytes(), (folder / "annotators.csv").read_bytes(), json.dumps(metrics)
+    return (
+        (folder / "predictions.csv").read_bytes(),
+        (folder / "annotators.csv").read_bytes(),
+        json.dumps(metrics),
+    )
 
 
 def rows(folder: Path) -> list[list[Any]]:
@@ -61,7 +74,10 @@ def same_export(first: Path, second: Path) -> None:
     import tensorflow as tf
 
     x = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
-    one, two = (tf.saved_model.load(str(folder / "saved_model")).signatures["serving_default"](features=x) for folder in (first, second))
+    one, two = (
+        tf.saved_model.load(str(folder / "saved_model")).signatures["serving_default"](features=x)
+        for folder in (first, second)
+    )
     assert set(one) == {"probabilities", "embedding"}
     for name in one:
         np.testing.assert_allclose(one[name], two[name], atol=1e-6)
@@ -74,9 +90,15 @@ def flags(out: Path, method: str, *more: str) -> list[str]:
 def test_killed_before_every_file_and_resumed(repository: Path, tmp_path: Path) -> None:
     (code,) = drive(repository, [("", 0)], *flags(tmp_path / "whole", "neucrowd", "--export"))
     assert code == 0
-    codes = drive(repository, [*MOMENTS, ("", 0)], *flags(tmp_path / "broken", "neucrowd", "--export", "--resume"))
+    codes = drive(
+        repository,
+        [*MOMENTS, ("", 0)],
+        *flags(tmp_path / "broken", "neucrowd", "--export", "--resume"),
+    )
     assert codes == [KILLED] * len(MOMENTS) + [0]
-    whole, broken = (tmp_path / name / "breast_cancer" / "neucrowd" / "seed-0" for name in ("whole", "broken"))
+    whole, broken = (
+        tmp_path / name / "breast_cancer" / "neucrowd" / "seed-0" for name in ("whole", "broken")
+    )
     assert outcome(whole) == outcome(broken)
     assert rows(tmp_path / "whole") == rows(tmp_path / "broken")
     same_export(whole, broken)
@@ -89,8 +111,14 @@ def test_killed_by_the_clock(repository: Path, tmp_path: Path, method: str) -> N
     """The real command, killed after every few tenths of a second, the first of them included."""
 
     def start(out: str, *more: str) -> subprocess.Popen[bytes]:
-        small = [item for item in flags(tmp_path / out, method, "--export", "--resume", *more) if method == "neucrowd" or "--hparam" not in item]
-        return subprocess.Popen([sys.executable, "run_experiment.py", *small], cwd=repository, stdout=subprocess.DEVNULL)
+        small = [
+            item
+            for item in flags(tmp_path / out, method, "--export", "--resume", *more)
+            if method == "neucrowd" or "--hparam" not in item
+        ]
+        return subprocess.Popen(
+            [sys.executable, "run_experiment.py", *small], cwd=repository, stdout=subprocess.DEVNULL
+        )
 
     began = time.monotonic()
     assert start("whole").wait(timeout=300) == 0
@@ -106,19 +134,28 @@ def test_killed_by_the_clock(repository: Path, tmp_path: Path, method: str) -> N
             killed += process.wait() == KILLED
     assert killed >= 3
     assert start("broken").wait(timeout=300) == 0
-    whole, broken = (tmp_path / name / "breast_cancer" / method / "seed-0" for name in ("whole", "broken"))
+    whole, broken = (
+        tmp_path / name / "breast_cancer" / method / "seed-0" for name in ("whole", "broken")
+    )
     assert outcome(whole) == outcome(broken)
 
 
 def test_a_missing_export_is_made_from_the_checkpoints(repository: Path, tmp_path: Path) -> None:
     assert drive(repository, [("", 0)], *flags(tmp_path, "neucrowd")) == [0]
     run = tmp_path / "breast_cancer" / "neucrowd" / "seed-0"
-    before = {name: (run / name).read_bytes() for name in ("predictions.csv", "annotators.csv", "metrics.json")}
-    assert drive(repository, [("saved_model", 1), ("", 0)], *flags(tmp_path, "neucrowd", "--resume", "--export")) == [KILLED, 0]
+    before = {
+        name: (run / name).read_bytes()
+        for name in ("predictions.csv", "annotators.csv", "metrics.json")
+    }
+    assert drive(
+        repository,
+        [("saved_model", 1), ("", 0)],
+        *flags(tmp_path, "neucrowd", "--resume", "--export"),
+    ) == [KILLED, 0]
     assert {name: (run / name).read_bytes() for name in before} == before
     import tensorflow as tf
 
-    from data.bundled import load_cancer
+    from neucrowd_tf.datasets.bundled import load_cancer
 
     serve = tf.saved_model.load(str(run / "saved_model")).signatures["serving_default"]
     test = load_cancer(None, 0).test

@@ -1,4 +1,6 @@
-"""Writes each method page's table of parameters from the constructors and their docstrings: python docs/methods/parameters.py"""
+"""Writes each method page's table of parameters from the constructors and their docstrings: python
+docs/methods/parameters.py
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,21 @@ def shown(value: Any) -> str:
 
 
 def table(kind: Any) -> str:
-    """Returns the parameters of a constructor in Markdown; those without an entry of their own stand in the last row."""
-    parameters = {name: item for name, item in inspect.signature(kind.__init__).parameters.items() if name != "self"}
+    """Returns the parameters of a constructor in Markdown; those without an entry of their own
+    stand in the last row.
+    """
+    parameters = {
+        name: item
+        for name, item in inspect.signature(kind.__init__).parameters.items()
+        if name != "self"
+    }
     rows, left = [], dict(parameters)
     for names, text in described(kind):
         defaults = ", ".join(f"`{shown(parameters[name].default)}`" for name in names)
-        rows.append(f"| {', '.join(f'`{name}`' for name in names)} | {defaults} | {text.replace('|', chr(92) + '|')} |")
+        rows.append(
+            f"| {', '.join(f'`{name}`' for name in names)} | {defaults} |"
+            f" {text.replace('|', chr(92) + '|')} |"
+        )
         for name in names:
             left.pop(name, None)
     if left:

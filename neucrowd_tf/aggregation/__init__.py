@@ -5,4 +5,12 @@ from neucrowd_tf.aggregation.dawid_skene import DawidSkene, EMResult, dawid_sken
 from neucrowd_tf.aggregation.glad import Glad
 from neucrowd_tf.aggregation.majority_vote import MajorityVote, majority_labels
 
-__all__ = ["Aggregator", "DawidSkene", "EMResult", "Glad", "MajorityVote", "dawid_skene_em", "majority_labels"]
+__all__ = [
+    "Aggregator",
+    "DawidSkene",
+    "EMResult",
+    "Glad",
+    "MajorityVote",
+    "dawid_skene_em",
+    "majority_labels",
+]

@@ -21,20 +21,24 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
-Prior: TypeAlias = "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
+Prior: TypeAlias = (
+    "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
+)
 
 
 class Aggregator(Persistent, BaseEstimator):
-    """Base of the truth-inference methods; results end in `_`; `save(folder)` and `neucrowd_tf.load` keep them.
+    """Base of the truth-inference methods; results end in `_`; `save(folder)` and
+    `neucrowd_tf.load` keep them.
 
     Attributes:
         labels_: `[N]` int64 class codes.
         probas_: `[N, C]` probability of each class.
         priors_: `[C]` class prior.
-        errors_: `[R, C true class, C observed class]`; each row sums to one. None where it is not known who voted.
+        errors_: `[R, C true class, C observed class]`; each row sums to one. None where it is not
+            known who voted.
         skills_: `[R]` probability that an annotator is right; None where it is not known who voted.
-        annotated_: `[N]` bool, whether an instance had a label (or a gold label). Those that had none get the prior as
-            their probabilities, and its most probable class as their label.
+        annotated_: `[N]` bool, whether an instance had a label (or a gold label). Those that had
+            none get the prior as their probabilities, and its most probable class as their label.
         classes_: `[C]` the class names that the codes stand for.
         instance_names_, annotator_names_: `[N]` and `[R]`.
     """
@@ -53,23 +57,44 @@ class Aggregator(Persistent, BaseEstimator):
         """Infers the labels of `annotations`; see the subclasses."""
         raise NotImplementedError
 
-    def fit_predict(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> pd.Series[Any]:
-        """Fits, and returns the labels (class names) as a Series indexed by task, as crowd-kit does."""
+    def fit_predict(
+        self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
+    ) -> pd.Series[Any]:
+        """Fits, and returns the labels (class names) as a Series indexed by task, as crowd-kit
+        does.
+        """
         self.fit(annotations, gold_labels)
-        return pd.Series(self.classes_[self.labels_], index=pd.Index(self.instance_names_, name="task"), name="agg_label")
+        return pd.Series(
+            self.classes_[self.labels_],
+            index=pd.Index(self.instance_names_, name="task"),
+            name="agg_label",
+        )
 
-    def fit_predict_proba(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> pd.DataFrame:
-        """Fits, and returns the probabilities with a row a task and a column a class, as crowd-kit does."""
+    def fit_predict_proba(
+        self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
+    ) -> pd.DataFrame:
+        """Fits, and returns the probabilities with a row a task and a column a class, as crowd-kit
+        does.
+        """
         self.fit(annotations, gold_labels)
-        return pd.DataFrame(self.probas_, index=pd.Index(self.instance_names_, name="task"), columns=pd.Index(self.classes_, name="label"))
+        return pd.DataFrame(
+            self.probas_,
+            index=pd.Index(self.instance_names_, name="task"),
+            columns=pd.Index(self.classes_, name="label"),
+        )
 
     def _start(
-        self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels, needs_identities: str | None = None
+        self,
+        annotations: Annotations | ArrayLike,
+        gold_labels: GoldLabels,
+        needs_identities: str | None = None,
     ) -> tuple[Annotations, NDArray[np.int64] | None]:
-        """Checks the input, stores the names, and returns annotations and gold codes `[N]` (-1 unknown; None without any).
+        """Checks the input, stores the names, and returns annotations and gold codes `[N]` (-1
+        unknown; None without any).
 
         Args:
-            needs_identities: the method's name, for the error, where it has to know who gave each label.
+            needs_identities: the method's name, for the error, where it has to know who gave each
+                label.
 
         Raises:
             IdentitiesError: there are vote counts only, and that is not enough.
@@ -79,7 +104,9 @@ class Aggregator(Persistent, BaseEstimator):
         if needs_identities is not None:
             crowd.require_identities(needs_identities)
         if not crowd.num_annotations:
-            raise DataError(f"{type(self).__name__}: expected at least one annotation, received none")
+            raise DataError(
+                f"{type(self).__name__}: expected at least one annotation, received none"
+            )
         gold = gold_codes(gold_labels, crowd)
         self.classes_ = crowd.class_names
         self.instance_names_ = crowd.instance_names
@@ -89,11 +116,12 @@ class Aggregator(Persistent, BaseEstimator):
 
 
 def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.int64] | None:
-    """Returns gold labels as codes `[N]`, -1 where there is none, or None when no gold labels are given.
+    """Returns gold labels as codes `[N]`, -1 where there is none, or None when no gold labels are
+    given.
 
     Args:
-        gold_labels: `{task: label}` or a Series indexed by task, both with the names that the annotations came with; or `[N]`
-            class codes with -1 for unknown.
+        gold_labels: `{task: label}` or a Series indexed by task, both with the names that the
+            annotations came with; or `[N]` class codes with -1 for unknown.
 
     Raises:
         DataError: a task or a label that the annotations do not have; the message names it.
@@ -104,28 +132,39 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
         codes = np.asarray(gold_labels)
         if codes.shape != (annotations.num_instances,) or codes.dtype.kind not in "iu":
             raise DataError(
-                "gold labels: expected {task: label}, a Series indexed by task, or integer class codes of shape "
-                f"[{annotations.num_instances}] with -1 for unknown, received {codes.dtype} of shape {codes.shape}"
+                "gold labels: expected {task: label}, a Series indexed by task, or integer class"
+                f" codes of shape [{annotations.num_instances}] with -1 for unknown, received"
+                f" {codes.dtype} of shape {codes.shape}"
             )
         bad = np.flatnonzero((codes < MISSING) | (codes >= annotations.num_classes))
         if len(bad):
-            raise DataError(f"gold labels: row {bad[0]}: expected a class code from -1 to {annotations.num_classes - 1}, received {codes[bad[0]]}")
+            raise DataError(
+                f"gold labels: row {bad[0]}: expected a class code from -1 to"
+                f" {annotations.num_classes - 1}, received {codes[bad[0]]}"
+            )
         return codes.astype(np.int64)
     tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
     found = np.full(annotations.num_instances, MISSING, dtype=np.int64)
     for task, label in gold_labels.items():
         if task not in tasks:
-            raise DataError(f"gold labels: expected tasks of the annotations, received task {task!r}")
+            raise DataError(
+                f"gold labels: expected tasks of the annotations, received task {task!r}"
+            )
         if label not in classes:
             shown = ", ".join(repr(name) for name in list(classes)[:8])
-            raise DataError(f"gold labels: task {task!r}: expected one of the classes {shown}, received {label!r}")
+            raise DataError(
+                f"gold labels: task {task!r}: expected one of the classes {shown}, received"
+                f" {label!r}"
+            )
         found[tasks[task]] = classes[label]
     return found
 
 
 def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """Sets the rows of `probas` `[N, C]` that have a gold label to certainty, in place, and returns it."""
+    """Sets the rows of `probas` `[N, C]` that have a gold label to certainty, in place, and returns
+    it.
+    """
     if gold is not None:
         rows = np.flatnonzero(gold >= 0)
         probas[rows] = 0.0
@@ -133,28 +172,43 @@ def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> N
     return probas
 
 
-def confusion_counts(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-    """Returns `[R, C true, C observed]`: how often each annotator gave each label to instances whose label is taken as true.
+def confusion_counts(
+    annotations: Annotations, labels: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Returns `[R, C true, C observed]`: how often each annotator gave each label to instances
+    whose label is taken as true.
 
     Args:
         labels: `[N]` class codes; -1 leaves an instance out.
     """
     size, num_classes = annotations.num_annotators, annotations.num_classes
     truth = np.asarray(labels)[annotations.instances]
-    keys = (annotations.annotators.astype(np.int64) * num_classes + truth) * num_classes + annotations.labels
+    keys = (
+        annotations.annotators.astype(np.int64) * num_classes + truth
+    ) * num_classes + annotations.labels
     counts = np.bincount(keys[truth >= 0], minlength=size * num_classes * num_classes)
     return counts.reshape(size, num_classes, num_classes).astype(np.float64)
 
 
-def normalise_counts(counts: NDArray[np.float64], smoothing: float | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns error matrices from counts `[R, C, C]` plus pseudo-counts; a row without any evidence is uniform."""
+def normalise_counts(
+    counts: NDArray[np.float64], smoothing: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns error matrices from counts `[R, C, C]` plus pseudo-counts; a row without any evidence
+    is uniform.
+    """
     smoothed = counts + smoothing
     total = smoothed.sum(axis=-1, keepdims=True)
-    return np.divide(smoothed, total, out=np.full_like(smoothed, 1.0 / smoothed.shape[-1]), where=total > 0)
+    return np.divide(
+        smoothed, total, out=np.full_like(smoothed, 1.0 / smoothed.shape[-1]), where=total > 0
+    )
 
 
-def expected_skills(errors: NDArray[np.float64], priors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[R]`, the probability that each annotator is right: sum over classes of prior times the diagonal."""
+def expected_skills(
+    errors: NDArray[np.float64], priors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns `[R]`, the probability that each annotator is right: sum over classes of prior times
+    the diagonal.
+    """
     skills: NDArray[np.float64] = np.einsum("rcc,c->r", errors, priors)
     return skills
 
@@ -163,7 +217,8 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
     """Returns the class prior to hold as `[C]` probabilities, or None where it is to be estimated.
 
     Args:
-        prior: "update", "uniform", `[C]` numbers in the order of `class_names`, or `{class name: number}`.
+        prior: "update", "uniform", `[C]` numbers in the order of `class_names`, or `{class name:
+            number}`.
 
     Raises:
         UsageError: another word.
@@ -171,17 +226,30 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
     """
     if isinstance(prior, str):
         if prior not in ("update", "uniform"):
-            raise UsageError(f"prior: expected 'update', 'uniform' or probabilities, received {prior!r}")
+            raise UsageError(
+                f"prior: expected 'update', 'uniform' or probabilities, received {prior!r}"
+            )
         return None if prior == "update" else np.full(len(class_names), 1.0 / len(class_names))
     names = class_names.tolist()
     if isinstance(prior, (Mapping, pd.Series)):
         given = dict(prior.items())
         if set(given) != set(names):
-            raise DataError(f"prior: expected a number for each of the classes {names[:8]}, received the classes {list(given)[:8]}")
+            raise DataError(
+                f"prior: expected a number for each of the classes {names[:8]}, received the"
+                f" classes {list(given)[:8]}"
+            )
         prior = [given[name] for name in names]
     array = as_numbers(prior, "prior")
-    if array.shape != (len(names),) or not np.isfinite(array).all() or (array < 0).any() or not abs(array.sum() - 1.0) < 1e-3:
-        raise DataError(f"prior: expected {len(names)} probabilities that sum to 1, received {np.asarray(prior).tolist()}")
+    if (
+        array.shape != (len(names),)
+        or not np.isfinite(array).all()
+        or (array < 0).any()
+        or not abs(array.sum() - 1.0) < 1e-3
+    ):
+        raise DataError(
+            f"prior: expected {len(names)} probabilities that sum to 1, received"
+            f" {np.asarray(prior).tolist()}"
+        )
     normalised: NDArray[np.float64] = array / array.sum()
     return normalised
 
@@ -212,17 +280,22 @@ def check_tolerance(tol: Any) -> None:
 
 
 def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
-    """Returns `[N, C]` shares of (weighted) votes from the `[N, R * C]` one-hot matrix; uniform for instances without any."""
+    """Returns `[N, C]` shares of (weighted) votes from the `[N, R * C]` one-hot matrix; uniform for
+    instances without any.
+    """
     votes = one_hot @ np.tile(np.eye(num_classes), (one_hot.shape[1] // num_classes, 1))
     cast = votes.sum(axis=1, keepdims=True)
     return np.divide(votes, cast, out=np.full_like(votes, 1.0 / num_classes), where=cast > 0)
 
 
-def normalise_log(scores: NDArray[np.float64], log_prior: NDArray[np.float64], block: int = 8192) -> NDArray[np.float64]:
-    """Turns `[N, C]` log likelihoods plus `[C]` log priors into posteriors, in place, and returns `[N]` the log evidence.
+def normalise_log(
+    scores: NDArray[np.float64], log_prior: NDArray[np.float64], block: int = 8192
+) -> NDArray[np.float64]:
+    """Turns `[N, C]` log likelihoods plus `[C]` log priors into posteriors, in place, and returns
+    `[N]` the log evidence.
 
-    Works down the columns of blocks that fit into the processor's cache: C is small, and reductions along rows of a few
-    numbers cost several times more.
+    Works down the columns of blocks that fit into the processor's cache: C is small, and reductions
+    along rows of a few numbers cost several times more.
     """
     evidence = np.empty(len(scores))
     for start in range(0, len(scores), block):
@@ -242,8 +315,8 @@ def normalise_log(scores: NDArray[np.float64], log_prior: NDArray[np.float64], b
 def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
     """Warns that an iterative method ran out of iterations."""
     warnings.warn(
-        f"{name} did not converge in {max_iter} iterations: the objective still rose by {change:.3g} an annotation, expected less than "
-        f"tol={tol:g}; raise max_iter or tol",
+        f"{name} did not converge in {max_iter} iterations: the objective still rose by"
+        f" {change:.3g} an annotation, expected less than tol={tol:g}; raise max_iter or tol",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -1,4 +1,6 @@
-"""Dawid and Skene's model: every annotator has a confusion matrix, estimated together with the true labels by EM."""
+"""Dawid and Skene's model: every annotator has a confusion matrix, estimated together with the true
+labels by EM.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ if TYPE_CHECKING:
 
 InitialErrors: TypeAlias = "Mapping[Hashable, ArrayLike] | ArrayLike | None"
 
-# Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet priors rather than the likelihood; an
-# annotator's few labels then never make an answer impossible. smoothing=0 is the paper's.
-# Logarithms are of at least this: a probability of exactly zero would make an instance impossible under every class.
+# Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
+# priors rather than the likelihood; an annotator's few labels then never make an answer impossible.
+# smoothing=0 is the paper's. Logarithms are of at least this: a probability of exactly zero would
+# make an instance impossible under every class.
 TINY = 1e-300
 
 
@@ -47,7 +50,8 @@ class EMResult:
         probas: `[N, C]`, from an E-step with `priors` and `errors`.
         priors: `[C]`.
         errors: `[R, C true class, C observed class]`.
-        history: `[n_iter]` log posterior after each iteration: log likelihood plus smoothing times the sum of log errors.
+        history: `[n_iter]` log posterior after each iteration: log likelihood plus smoothing times
+            the sum of log errors.
         converged: whether the last iteration raised it by less than the tolerance.
     """
 
@@ -58,15 +62,21 @@ class EMResult:
     converged: bool
 
 
-def _m_step_errors(counts: NDArray[np.float64], smoothing: NDArray[np.float64], one_coin: bool) -> NDArray[np.float64]:
-    """Returns error matrices `[R, C observed, C true]` from expected counts and pseudo-counts of that layout."""
+def _m_step_errors(
+    counts: NDArray[np.float64], smoothing: NDArray[np.float64], one_coin: bool
+) -> NDArray[np.float64]:
+    """Returns error matrices `[R, C observed, C true]` from expected counts and pseudo-counts of
+    that layout.
+    """
     smoothed = counts + smoothing
     size = counts.shape[-1]
     if one_coin:
         right = np.einsum("rcc->r", smoothed)
         total = smoothed.sum(axis=(1, 2))
         skill = np.divide(right, total, out=np.full(len(total), 1.0 / size), where=total > 0)
-        errors = np.repeat(((1.0 - skill) / max(size - 1, 1))[:, None], size * size, axis=1).reshape(counts.shape)
+        errors = np.repeat(
+            ((1.0 - skill) / max(size - 1, 1))[:, None], size * size, axis=1
+        ).reshape(counts.shape)
         errors[:, np.arange(size), np.arange(size)] = skill[:, None]
         return errors
     total = smoothed.sum(axis=1, keepdims=True)
@@ -74,7 +84,10 @@ def _m_step_errors(counts: NDArray[np.float64], smoothing: NDArray[np.float64], 
 
 
 def _e_step(
-    one_hot: sparse.csr_matrix, errors: NDArray[np.float64], priors: NDArray[np.float64], gold: NDArray[np.int64] | None
+    one_hot: sparse.csr_matrix,
+    errors: NDArray[np.float64],
+    priors: NDArray[np.float64],
+    gold: NDArray[np.int64] | None,
 ) -> tuple[NDArray[np.float64], float]:
     """Returns `[N, C]` posteriors and the log likelihood; `errors` is `[R, C observed, C true]`."""
     scores = one_hot @ np.log(np.maximum(errors, TINY)).reshape(-1, errors.shape[-1])
@@ -98,29 +111,42 @@ def dawid_skene_em(
     max_iter: int = 100,
     tol: float = 1e-7,
 ) -> EMResult:
-    """Runs EM in log space from given posteriors; ends with an E-step, so that probabilities and parameters agree.
+    """Runs EM in log space from given posteriors; ends with an E-step, so that probabilities and
+    parameters agree.
 
     Args:
-        one_hot: `[N, R * C]` CSR with the weight of each annotation (one, as a rule) at column `annotator * C + label`.
+        one_hot: `[N, R * C]` CSR with the weight of each annotation (one, as a rule) at column
+            `annotator * C + label`.
         start: `[N, C]` posteriors to begin with.
         prior: `[C]` class prior to hold, or None to estimate it.
-        smoothing: pseudo-counts that broadcast to `[R, C true, C observed]` (a Dirichlet prior of 1 + smoothing). The one-coin
-            variant sums them over right and wrong answers of an annotator, divided by C.
-        one_coin: one probability of being right for each annotator, errors equally likely among the other classes.
+        smoothing: pseudo-counts that broadcast to `[R, C true, C observed]` (a Dirichlet prior of 1
+            + smoothing). The one-coin variant sums them over right and wrong answers of an
+            annotator, divided by C.
+        one_coin: one probability of being right for each annotator, errors equally likely among the
+            other classes.
         gold: `[N]` known class codes, -1 where unknown.
         max_iter: most iterations.
-        tol: stops when the objective rises by less than this for each annotation (for each unit of weight).
+        tol: stops when the objective rises by less than this for each annotation (for each unit of
+            weight).
 
     References:
-        Dawid and Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm: equations 2.3
-        (errors), 2.4 (prior), 2.5 (posterior).
+        Dawid and Skene (1979), Maximum likelihood estimation of observer error-rates using the EM
+        algorithm: equations 2.3 (errors), 2.4 (prior), 2.5 (posterior).
     """
     num_classes = start.shape[1]
     num_annotators = one_hot.shape[1] // num_classes
-    pseudo = np.broadcast_to(np.asarray(smoothing, dtype=np.float64), (num_annotators, num_classes, num_classes)).transpose(0, 2, 1)
+    pseudo = np.broadcast_to(
+        np.asarray(smoothing, dtype=np.float64), (num_annotators, num_classes, num_classes)
+    ).transpose(0, 2, 1)
     if one_coin:
-        pseudo = pseudo / num_classes  # the matrix is one row drawn C times: as many pseudo-answers as one row has
-    used = (np.diff(one_hot.indptr) > 0) if gold is None else (np.diff(one_hot.indptr) > 0) | (gold >= 0)
+        pseudo = (
+            pseudo / num_classes
+        )  # the matrix is one row drawn C times: as many pseudo-answers as one row has
+    used = (
+        (np.diff(one_hot.indptr) > 0)
+        if gold is None
+        else (np.diff(one_hot.indptr) > 0) | (gold >= 0)
+    )
     weight = used.astype(np.float64)
     scale = max(float(one_hot.data.sum()), TINY)
     transposed = one_hot.T
@@ -130,7 +156,9 @@ def dawid_skene_em(
     for _ in range(max_iter):
         counts = np.asarray(transposed @ probas).reshape(num_annotators, num_classes, num_classes)
         errors = _m_step_errors(counts, pseudo, one_coin)
-        priors = prior if prior is not None else np.einsum("nc,n->c", probas, weight) / weight.sum()  # a BLAS call is slower on this shape
+        priors = (
+            prior if prior is not None else np.einsum("nc,n->c", probas, weight) / weight.sum()
+        )  # a BLAS call is slower on this shape
         probas, likelihood = _e_step(one_hot, errors, priors, gold)
         history.append(likelihood + float((pseudo * np.log(np.maximum(errors, TINY))).sum()))
         if len(history) > 1 and history[-1] - history[-2] < tol * scale:
@@ -143,12 +171,15 @@ class DawidSkene(Aggregator):
     """Soft Dawid-Skene EM on sparse annotations, started from majority vote.
 
     Args:
-        smoothing: pseudo-count for every cell of every confusion matrix; or an array that broadcasts to
-            `[R, C true class, C observed class]`, for what is known of annotators beforehand.
-        prior: "update" estimates the class prior, "uniform" holds it uniform, an array `[C]` or `{class: probability}` holds that.
+        smoothing: pseudo-count for every cell of every confusion matrix; or an array that
+            broadcasts to `[R, C true class, C observed class]`, for what is known of annotators
+            beforehand.
+        prior: "update" estimates the class prior, "uniform" holds it uniform, an array `[C]` or
+            `{class: probability}` holds that.
         one_coin: one probability of being right for each annotator instead of a matrix.
-        initial_errors: error matrices to start from instead of the majority vote: `[R, C true, C observed]`, or
-            `{annotator: [C, C]}`, where annotators left out start from majority vote.
+        initial_errors: error matrices to start from instead of the majority vote: `[R, C true, C
+            observed]`, or `{annotator: [C, C]}`, where annotators left out start from majority
+            vote.
         max_iter: most EM iterations.
         tol: stops when the objective rises by less than this for each annotation.
         ties: what decides between equally probable classes, as in `majority_labels`.
@@ -159,8 +190,9 @@ class DawidSkene(Aggregator):
         history_: `[n_iter_]` the log posterior after each, which never falls.
         converged_: whether it stopped before `max_iter`; a ConvergenceWarning otherwise.
 
-    An annotator without labels has uniform errors. Where all annotators agree, the errors are near the identity. Where each gave a
-    label or two, any labels explain the data, and the likeliest solution may put all instances into one class: hold the prior uniform.
+    An annotator without labels has uniform errors. Where all annotators agree, the errors are near
+    the identity. Where each gave a label or two, any labels explain the data, and the likeliest
+    solution may put all instances into one class: hold the prior uniform.
 
     References:
         Dawid and Skene (1979), Applied Statistics 28(1).
@@ -187,17 +219,25 @@ class DawidSkene(Aggregator):
         self.ties = ties
         self.seed = seed
 
-    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None, weights: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        annotations: Annotations | ArrayLike,
+        gold_labels: GoldLabels = None,
+        weights: ArrayLike | None = None,
+    ) -> Self:
         """Estimates labels, prior and confusion matrices.
 
         Args:
-            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for missing.
-            gold_labels: see `gold_codes`; these instances keep their labels and teach the confusion matrices.
+            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
+                missing.
+            gold_labels: see `gold_codes`; these instances keep their labels and teach the confusion
+                matrices.
             weights: `[A]` weight of each annotation, or None for one each.
 
         Raises:
             IdentitiesError: vote counts only.
-            DataError: no annotation, or gold labels, weights, prior or initial errors that cannot be used.
+            DataError: no annotation, or gold labels, weights, prior or initial errors that cannot
+                be used.
             UsageError: an argument out of range.
         """
         crowd, gold = self._start(annotations, gold_labels, "Dawid-Skene")
@@ -210,14 +250,27 @@ class DawidSkene(Aggregator):
         if self.initial_errors is not None:
             start = self._start_from_errors(crowd, one_hot, start, prior, smoothing, gold)
         found = dawid_skene_em(
-            one_hot, start, prior=prior, smoothing=smoothing, one_coin=self.one_coin, gold=gold, max_iter=self.max_iter, tol=self.tol
+            one_hot,
+            start,
+            prior=prior,
+            smoothing=smoothing,
+            one_coin=self.one_coin,
+            gold=gold,
+            max_iter=self.max_iter,
+            tol=self.tol,
         )
         self.probas_, self.priors_, self.errors_ = found.probas, found.priors, found.errors
         self.skills_ = expected_skills(found.errors, found.priors)
         self.labels_ = majority_labels(found.probas, self.ties, self.seed)
-        self.history_, self.n_iter_, self.converged_ = found.history, len(found.history), found.converged
+        self.history_, self.n_iter_, self.converged_ = (
+            found.history,
+            len(found.history),
+            found.converged,
+        )
         if not found.converged:
-            change = np.diff(found.history)[-1] / crowd.num_annotations if self.n_iter_ > 1 else np.inf
+            change = (
+                np.diff(found.history)[-1] / crowd.num_annotations if self.n_iter_ > 1 else np.inf
+            )
             warn_not_converged("DawidSkene", self.max_iter, change, self.tol)
         return self
 
@@ -227,9 +280,15 @@ class DawidSkene(Aggregator):
         try:
             np.broadcast_to(pseudo, shape)
         except ValueError:
-            raise DataError(f"smoothing: expected a number or an array that broadcasts to {shape}, received shape {pseudo.shape}") from None
+            raise DataError(
+                f"smoothing: expected a number or an array that broadcasts to {shape}, received"
+                f" shape {pseudo.shape}"
+            ) from None
         if not np.isfinite(pseudo).all() or (pseudo < 0).any():
-            raise UsageError(f"smoothing: expected numbers from 0, received {pseudo.min() if pseudo.size else pseudo}")
+            raise UsageError(
+                "smoothing: expected numbers from 0, received"
+                f" {pseudo.min() if pseudo.size else pseudo}"
+            )
         return pseudo
 
     def _start_from_errors(
@@ -241,7 +300,9 @@ class DawidSkene(Aggregator):
         smoothing: NDArray[np.float64],
         gold: NDArray[np.int64] | None,
     ) -> NDArray[np.float64]:
-        """Returns posteriors under `initial_errors`, with majority vote's errors for annotators that it leaves out."""
+        """Returns posteriors under `initial_errors`, with majority vote's errors for annotators
+        that it leaves out.
+        """
         size = crowd.num_classes
         shape = (crowd.num_annotators, size, size)
         pseudo = np.broadcast_to(smoothing, shape).transpose(0, 2, 1)
@@ -250,28 +311,50 @@ class DawidSkene(Aggregator):
             position = {name: code for code, name in enumerate(crowd.annotator_names.tolist())}
             for name, matrix in self.initial_errors.items():
                 if name not in position:
-                    raise DataError(f"initial_errors: expected annotators of the data, received {name!r}")
-                errors[position[name]] = _error_matrix(matrix, (size, size), f"initial_errors[{name!r}]").T
+                    raise DataError(
+                        f"initial_errors: expected annotators of the data, received {name!r}"
+                    )
+                errors[position[name]] = _error_matrix(
+                    matrix, (size, size), f"initial_errors[{name!r}]"
+                ).T
         else:
             errors = _error_matrix(self.initial_errors, shape, "initial_errors").transpose(0, 2, 1)
-        return _e_step(one_hot, errors, prior if prior is not None else start[crowd.annotated].mean(axis=0), gold)[0]
+        return _e_step(
+            one_hot,
+            errors,
+            prior if prior is not None else start[crowd.annotated].mean(axis=0),
+            gold,
+        )[0]
 
 
 def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matrix:
     from scipy import sparse
 
     array = as_numbers(weights, "weights")
-    if array.shape != crowd.labels.shape or not np.isfinite(array).all() or (array < 0).any() or not array.any():
-        raise DataError(f"weights: expected {len(crowd.labels)} finite numbers from 0, not all 0, received shape {array.shape}")
+    if (
+        array.shape != crowd.labels.shape
+        or not np.isfinite(array).all()
+        or (array < 0).any()
+        or not array.any()
+    ):
+        raise DataError(
+            f"weights: expected {len(crowd.labels)} finite numbers from 0, not all 0, received"
+            f" shape {array.shape}"
+        )
     columns = crowd.annotators.astype(np.int64) * crowd.num_classes + crowd.labels
-    return sparse.csr_matrix((array, (crowd.instances, columns)), shape=(crowd.num_instances, crowd.num_annotators * crowd.num_classes))
+    return sparse.csr_matrix(
+        (array, (crowd.instances, columns)),
+        shape=(crowd.num_instances, crowd.num_annotators * crowd.num_classes),
+    )
 
 
 def _error_matrix(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
     """Returns matrices `[..., C true, C observed]` whose rows sum to one; counts are normalised."""
     array = as_numbers(values, what)
     if array.shape != shape:
-        raise DataError(f"{what}: expected shape {shape} (true class, observed class), received {array.shape}")
+        raise DataError(
+            f"{what}: expected shape {shape} (true class, observed class), received {array.shape}"
+        )
     total = array.sum(axis=-1, keepdims=True)
     if not np.isfinite(array).all() or (array < 0).any() or (total <= 0).any():
         raise DataError(f"{what}: expected numbers from 0 with a positive sum in each row")

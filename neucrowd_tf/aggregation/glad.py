@@ -1,4 +1,6 @@
-"""GLAD: the ability of each annotator and the difficulty of each instance, estimated together with the labels by EM."""
+"""GLAD: the ability of each annotator and the difficulty of each instance, estimated together with
+the labels by EM.
+"""
 
 from __future__ import annotations
 
@@ -28,54 +30,81 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation.base import Prior
     from neucrowd_tf.annotations import Annotations
 
-# Deviation: C classes, with wrong labels equally likely; the M-step is L-BFGS, a few steps of it, where the paper climbs by conjugate
-# gradients (EM climbs as long as the M-step does); skills are averaged over difficulties.
-# exp(b) stays finite whatever a line search tries.
+# Deviation: C classes, with wrong labels equally likely; the M-step is L-BFGS, a few steps of it,
+# where the paper climbs by conjugate gradients (EM climbs as long as the M-step does); skills are
+# averaged over difficulties. exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0
 
 
 def _log_wrong(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), s the logistic function; several times faster than logaddexp."""
+    """Returns log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), s the logistic function; several times
+    faster than logaddexp.
+    """
     wrong: NDArray[np.float64] = -np.maximum(x, 0.0)
     wrong -= np.log1p(np.exp(-np.abs(x)))
     return wrong
 
 
 class _Model:
-    """Sums over annotations for given abilities and log inverse difficulties; `theta` holds both, `[R + N]`."""
+    """Sums over annotations for given abilities and log inverse difficulties; `theta` holds both,
+    `[R + N]`.
+    """
 
-    def __init__(self, crowd: Annotations, gold: NDArray[np.int64] | None, ability: tuple[float, float], easiness: tuple[float, float]) -> None:
+    def __init__(
+        self,
+        crowd: Annotations,
+        gold: NDArray[np.int64] | None,
+        ability: tuple[float, float],
+        easiness: tuple[float, float],
+    ) -> None:
         order = np.argsort(crowd.instances, kind="stable")
-        self.instances, self.annotators = crowd.instances[order].astype(np.intp), crowd.annotators[order].astype(np.intp)
-        self.num_instances, self.num_annotators, self.num_classes = crowd.num_instances, crowd.num_annotators, crowd.num_classes
+        self.instances, self.annotators = (
+            crowd.instances[order].astype(np.intp),
+            crowd.annotators[order].astype(np.intp),
+        )
+        self.num_instances, self.num_annotators, self.num_classes = (
+            crowd.num_instances,
+            crowd.num_annotators,
+            crowd.num_classes,
+        )
         self.cells = self.instances * crowd.num_classes + crowd.labels[order]
         self.gold = gold
         self.log_others = float(np.log(max(crowd.num_classes - 1, 1)))
         sizes = [crowd.num_annotators, crowd.num_instances]
         self.mean = np.repeat([ability[0], easiness[0]], sizes)
         self.precision = np.repeat([ability[1] ** -2.0, easiness[1] ** -2.0], sizes)
-        # The curvature of an ability grows with the annotator's labels; in these units L-BFGS needs half the steps.
-        self.units = np.concatenate([1.0 / np.sqrt(1.0 + crowd.labels_per_annotator()), np.ones(crowd.num_instances)])
+        # The curvature of an ability grows with the annotator's labels; in these units L-BFGS needs
+        # half the steps.
+        self.units = np.concatenate(
+            [1.0 / np.sqrt(1.0 + crowd.labels_per_annotator()), np.ones(crowd.num_instances)]
+        )
 
     def log_prior(self, theta: NDArray[np.float64]) -> float:
         """Returns the log density of the normal priors, up to a constant."""
         return float(-0.5 * np.sum(self.precision * (theta - self.mean) ** 2))
 
-    def strengths(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def strengths(
+        self, theta: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Returns `[A]` ability, inverse difficulty and their product for each annotation."""
         ability = theta[: self.num_annotators][self.annotators]
         inverse = np.exp(np.minimum(theta[self.num_annotators :], LARGEST_LOG))[self.instances]
         return ability, inverse, ability * inverse
 
-    def posterior(self, theta: NDArray[np.float64], priors: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """E-step (equation 3 of the paper): `[N, C]` posteriors, and the log likelihood plus the log priors of the parameters.
+    def posterior(
+        self, theta: NDArray[np.float64], priors: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """E-step (equation 3 of the paper): `[N, C]` posteriors, and the log likelihood plus the
+        log priors of the parameters.
 
-        With x = ability * inverse difficulty, log P(label | class) is log s(x) where they agree and log s(-x) - log(C - 1) where
-        they don't, s the logistic function. Their difference is x + log(C - 1), so the sum over annotations needs the cell of
-        the given label only.
+        With x = ability * inverse difficulty, log P(label | class) is log s(x) where they agree and
+        log s(-x) - log(C - 1) where they don't, s the logistic function. Their difference is x +
+        log(C - 1), so the sum over annotations needs the cell of the given label only.
         """
         x = self.strengths(theta)[2]
-        sums = np.bincount(self.cells, weights=x + self.log_others, minlength=self.num_instances * self.num_classes)
+        sums = np.bincount(
+            self.cells, weights=x + self.log_others, minlength=self.num_instances * self.num_classes
+        )
         scores = sums.astype(np.float64, copy=False).reshape(self.num_instances, self.num_classes)
         if self.gold is not None:
             rows = np.flatnonzero(self.gold >= 0)
@@ -87,7 +116,9 @@ class _Model:
         wrong = np.sum(_log_wrong(x) - self.log_others)
         return scores, float(evidence.sum() + wrong) + self.log_prior(theta)
 
-    def expected(self, theta: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def expected(
+        self, theta: NDArray[np.float64], right: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64]]:
         """Returns minus the expected complete log likelihood (Q) and its gradient `[R + N]`.
 
         Args:
@@ -95,35 +126,54 @@ class _Model:
         """
         ability, inverse, x = self.strengths(theta)
         value = np.sum(right * x) + np.sum(_log_wrong(x))  # log s(x) = x + log s(-x)
-        residual = right - 0.5 * (1.0 + np.tanh(0.5 * x))  # d/dx; the logistic function by tanh, which is the fastest
+        residual = right - 0.5 * (
+            1.0 + np.tanh(0.5 * x)
+        )  # d/dx; the logistic function by tanh, which is the fastest
         residual *= inverse
         offset = theta - self.mean
         gradient = self.precision * offset
-        gradient[: self.num_annotators] -= np.bincount(self.annotators, weights=residual, minlength=self.num_annotators)
+        gradient[: self.num_annotators] -= np.bincount(
+            self.annotators, weights=residual, minlength=self.num_annotators
+        )
         residual *= ability
-        gradient[self.num_annotators :] -= np.bincount(self.instances, weights=residual, minlength=self.num_instances)
+        gradient[self.num_annotators :] -= np.bincount(
+            self.instances, weights=residual, minlength=self.num_instances
+        )
         return float(0.5 * np.sum(self.precision * offset**2) - value), gradient
 
-    def m_step(self, theta: NDArray[np.float64], right: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
-        """Returns parameters with a higher expected log likelihood (equation 4 of the paper), by L-BFGS from `theta`."""
+    def m_step(
+        self, theta: NDArray[np.float64], right: NDArray[np.float64], steps: int
+    ) -> NDArray[np.float64]:
+        """Returns parameters with a higher expected log likelihood (equation 4 of the paper), by
+        L-BFGS from `theta`.
+        """
 
         def scaled(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             value, gradient = self.expected(point * self.units, right)
             return value, gradient * self.units
 
-        found = optimize.minimize(scaled, theta / self.units, jac=True, method="L-BFGS-B", options={"maxiter": steps, "maxcor": 5})
+        found = optimize.minimize(
+            scaled,
+            theta / self.units,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": steps, "maxcor": 5},
+        )
         moved: NDArray[np.float64] = found.x * self.units
         return moved
 
 
 class Glad(Aggregator):
-    """Generative model of Labels, Abilities and Difficulties, for C classes, with a vectorised L-BFGS M-step.
+    """Generative model of Labels, Abilities and Difficulties, for C classes, with a vectorised
+    L-BFGS M-step.
 
-    The probability that annotator r labels instance i rightly is s(a_r * exp(b_i)), s the logistic function; wrong labels are
-    equally likely. a_r ~ N(ability_prior), b_i ~ N(easiness_prior): pairs (mean, standard deviation).
+    The probability that annotator r labels instance i rightly is s(a_r * exp(b_i)), s the logistic
+    function; wrong labels are equally likely. a_r ~ N(ability_prior), b_i ~ N(easiness_prior):
+    pairs (mean, standard deviation).
 
     Args:
-        prior: "uniform" holds the class prior uniform, "update" estimates it, an array `[C]` or `{class: probability}` holds that.
+        prior: "uniform" holds the class prior uniform, "update" estimates it, an array `[C]` or
+            `{class: probability}` holds that.
         ability_prior: mean and standard deviation of a_r.
         easiness_prior: mean and standard deviation of b_i, the logarithm of the inverse difficulty.
         max_iter: most EM iterations.
@@ -132,16 +182,19 @@ class Glad(Aggregator):
         ties: what decides between equally probable classes, as in `majority_labels`.
         seed: for `ties="random"`.
 
-    Attributes: see `Aggregator` (`errors_` have `skills_` on the diagonal and equal errors beside it), and
+    Attributes: see `Aggregator` (`errors_` have `skills_` on the diagonal and equal errors beside
+    it), and
         abilities_: `[R]` a_r; below zero for an adversary.
         difficulties_: `[N]` exp(-b_i); larger is harder.
         skills_: `[R]` probability of being right, averaged over the difficulties of all instances.
-        n_iter_, converged_, history_: `[n_iter_]` log likelihood plus log priors of the parameters, which never falls.
+        n_iter_, converged_, history_: `[n_iter_]` log likelihood plus log priors of the parameters,
+            which never falls.
 
     Where all annotators agree, abilities and difficulties are bounded by their priors.
 
     References:
-        Whitehill et al. (2009), Whose vote should count more: equations 1 (model), 3 (E-step), 4 (M-step) for two classes.
+        Whitehill et al. (2009), Whose vote should count more: equations 1 (model), 3 (E-step), 4
+        (M-step) for two classes.
     """
 
     def __init__(
@@ -169,7 +222,8 @@ class Glad(Aggregator):
         """Estimates labels, abilities and difficulties.
 
         Args:
-            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for missing.
+            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
+                missing.
             gold_labels: see `gold_codes`; these instances keep their labels.
 
         Raises:
@@ -181,7 +235,9 @@ class Glad(Aggregator):
         held = resolve_prior(self.prior, crowd.class_names)
         self._check_arguments()
         model = _Model(crowd, gold, self.ability_prior, self.easiness_prior)
-        with threadpool_limits(limits=1, user_api="blas"):  # on vectors of this size a second thread costs more than it gives
+        with threadpool_limits(
+            limits=1, user_api="blas"
+        ):  # on vectors of this size a second thread costs more than it gives
             theta, probas, priors, change = self._run(model, held, crowd.num_annotations)
         self._store(apply_gold(probas, gold), priors, theta, crowd)
         if not self.converged_:
@@ -191,7 +247,9 @@ class Glad(Aggregator):
     def _run(
         self, model: _Model, held: NDArray[np.float64] | None, num_annotations: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
-        """Runs EM from the priors' means; returns parameters, posteriors, class prior and the last change of the objective."""
+        """Runs EM from the priors' means; returns parameters, posteriors, class prior and the last
+        change of the objective.
+        """
         theta = model.mean.copy()
         priors = np.full(model.num_classes, 1.0 / model.num_classes) if held is None else held
         probas, objective = model.posterior(theta, priors)
@@ -216,9 +274,18 @@ class Glad(Aggregator):
         for name in ("ability_prior", "easiness_prior"):
             pair = as_numbers(getattr(self, name), name)
             if pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
-                raise UsageError(f"{name}: expected (mean, standard deviation > 0), received {getattr(self, name)!r}")
+                raise UsageError(
+                    f"{name}: expected (mean, standard deviation > 0), received"
+                    f" {getattr(self, name)!r}"
+                )
 
-    def _store(self, probas: NDArray[np.float64], priors: NDArray[np.float64], theta: NDArray[np.float64], crowd: Annotations) -> None:
+    def _store(
+        self,
+        probas: NDArray[np.float64],
+        priors: NDArray[np.float64],
+        theta: NDArray[np.float64],
+        crowd: Annotations,
+    ) -> None:
         self.probas_, self.priors_ = probas, priors
         self.labels_ = majority_labels(probas, self.ties, self.seed)
         self.abilities_ = theta[: crowd.num_annotators].copy()
@@ -229,5 +296,9 @@ class Glad(Aggregator):
         with np.errstate(over="ignore"):
             self.skills_ = np.mean(1.0 / (1.0 + np.exp(-self.abilities_[:, None] * levels)), axis=1)
         size = crowd.num_classes
-        self.errors_ = np.repeat((1.0 - self.skills_) / max(size - 1, 1), size * size).reshape(-1, size, size)
-        self.errors_[:, np.arange(size), np.arange(size)] = self.skills_[:, None] if size > 1 else 1.0
+        self.errors_ = np.repeat((1.0 - self.skills_) / max(size - 1, 1), size * size).reshape(
+            -1, size, size
+        )
+        self.errors_[:, np.arange(size), np.arange(size)] = (
+            self.skills_[:, None] if size > 1 else 1.0
+        )

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, confusion_counts, normalise_counts
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    GoldLabels,
+    apply_gold,
+    confusion_counts,
+    normalise_counts,
+)
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,12 +23,15 @@ if TYPE_CHECKING:
 Ties = Literal["random", "first", "prior"]
 
 
-def majority_labels(votes: NDArray[np.integer | np.floating], ties: Ties = "random", seed: int = 0) -> NDArray[np.int64]:
+def majority_labels(
+    votes: NDArray[np.integer | np.floating], ties: Ties = "random", seed: int = 0
+) -> NDArray[np.int64]:
     """Returns `[N]` the class with the most votes of each row of `votes` `[N, C]`.
 
     Args:
-        ties: "random" draws among the tied classes with `seed`; "first" takes the lowest code; "prior" takes the tied class
-            that has the most votes over all rows (the lowest code if that is tied too).
+        ties: "random" draws among the tied classes with `seed`; "first" takes the lowest code;
+            "prior" takes the tied class that has the most votes over all rows (the lowest code if
+            that is tied too).
 
     A row without votes gets the class with the most votes over all rows, whatever the rule.
     """
@@ -37,7 +46,11 @@ def majority_labels(votes: NDArray[np.integer | np.floating], ties: Ties = "rand
     is_top = votes == top[:, None]
     tied = np.flatnonzero((is_top.sum(axis=1) > 1) & (top > 0))
     # The highest of one number a class wins; numbers in (0, 1] keep untied classes (0) out.
-    rank = 1.0 - np.random.default_rng([seed, 0]).random((len(tied), votes.shape[1])) if ties == "random" else (total + 1.0) / (total.max() + 1.0)
+    rank = (
+        1.0 - np.random.default_rng([seed, 0]).random((len(tied), votes.shape[1]))
+        if ties == "random"
+        else (total + 1.0) / (total.max() + 1.0)
+    )
     labels[tied] = (is_top[tied] * rank).argmax(axis=1)
     return labels
 
@@ -46,13 +59,15 @@ class MajorityVote(Aggregator):
     """The label that most annotators gave; works on vote counts alone.
 
     Args:
-        ties: what decides between classes with equally many votes: "random" (with `seed`), "first" (the lowest class code)
-            or "prior" (the class that is commoner over all annotations).
+        ties: what decides between classes with equally many votes: "random" (with `seed`), "first"
+            (the lowest class code) or "prior" (the class that is commoner over all annotations).
         seed: for `ties="random"`.
         soft: whether `probas_` are shares of votes (True) or certainty in `labels_` (False).
 
-    Attributes: see `Aggregator`. `errors_` and `skills_` count agreement with `labels_`, without smoothing. Where there is no
-        evidence (a class that an annotator never met, an annotator without labels) the row is uniform and the skill 1 / C.
+    Attributes: see `Aggregator`. `errors_` and `skills_` count agreement with `labels_`, without
+    smoothing. Where there is no
+        evidence (a class that an annotator never met, an annotator without labels) the row is
+        uniform and the skill 1 / C.
     """
 
     def __init__(self, *, ties: Ties = "random", seed: int = 0, soft: bool = True) -> None:
@@ -64,7 +79,8 @@ class MajorityVote(Aggregator):
         """Counts the votes.
 
         Args:
-            annotations: `Annotations` (vote counts alone will do) or a dense `[N, R]` matrix with -1 for missing.
+            annotations: `Annotations` (vote counts alone will do) or a dense `[N, R]` matrix with
+                -1 for missing.
             gold_labels: see `gold_codes`; they replace the vote.
 
         Raises:
@@ -87,5 +103,10 @@ class MajorityVote(Aggregator):
             counts = confusion_counts(crowd, self.labels_)
             self.errors_ = normalise_counts(counts, 0.0)
             given = counts.sum(axis=(1, 2))
-            self.skills_ = np.divide(np.einsum("rcc->r", counts), given, out=np.full(len(given), 1.0 / crowd.num_classes), where=given > 0)
+            self.skills_ = np.divide(
+                np.einsum("rcc->r", counts),
+                given,
+                out=np.full(len(given), 1.0 / crowd.num_classes),
+                where=given > 0,
+            )
         return self

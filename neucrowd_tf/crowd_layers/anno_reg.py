@@ -1,4 +1,6 @@
-"""Anno-Reg: a confusion matrix for each annotator behind the classifier's softmax, and a penalty on its trace."""
+"""Anno-Reg: a confusion matrix for each annotator behind the classifier's softmax, and a penalty on
+its trace.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +20,34 @@ if TYPE_CHECKING:
     from neucrowd_tf.training.estimator import TrainingData
 
 
-@registered("anno_reg", "Anno-Reg: a classifier trained through a confusion matrix for each annotator", PRESETS["anno_reg"], SPACE)
+@registered(
+    "anno_reg",
+    "Anno-Reg: a classifier trained through a confusion matrix for each annotator",
+    PRESETS["anno_reg"],
+    SPACE,
+)
 class AnnoReg(AnnotatorEstimator):
-    """A classifier and annotators' confusion matrices, trained end to end with a penalty on the matrices' trace.
+    """A classifier and annotators' confusion matrices, trained end to end with a penalty on the
+    matrices' trace.
 
     Args:
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment, pretrained, weights, imbalance,
-            gamma, beta, optimizer, learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of `CrowdLayer`.
-        normalisation: "row" makes each matrix a confusion matrix [true, observed]; "column" is eq. 10 as printed.
+        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
+        pretrained, weights, imbalance,
+            gamma, beta, optimizer, learning_rate, batch_size, epochs, monitor, patience,
+            validation_fraction, seed: as of `CrowdLayer`.
+        normalisation: "row" makes each matrix a confusion matrix [true, observed]; "column" is eq.
+            10 as printed.
         trace_weight: lambda of eq. 11, on the mean trace over annotators.
         initial: the matrices' logits are `initial` times the identity at first.
 
     Attributes:
-        confusion_matrices_: `[R, C true, C observed]`: with "row" the stochastic matrices themselves.
+        confusion_matrices_: `[R, C true, C observed]`: with "row" the stochastic matrices
+            themselves.
         model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
 
     References:
-        Tanno et al. (2019), Learning from noisy labels by regularized estimation of annotator confusion; DASC, section 3.3.
+        Tanno et al. (2019), Learning from noisy labels by regularized estimation of annotator
+        confusion; DASC, section 3.3.
     """
 
     def __init__(
@@ -100,7 +113,13 @@ class AnnoReg(AnnotatorEstimator):
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.layers import ConfusionHead
 
-        return ConfusionHead(num_annotators, self.normalisation, self.trace_weight, self.initial, name="annotator_confusion")
+        return ConfusionHead(
+            num_annotators,
+            self.normalisation,
+            self.trace_weight,
+            self.initial,
+            name="annotator_confusion",
+        )
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
         if self.normalisation == "row":

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 
 def crop_and_flip(images: Any, seed: Any, padding: int = 4) -> Any:
-    """Returns images shifted by up to `padding` pixels (edges reflected) and mirrored half of the time, each one its own way.
+    """Returns images shifted by up to `padding` pixels (edges reflected) and mirrored half of the
+    time, each one its own way.
 
     Args:
         images: `[B, height, width, channels]`.
@@ -16,8 +17,12 @@ def crop_and_flip(images: Any, seed: Any, padding: int = 4) -> Any:
     """
     shape = tf.shape(images)
     batch, height, width = shape[0], shape[1], shape[2]
-    padded = tf.pad(images, [[0, 0], [padding, padding], [padding, padding], [0, 0]], mode="REFLECT")
-    offsets = tf.random.stateless_uniform([batch, 2], seed=seed, maxval=2 * padding + 1, dtype=tf.int32)
+    padded = tf.pad(
+        images, [[0, 0], [padding, padding], [padding, padding], [0, 0]], mode="REFLECT"
+    )
+    offsets = tf.random.stateless_uniform(
+        [batch, 2], seed=seed, maxval=2 * padding + 1, dtype=tf.int32
+    )
     mirrored = tf.random.stateless_uniform([batch, 1], seed=seed + tf.constant([0x51, 0])) < 0.5
     columns = tf.range(width)[None]
     columns = offsets[:, 1:] + tf.where(mirrored, width - 1 - columns, columns)

@@ -1,4 +1,5 @@
-"""Base classifiers: the papers' networks by name, and how any Keras classifier is made into a base."""
+"""Base classifiers: the papers' networks by name, and how any Keras classifier is made into a
+base."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def dense_base(
     l2: float = 5e-4,
     seed: int = 0,
 ) -> keras.Model:
-    """Returns fully connected layers with a softmax, `[None, ...] -> [None, C]`: dense, batch norm, activation, dropout each.
+    """Returns fully connected layers with a softmax, `[None, ...] -> [None, C]`: dense, batch norm,
+    activation, dropout each.
 
     References:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
@@ -40,7 +42,10 @@ def dense_base(
     x = keras.layers.Flatten()(inputs) if len(input_shape) > 1 else inputs
     for index, width in enumerate(units):
         x = keras.layers.Dense(
-            width, kernel_initializer=keras.initializers.GlorotUniform(seed * 1009 + index), kernel_regularizer=penalty, name=f"dense_{index}"
+            width,
+            kernel_initializer=keras.initializers.GlorotUniform(seed * 1009 + index),
+            kernel_regularizer=penalty,
+            name=f"dense_{index}",
         )(x)
         if batch_norm:
             x = keras.layers.BatchNormalization(name=f"batch_norm_{index}")(x)
@@ -61,18 +66,42 @@ def _output(x: Any, num_classes: int, penalty: Any, seed: int) -> Any:
     )(x)
 
 
-def _convolution(x: Any, filters: int, penalty: Any, seed: int, *, size: int = 3, strides: int = 1, relu: bool = True) -> Any:
+def _convolution(
+    x: Any,
+    filters: int,
+    penalty: Any,
+    seed: int,
+    *,
+    size: int = 3,
+    strides: int = 1,
+    relu: bool = True,
+) -> Any:
     """Convolution without bias, batch norm, ReLU."""
     maker = keras.initializers.HeNormal(seed)
     x = keras.layers.Conv2D(
-        filters, size, strides=strides, padding="same", use_bias=False, kernel_initializer=maker, kernel_regularizer=penalty
+        filters,
+        size,
+        strides=strides,
+        padding="same",
+        use_bias=False,
+        kernel_initializer=maker,
+        kernel_regularizer=penalty,
     )(x)
     x = keras.layers.BatchNormalization()(x)
     return keras.layers.ReLU()(x) if relu else x
 
 
-def small_cnn_base(input_shape: tuple[int, ...], num_classes: int, *, dropout: float = 0.3, l2: float = 5e-4, seed: int = 0) -> keras.Model:
-    """Returns a CNN of five convolutions (16 to 64 filters) for images such as 32 x 32 x 3, small enough for a CPU."""
+def small_cnn_base(
+    input_shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    dropout: float = 0.3,
+    l2: float = 5e-4,
+    seed: int = 0,
+) -> keras.Model:
+    """Returns a CNN of five convolutions (16 to 64 filters) for images such as 32 x 32 x 3, small
+    enough for a CPU.
+    """
     _check_image(input_shape, "small_cnn")
     penalty = keras.regularizers.L2(l2) if l2 else None
     inputs = keras.Input(input_shape, name="features")
@@ -86,11 +115,15 @@ def small_cnn_base(input_shape: tuple[int, ...], num_classes: int, *, dropout: f
     return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
 
 
-def resnet18_base(input_shape: tuple[int, ...], num_classes: int, *, l2: float = 5e-4, seed: int = 0) -> keras.Model:
-    """Returns ResNet-18 in its form for 32 x 32 images: a 3 x 3 stem without pooling, four stages of two blocks.
+def resnet18_base(
+    input_shape: tuple[int, ...], num_classes: int, *, l2: float = 5e-4, seed: int = 0
+) -> keras.Model:
+    """Returns ResNet-18 in its form for 32 x 32 images: a 3 x 3 stem without pooling, four stages
+    of two blocks.
 
     References:
-        He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC, section 4.1.
+        He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC,
+        section 4.1.
     """
     _check_image(input_shape, "resnet18")
     penalty = keras.regularizers.L2(l2) if l2 else None
@@ -103,7 +136,13 @@ def resnet18_base(input_shape: tuple[int, ...], num_classes: int, *, l2: float =
             draw += 3
             y = _convolution(x, filters, penalty, draw, strides=strides)
             y = _convolution(y, filters, penalty, draw + 1, relu=False)
-            short = x if strides == 1 and x.shape[-1] == filters else _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
+            short = (
+                x
+                if strides == 1 and x.shape[-1] == filters
+                else _convolution(
+                    x, filters, penalty, draw + 2, size=1, strides=strides, relu=False
+                )
+            )
             x = keras.layers.ReLU()(keras.layers.Add()([y, short]))
     x = keras.layers.GlobalAveragePooling2D()(x)
     return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
@@ -111,7 +150,10 @@ def resnet18_base(input_shape: tuple[int, ...], num_classes: int, *, l2: float =
 
 def _check_image(input_shape: tuple[int, ...], name: str) -> None:
     if len(input_shape) != 3:
-        raise DataError(f"base {name!r}: expected images [height, width, channels], received features of shape {input_shape}")
+        raise DataError(
+            f"base {name!r}: expected images [height, width, channels], received features of shape"
+            f" {input_shape}"
+        )
 
 
 BASES = ("dense", "small_cnn", "resnet18")
@@ -129,7 +171,10 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
         copy = keras.models.clone_model(base)
     except (ValueError, TypeError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise DataError(f"base: expected a Keras model that can be copied from its configuration, received one that cannot: {reason}") from None
+        raise DataError(
+            "base: expected a Keras model that can be copied from its configuration, received one"
+            f" that cannot: {reason}"
+        ) from None
     if not copy.built:
         copy.build((None, *input_shape))
     copy.set_weights(base.get_weights())
@@ -139,17 +184,24 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
     except (ValueError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
         wanted = f"[None, {', '.join(map(str, input_shape))}]"
-        raise DataError(f"base: expected a classifier of features of shape {wanted}, received one that fails: {reason}") from None
+        raise DataError(
+            f"base: expected a classifier of features of shape {wanted}, received one that fails:"
+            f" {reason}"
+        ) from None
     shape = tuple(getattr(outputs, "shape", ()))
     if len(shape) != 2 or shape[-1] != num_classes:
-        raise DataError(f"base: expected output of shape [None, {num_classes}] (one column for each class), received {shape}")
+        raise DataError(
+            f"base: expected output of shape [None, {num_classes}] (one column for each class),"
+            f" received {shape}"
+        )
     if not ends_in_softmax(copy):
         outputs = keras.layers.Softmax(dtype="float32", name="class_probabilities")(outputs)
     return keras.Model(inputs, outputs, name="base")
 
 
 def ends_in_softmax(model: Any) -> bool:
-    """Returns whether a model's last layer gives probabilities; a model whose last layer is linear gives logits.
+    """Returns whether a model's last layer gives probabilities; a model whose last layer is linear
+    gives logits.
 
     Raises:
         DataError: the model has no layers to look at, or ends in another activation.
@@ -165,20 +217,27 @@ def ends_in_softmax(model: Any) -> bool:
     if activation in (None, keras.activations.linear):
         return False
     name = getattr(activation, "__name__", str(activation))
-    raise DataError(f"base: expected a last layer with softmax (probabilities) or linear activation (logits), received {name!r}")
+    raise DataError(
+        "base: expected a last layer with softmax (probabilities) or linear activation (logits),"
+        f" received {name!r}"
+    )
 
 
 def output_layer(model: Any) -> Any:
     """Returns the layer that makes a model's output."""
     layers = getattr(model, "layers", [])
     if not layers:
-        raise DataError(f"base: expected a Keras classifier with layers, received {type(model).__name__} with none")
+        raise DataError(
+            f"base: expected a Keras classifier with layers, received {type(model).__name__} with"
+            " none"
+        )
     outputs = None if isinstance(model, keras.Sequential) else getattr(model, "outputs", None)
     return outputs[0]._keras_history.operation if outputs else layers[-1]
 
 
 def feature_extractor(base: keras.Model) -> keras.Model:
-    """Returns the part of a classifier before its last dense layer, `[None, ...] -> [None, h]`; softmax and activations after it are left out.
+    """Returns the part of a classifier before its last dense layer, `[None, ...] -> [None, h]`;
+    softmax and activations after it are left out.
 
     Raises:
         DataError: the classifier does not end in a dense layer.
@@ -187,7 +246,9 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     while True:
         if isinstance(inner, keras.Sequential):
             layers = list(inner.layers)
-            while layers and isinstance(layers[-1], (keras.layers.Softmax, keras.layers.Activation)):
+            while layers and isinstance(
+                layers[-1], (keras.layers.Softmax, keras.layers.Activation)
+            ):
                 layers.pop()
             if layers and isinstance(layers[-1], keras.Model):
                 inner = layers[-1] if len(layers) == 1 else _joined(inner, layers)
@@ -224,11 +285,15 @@ def _source(tensor: Any) -> tuple[Any, Any]:
 
 def _check_dense(layer: Any) -> None:
     if not isinstance(layer, keras.layers.Dense):
-        raise DataError(f"base: expected a dense last layer, before which the shared features are taken, received {type(layer).__name__}")
+        raise DataError(
+            "base: expected a dense last layer, before which the shared features are taken,"
+            f" received {type(layer).__name__}"
+        )
 
 
 def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
-    """Loads weights from a `.weights.h5` file (or a `.keras` model), leaving out layers whose shapes differ (another class count).
+    """Loads weights from a `.weights.h5` file (or a `.keras` model), leaving out layers whose
+    shapes differ (another class count).
 
     Raises:
         UsageError: no such file, or another kind of file.
@@ -236,18 +301,26 @@ def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
     """
     source = Path(path)
     if not source.is_file() or not source.name.endswith((".weights.h5", ".keras")):
-        raise UsageError(f"weights: expected a .weights.h5 or .keras file, received {source}{'' if source.exists() else ', which does not exist'}")
+        raise UsageError(
+            "weights: expected a .weights.h5 or .keras file, received"
+            f" {source}{'' if source.exists() else ', which does not exist'}"
+        )
     variables = [variable for variable in model.variables if "float" in str(variable.dtype)]
     fresh = [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in variables]
     for variable, value in zip(variables, fresh, strict=True):
-        variable.assign(np.full_like(value, np.nan))  # what is still NaN afterwards was not in the file
+        variable.assign(
+            np.full_like(value, np.nan)
+        )  # what is still NaN afterwards was not in the file
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.load_weights(source, skip_mismatch=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"weights: {source}: expected Keras weights, received a file that cannot be read: {reason}") from None
+        raise DataError(
+            f"weights: {source}: expected Keras weights, received a file that cannot be read:"
+            f" {reason}"
+        ) from None
     loaded = 0
     for variable, value in zip(variables, fresh, strict=True):
         if np.isnan(keras.ops.convert_to_numpy(variable.value)).any():
@@ -255,11 +328,18 @@ def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
         else:
             loaded += 1
     if not loaded:
-        raise DataError(f"weights: {source}: expected weights of a network like this one, received none that fit its {len(variables)} variables")
+        raise DataError(
+            f"weights: {source}: expected weights of a network like this one, received none that"
+            f" fit its {len(variables)} variables"
+        )
 
 
-def standardised(base: keras.Model, input_shape: tuple[int, ...], square_root: bool) -> tuple[keras.Model, Standardise]:
-    """Returns raw features -> standardise -> base as one model, and the layer whose constants are still to be set."""
+def standardised(
+    base: keras.Model, input_shape: tuple[int, ...], square_root: bool
+) -> tuple[keras.Model, Standardise]:
+    """Returns raw features -> standardise -> base as one model, and the layer whose constants are
+    still to be set.
+    """
     layer = Standardise(square_root, name="standardise")
     inputs = keras.Input(input_shape, name="features")
     return keras.Model(inputs, base(layer(inputs)), name="classifier"), layer

@@ -1,4 +1,6 @@
-"""Weighted Doctor Net: a classifier for each annotator on shared features, and a learnt average of them."""
+"""Weighted Doctor Net: a classifier for each annotator on shared features, and a learnt average of
+them.
+"""
 
 from __future__ import annotations
 
@@ -33,30 +35,41 @@ class DoctorNetwork(CrowdNetwork):
     weights: Any = None
 
 
-@registered("wdn", "Weighted Doctor Net: a classifier for each annotator on shared features, averaged with learnt weights", PRESETS["wdn"], SPACE)
+@registered(
+    "wdn",
+    "Weighted Doctor Net: a classifier for each annotator on shared features, averaged with learnt"
+    " weights",
+    PRESETS["wdn"],
+    SPACE,
+)
 class WeightedDoctorNet(AnnotatorEstimator):
-    """Annotators' classifiers on shared features; in a second phase, how much each of them counts in the average.
+    """Annotators' classifiers on shared features; in a second phase, how much each of them counts
+    in the average.
 
     Args:
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment, pretrained, weights, imbalance,
-            gamma, beta, optimizer, learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of
-            `CrowdLayer`. The base ends in a dense layer; what comes before it are the shared features.
+        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
+        pretrained, weights, imbalance,
+            gamma, beta, optimizer, learning_rate, batch_size, epochs, monitor, patience,
+            validation_fraction, seed: as of `CrowdLayer`. The base ends in a dense layer; what
+            comes before it are the shared features.
         weight_epochs: epochs of the second phase; 0 leaves the plain mean.
-        weight_schedule: "constant" (`optimizer` at `weight_learning_rate`), or "cyclic": SGD whose rate runs between 1e-3 and
-            1e-2 and its momentum between .9 and .8.
+        weight_schedule: "constant" (`optimizer` at `weight_learning_rate`), or "cyclic": SGD whose
+            rate runs between 1e-3 and 1e-2 and its momentum between .9 and .8.
         weight_learning_rate: of the "constant" schedule.
-        weight_softmax: "training" has the softmax over annotators' weights in the second phase's loss; "after" puts it on the raw
-            weights when they are trained, as the paper says.
+        weight_softmax: "training" has the softmax over annotators' weights in the second phase's
+            loss; "after" puts it on the raw weights when they are trained, as the paper says.
 
     Attributes:
         annotator_weights_: `[R]`, how much each annotator counts; they sum to one.
-        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training instances, weighted with the
-            average's probability of the true class. This model has no matrices of its own.
-        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`; `history_` is that of the first phase,
-            `weight_history_` of the second.
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training
+            instances, weighted with the average's probability of the true class. This model has no
+            matrices of its own.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`; `history_` is that
+            of the first phase, `weight_history_` of the second.
 
     References:
-        Guan et al. (2018), Who said what: modeling individual labelers improves classification; DASC, eqs. 5 to 7.
+        Guan et al. (2018), Who said what: modeling individual labelers improves classification;
+        DASC, eqs. 5 to 7.
     """
 
     def __init__(
@@ -119,13 +132,20 @@ class WeightedDoctorNet(AnnotatorEstimator):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         if self.weight_schedule not in ("constant", "cyclic"):
-            raise UsageError(f"weight_schedule: expected 'constant' or 'cyclic', received {self.weight_schedule!r}")
+            raise UsageError(
+                "weight_schedule: expected 'constant' or 'cyclic', received"
+                f" {self.weight_schedule!r}"
+            )
         if self.weight_softmax not in ("training", "after"):
-            raise UsageError(f"weight_softmax: expected 'training' or 'after', received {self.weight_softmax!r}")
+            raise UsageError(
+                f"weight_softmax: expected 'training' or 'after', received {self.weight_softmax!r}"
+            )
         check_whole("weight_epochs", self.weight_epochs, 0)
         check_number("weight_learning_rate", self.weight_learning_rate, above=0)
 
-    def _graph(self, base: keras.Model, inputs: Any, standardised: Any, num_annotators: int) -> tuple[Any, Any, Any]:
+    def _graph(
+        self, base: keras.Model, inputs: Any, standardised: Any, num_annotators: int
+    ) -> tuple[Any, Any, Any]:
         import keras
 
         from neucrowd_tf.crowd_layers.bases import feature_extractor
@@ -145,7 +165,9 @@ class WeightedDoctorNet(AnnotatorEstimator):
         made = super()._build(data)
         average = self.__dict__.pop("_average")
         answers = keras.Model(made.whole.input, made.whole.output["annotators"], name="answers")
-        trainer = DoctorWeights(answers, average, made.model._features, len(self.classes_), self.weight_softmax)
+        trainer = DoctorWeights(
+            answers, average, made.model._features, len(self.classes_), self.weight_softmax
+        )
         return DoctorNetwork(**vars(made), average=average, weights=trainer)
 
     def _compile(self, network: Any, run: Run) -> None:
@@ -158,7 +180,11 @@ class WeightedDoctorNet(AnnotatorEstimator):
             optimizer: Any = CyclicSGD(half_cycle=5 * network.steps)
         else:
             optimizer = make_optimizer(self.optimizer, self.weight_learning_rate)
-        network.weights.compile(optimizer=optimizer, steps_per_execution=run.steps_per_call(network.steps), jit_compile=False)
+        network.weights.compile(
+            optimizer=optimizer,
+            steps_per_execution=run.steps_per_call(network.steps),
+            jit_compile=False,
+        )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         from neucrowd_tf.training.state import reinitialise
@@ -166,15 +192,30 @@ class WeightedDoctorNet(AnnotatorEstimator):
         super()._set_targets(network, data)
         reinitialise(network.weights, self.seed)
         if self.weight_softmax == "after":
-            network.average.weight.assign(np.full(data.annotations.num_annotators, 1.0 / data.annotations.num_annotators, np.float32))
+            network.average.weight.assign(
+                np.full(
+                    data.annotations.num_annotators,
+                    1.0 / data.annotations.num_annotators,
+                    np.float32,
+                )
+            )
         network.weights.set_draw_seed(self.seed + 1)
         network.weights.set_targets(data.annotations.vote_counts())
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
-        history = self._train_phase(network.model, network.batches, network.steps, self.epochs, data, run.stage("doctors"))
+        history = self._train_phase(
+            network.model, network.batches, network.steps, self.epochs, data, run.stage("doctors")
+        )
         self.weight_history_: dict[str, list[float]] = {}
         if self.weight_epochs:
-            second = self._train_phase(network.weights, network.batches, network.steps, self.weight_epochs, data, run.stage("weights"))
+            second = self._train_phase(
+                network.weights,
+                network.batches,
+                network.steps,
+                self.weight_epochs,
+                data,
+                run.stage("weights"),
+            )
             self.weight_history_ = second.logs
         self.annotator_weights_ = np.asarray(network.average.shares(), dtype=np.float32)
         return history
@@ -190,4 +231,6 @@ class WeightedDoctorNet(AnnotatorEstimator):
             sums += np.einsum("bt,brc->rtc", probabilities, answers, optimize=True)
             mass += probabilities.sum(axis=0)
         means = sums / np.maximum(mass, 1e-12)[None, :, None]
-        return np.asarray(means / np.maximum(means.sum(axis=2, keepdims=True), 1e-12), dtype=np.float32)
+        return np.asarray(
+            means / np.maximum(means.sum(axis=2, keepdims=True), 1e-12), dtype=np.float32
+        )

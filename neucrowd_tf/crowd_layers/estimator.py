@@ -1,4 +1,6 @@
-"""What CrowdLayer, Anno-Reg and Weighted Doctor Net share: a classifier with annotator heads as an estimator."""
+"""What CrowdLayer, Anno-Reg and Weighted Doctor Net share: a classifier with annotator heads as an
+estimator.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,12 @@ class AnnotatorEstimator(ClassifierEstimator):
     """A classifier trained through annotator heads; a subclass makes the head in `_head`.
 
     Attributes:
-        model_: Keras model from raw features to {"probabilities" `[None, C]`, "annotators" `[None, R, C]`}.
+        model_: Keras model from raw features to {"probabilities" `[None, C]`, "annotators" `[None,
+            R, C]`}.
         confusion_matrices_: `[R, C true, C observed]` float32, each row a distribution.
         history_: a dict with a list for each logged value, one entry an epoch.
-        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that was kept where `monitor` chose it, else None.
+        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that was kept where `monitor`
+            chose it, else None.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
     """
 
@@ -55,7 +59,9 @@ class AnnotatorEstimator(ClassifierEstimator):
         """Returns the annotator head: class probabilities `[B, C]` to logits `[B, R, C]`."""
         raise NotImplementedError
 
-    def _graph(self, base: keras.Model, inputs: Any, standardised: Any, num_annotators: int) -> tuple[Any, Any, Any]:
+    def _graph(
+        self, base: keras.Model, inputs: Any, standardised: Any, num_annotators: int
+    ) -> tuple[Any, Any, Any]:
         """Returns the head, its logits and the class probabilities as functions of the inputs."""
         probabilities = base(standardised)
         head = self._head(num_annotators, len(self.classes_))
@@ -68,7 +74,9 @@ class AnnotatorEstimator(ClassifierEstimator):
 
         super()._check_arguments()
         if self.imbalance not in IMBALANCE:
-            raise UsageError(f"imbalance: expected one of {', '.join(IMBALANCE)}, received {self.imbalance!r}")
+            raise UsageError(
+                f"imbalance: expected one of {', '.join(IMBALANCE)}, received {self.imbalance!r}"
+            )
         check_number("gamma", self.gamma, least=0)
         check_number("beta", self.beta, least=0, below=1)
 
@@ -85,7 +93,9 @@ class AnnotatorEstimator(ClassifierEstimator):
         head, logits, probabilities = self._graph(base, inputs, layer(inputs), annotators)
         logits = keras.layers.Activation("linear", dtype="float32", name="annotator_logits")(logits)
         answers = keras.layers.Softmax(dtype="float32", name="annotators")(logits)
-        probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(probabilities)
+        probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
+            probabilities
+        )
         model = CrowdModel(
             keras.Model(inputs, logits, name="network"),
             head,
@@ -96,38 +106,54 @@ class AnnotatorEstimator(ClassifierEstimator):
             weighted=self.imbalance == "resampling",
             augment=self._augmentation(),
         )
-        whole = keras.Model(inputs, {"probabilities": probabilities, "annotators": answers}, name=type(self).__name__.lower())
+        whole = keras.Model(
+            inputs,
+            {"probabilities": probabilities, "annotators": answers},
+            name=type(self).__name__.lower(),
+        )
         return CrowdNetwork(model=model, whole=whole, base=base, standardise=layer, head=head)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         from neucrowd_tf.crowd_layers.losses import class_weights, resampled_multiplicities
 
         crowd = data.annotations
-        weights = class_weights(np.bincount(crowd.labels, minlength=crowd.num_classes), self.imbalance, self.beta)
+        weights = class_weights(
+            np.bincount(crowd.labels, minlength=crowd.num_classes), self.imbalance, self.beta
+        )
         copies = None
         if self.imbalance == "resampling":
             copies = np.ones(crowd.shape, dtype=np.uint8)
-            copies[crowd.instances, crowd.annotators] = resampled_multiplicities(crowd.labels, weights, self.seed)
+            copies[crowd.instances, crowd.annotators] = resampled_multiplicities(
+                crowd.labels, weights, self.seed
+            )
             weights = np.ones_like(weights)
-        network.model.set_labels(crowd.to_dense(np.int8 if crowd.num_classes <= 127 else np.int32), weights, copies)
+        network.model.set_labels(
+            crowd.to_dense(np.int8 if crowd.num_classes <= 127 else np.int32), weights, copies
+        )
 
     def _finish(self, network: Any, data: TrainingData, run: Run) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        """Returns what each annotator would answer, were the class known: the head at the corners of the simplex."""
+        """Returns what each annotator would answer, were the class known: the head at the corners
+        of the simplex.
+        """
         import keras
 
         corners = np.eye(len(self.classes_), dtype=np.float32)
         answers = keras.ops.softmax(network.head(corners), axis=-1)
-        return np.ascontiguousarray(np.asarray(keras.ops.convert_to_numpy(answers), dtype=np.float32).transpose(1, 0, 2))
+        return np.ascontiguousarray(
+            np.asarray(keras.ops.convert_to_numpy(answers), dtype=np.float32).transpose(1, 0, 2)
+        )
 
     # ----------------------------------------------------------------- use
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns how likely each annotator gives each label to each instance, `[M, R, C]` float32 that sums to one over C.
+        """Returns how likely each annotator gives each label to each instance, `[M, R, C]` float32
+        that sums to one over C.
 
-        It is computed in blocks of instances; for many annotators pass a part of the instances at a time and reduce it.
+        It is computed in blocks of instances; for many annotators pass a part of the instances at a
+        time and reduce it.
         """
         x = self._check_fitted(features)
         _, annotators, classes = self.model_.output["annotators"].shape
@@ -137,15 +163,21 @@ class AnnotatorEstimator(ClassifierEstimator):
             result[start : start + rows] = self._outputs("annotators", x[start : start + rows])
         return result
 
-    # ----------------------------------------------------------------- for methods that refit in rounds
+    # ------------------------------------------------------- for methods that refit in rounds
 
     def _snapshot(self) -> dict[str, Any]:
-        """Returns the fitted state as arrays and plain values, so that the estimator may be refitted in place."""
+        """Returns the fitted state as arrays and plain values, so that the estimator may be
+        refitted in place.
+        """
         import copy
 
         from neucrowd_tf.training.state import read_variables
 
-        state = {name: copy.copy(value) for name, value in vars(self).items() if name.endswith("_") and name != "model_" and not name.startswith("_")}
+        state = {
+            name: copy.copy(value)
+            for name, value in vars(self).items()
+            if name.endswith("_") and name != "model_" and not name.startswith("_")
+        }
         return {"state": state, "weights": read_variables(self.model_.variables)}
 
     def _from_snapshot(self, snapshot: dict[str, Any]) -> Self:

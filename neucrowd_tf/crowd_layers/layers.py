@@ -1,7 +1,7 @@
 """Annotator heads as Keras layers: from what a classifier says to what each annotator would answer.
 
-Every head maps to logits `[B, R, C]`, whose softmax is the probability of each annotator's answer, and has `penalty()`,
-what it adds to the loss.
+Every head maps to logits `[B, R, C]`, whose softmax is the probability of each annotator's answer,
+and has `penalty()`, what it adds to the loss.
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ class StackedIdentity(keras.initializers.Initializer):
 class AnnotatorHead(keras.layers.Layer):
     """Base of the heads: how many annotators there are, and no penalty."""
 
-    def __init__(self, num_annotators: int, *, name: str | None = None, trainable: bool = True, dtype: Any = "float32") -> None:
+    def __init__(
+        self,
+        num_annotators: int,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
         super().__init__(name=name, trainable=trainable, dtype=dtype)
         self.num_annotators = num_annotators
 
@@ -53,18 +60,27 @@ class CrowdConnection(AnnotatorHead):
 
     Args:
         num_annotators: R.
-        connection: "MW", a matrix for each annotator, `p W_k` (eq. 8 of DASC); "VW", a weight for each class, `p * w_k`;
-            "VB", a bias for each class, `p + b_k`; or "VW+B", both.
+        connection: "MW", a matrix for each annotator, `p W_k` (eq. 8 of DASC); "VW", a weight for
+            each class, `p * w_k`; "VB", a bias for each class, `p + b_k`; or "VW+B", both.
 
     References:
         Rodrigues and Pereira (2018), Deep learning from crowds; DASC, eq. 8.
     """
 
     def __init__(
-        self, num_annotators: int, connection: Connection = "MW", *, name: str | None = None, trainable: bool = True, dtype: Any = "float32"
+        self,
+        num_annotators: int,
+        connection: Connection = "MW",
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
     ) -> None:
         if connection not in get_args(Connection):
-            raise ValueError(f"connection: expected one of {', '.join(get_args(Connection))}, received {connection!r}")
+            raise ValueError(
+                f"connection: expected one of {', '.join(get_args(Connection))}, received"
+                f" {connection!r}"
+            )
         super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
         self.connection = connection
         self.matrix_initializer = StackedIdentity()
@@ -78,12 +94,25 @@ class CrowdConnection(AnnotatorHead):
         classes = int(input_shape[-1])  # type: ignore[arg-type]
         if self.connection == "MW":
             self.matrix = self.add_weight(
-                shape=(self.num_annotators, classes, classes), initializer=self.matrix_initializer, dtype="float32", name="matrix"
+                shape=(self.num_annotators, classes, classes),
+                initializer=self.matrix_initializer,
+                dtype="float32",
+                name="matrix",
             )
         if self.connection in ("VW", "VW+B"):
-            self.vector = self.add_weight(shape=(self.num_annotators, classes), initializer=self.vector_initializer, dtype="float32", name="vector")
+            self.vector = self.add_weight(
+                shape=(self.num_annotators, classes),
+                initializer=self.vector_initializer,
+                dtype="float32",
+                name="vector",
+            )
         if self.connection in ("VB", "VW+B"):
-            self.bias = self.add_weight(shape=(self.num_annotators, classes), initializer=self.bias_initializer, dtype="float32", name="bias")
+            self.bias = self.add_weight(
+                shape=(self.num_annotators, classes),
+                initializer=self.bias_initializer,
+                dtype="float32",
+                name="bias",
+            )
 
     def call(self, probabilities: Any) -> Any:
         p = ops.cast(probabilities, "float32")
@@ -106,13 +135,14 @@ class ConfusionHead(AnnotatorHead):
 
     Args:
         num_annotators: R.
-        normalisation: "row" makes each W_k a confusion matrix [true, observed], so `p W_k` is a distribution by itself;
-            "column" is eq. 10 as printed, inside eq. 8's softmax.
+        normalisation: "row" makes each W_k a confusion matrix [true, observed], so `p W_k` is a
+            distribution by itself; "column" is eq. 10 as printed, inside eq. 8's softmax.
         trace_weight: lambda of eq. 11, on the mean trace over annotators.
         initial: W_k is `initial` times the identity at first; near 0 training fails outright.
 
     References:
-        Tanno et al. (2019), Learning from noisy labels by regularized estimation of annotator confusion; DASC, eqs. 10 and 11.
+        Tanno et al. (2019), Learning from noisy labels by regularized estimation of annotator
+        confusion; DASC, eqs. 10 and 11.
     """
 
     def __init__(
@@ -127,7 +157,9 @@ class ConfusionHead(AnnotatorHead):
         dtype: Any = "float32",
     ) -> None:
         if normalisation not in get_args(Normalisation):
-            raise ValueError(f"normalisation: expected 'row' or 'column', received {normalisation!r}")
+            raise ValueError(
+                f"normalisation: expected 'row' or 'column', received {normalisation!r}"
+            )
         super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
         self.normalisation, self.trace_weight, self.initial = normalisation, trace_weight, initial
         self.matrix_initializer = StackedIdentity(initial)
@@ -136,39 +168,53 @@ class ConfusionHead(AnnotatorHead):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
         self.matrix = self.add_weight(
-            shape=(self.num_annotators, classes, classes), initializer=self.matrix_initializer, dtype="float32", name="matrix"
+            shape=(self.num_annotators, classes, classes),
+            initializer=self.matrix_initializer,
+            dtype="float32",
+            name="matrix",
         )
 
     def matrices(self) -> Any:
         """Returns the stochastic matrices `[R, C true, C observed]`."""
-        # Deviation: eq. 10 prints a softmax over columns; rows make W_k the confusion matrix that the text speaks of.
-        return ops.softmax(ops.convert_to_tensor(self.matrix), axis=-1 if self.normalisation == "row" else -2)
+        # Deviation: eq. 10 prints a softmax over columns; rows make W_k the confusion matrix that
+        # the text speaks of.
+        return ops.softmax(
+            ops.convert_to_tensor(self.matrix), axis=-1 if self.normalisation == "row" else -2
+        )
 
     def call(self, probabilities: Any) -> Any:
         products = annotator_product(ops.cast(probabilities, "float32"), self.matrices())
         if self.normalisation == "column":
             return products
-        # Rows of p and of W_k sum to one, so the logarithm is a logit whose softmax is the product itself.
+        # Rows of p and of W_k sum to one, so the logarithm is a logit whose softmax is the product
+        # itself.
         return ops.log(ops.maximum(products, 1e-12))
 
     def penalty(self) -> Any:
         """Returns lambda times the mean trace (eq. 11)."""
-        # Deviation: the mean over annotators instead of the sum, as in Tanno et al., so that lambda does not depend on their number.
+        # Deviation: the mean over annotators instead of the sum, as in Tanno et al., so that lambda
+        # does not depend on their number.
         return self.trace_weight * ops.mean(ops.trace(self.matrices(), axis1=-2, axis2=-1))
 
     def get_config(self) -> dict[str, Any]:
-        own = {"normalisation": self.normalisation, "trace_weight": self.trace_weight, "initial": self.initial}
+        own = {
+            "normalisation": self.normalisation,
+            "trace_weight": self.trace_weight,
+            "initial": self.initial,
+        }
         return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class DoctorHeads(AnnotatorHead):
-    """A linear classifier for each annotator on shared features: `[B, h]` to logits `[B, R, C]` (DASC, eq. 5).
+    """A linear classifier for each annotator on shared features: `[B, h]` to logits `[B, R, C]`
+    (DASC, eq. 5).
 
     Args:
         num_annotators: R.
         num_classes: C.
-        l2: kernel penalty, `l2 * sum(kernel ** 2) / R`: what the penalty of one classifier would be, on average.
+        l2: kernel penalty, `l2 * sum(kernel ** 2) / R`: what the penalty of one classifier would
+            be, on average.
         seed: draws the kernels.
     """
 
@@ -193,9 +239,14 @@ class DoctorHeads(AnnotatorHead):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = int(input_shape[-1])  # type: ignore[arg-type]
         shape = (self.num_annotators, width, self.num_classes)
-        self.kernel = self.add_weight(shape=shape, initializer=self.kernel_initializer, dtype="float32", name="kernel")
+        self.kernel = self.add_weight(
+            shape=shape, initializer=self.kernel_initializer, dtype="float32", name="kernel"
+        )
         self.bias = self.add_weight(
-            shape=(self.num_annotators, self.num_classes), initializer=self.bias_initializer, dtype="float32", name="bias"
+            shape=(self.num_annotators, self.num_classes),
+            initializer=self.bias_initializer,
+            dtype="float32",
+            name="bias",
         )
 
     def call(self, features: Any) -> Any:
@@ -206,15 +257,26 @@ class DoctorHeads(AnnotatorHead):
 
     def penalty(self) -> Any:
         """Returns the kernels' mean penalty."""
-        return self.l2 * ops.sum(ops.square(ops.convert_to_tensor(self.kernel))) / self.num_annotators if self.l2 else 0.0
+        return (
+            self.l2 * ops.sum(ops.square(ops.convert_to_tensor(self.kernel))) / self.num_annotators
+            if self.l2
+            else 0.0
+        )
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_classes": self.num_classes, "l2": self.l2, "seed": self.seed}
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "l2": self.l2,
+            "seed": self.seed,
+        }
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class HeadsUniform(keras.initializers.Initializer):
-    """Glorot's uniform initialiser for `[R, h, C]` kernels, with the fans of one annotator's `[h, C]`."""
+    """Glorot's uniform initialiser for `[R, h, C]` kernels, with the fans of one annotator's `[h,
+    C]`.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -229,13 +291,21 @@ class HeadsUniform(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class Standardise(keras.layers.Layer):
-    """`(x - mean) / scale` with constants that are weights, after a signed square root where asked for.
+    """`(x - mean) / scale` with constants that are weights, after a signed square root where asked
+    for.
 
     Args:
         square_root: whether `sign(x) sqrt(|x|)` comes first (pooled activations have long tails).
     """
 
-    def __init__(self, square_root: bool = False, *, name: str | None = None, trainable: bool = False, dtype: Any = "float32") -> None:
+    def __init__(
+        self,
+        square_root: bool = False,
+        *,
+        name: str | None = None,
+        trainable: bool = False,
+        dtype: Any = "float32",
+    ) -> None:
         super().__init__(name=name, trainable=trainable, dtype=dtype)
         self.square_root = square_root
         self.mean: Any = None
@@ -243,8 +313,12 @@ class Standardise(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = (int(input_shape[-1]),)  # type: ignore[arg-type]
-        self.mean = self.add_weight(shape=width, initializer="zeros", trainable=False, dtype="float32", name="mean")
-        self.scale = self.add_weight(shape=width, initializer="ones", trainable=False, dtype="float32", name="scale")
+        self.mean = self.add_weight(
+            shape=width, initializer="zeros", trainable=False, dtype="float32", name="mean"
+        )
+        self.scale = self.add_weight(
+            shape=width, initializer="ones", trainable=False, dtype="float32", name="scale"
+        )
 
     def call(self, features: Any) -> Any:
         x = ops.cast(features, "float32")

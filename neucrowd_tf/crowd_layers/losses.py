@@ -1,4 +1,5 @@
-"""The loss over observed annotations (DASC, eqs. 6 and 9) and its variants for imbalanced classes."""
+"""The loss over observed annotations (DASC, eqs. 6 and 9) and its variants for imbalanced
+classes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def annotation_losses(labels: Any, logits: Any, gamma: float = 0.0) -> Any:
     Args:
         labels: `[B, R]` int32 class codes, -1 for "no label".
         logits: `[B, R, C]`.
-        gamma: 0 is cross-entropy; above, the focal loss, which weighs annotations less that are predicted well.
+        gamma: 0 is cross-entropy; above, the focal loss, which weighs annotations less that are
+            predicted well.
 
     Returns:
         `[B, R]` float32.
@@ -29,20 +31,26 @@ def annotation_losses(labels: Any, logits: Any, gamma: float = 0.0) -> Any:
         DASC, eqs. 6 and 9; Lin et al. (2020), Focal loss for dense object detection, eq. 5.
     """
     logits = tf.cast(logits, tf.float32)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.maximum(labels, 0), logits=logits)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=tf.maximum(labels, 0), logits=logits
+    )
     if gamma:
-        # 1 - p through expm1 keeps its digits where p is nearly 1; the gradient of the power needs a positive base.
+        # 1 - p through expm1 keeps its digits where p is nearly 1; the gradient of the power needs
+        # a positive base.
         losses = losses * tf.pow(tf.maximum(-tf.math.expm1(-losses), 1e-7), gamma)
     return tf.where(labels >= 0, losses, 0.0)
 
 
-def class_weights(counts: NDArray[Any], imbalance: str, beta: float = 0.9999) -> NDArray[np.float32]:
+def class_weights(
+    counts: NDArray[Any], imbalance: str, beta: float = 0.9999
+) -> NDArray[np.float32]:
     """Returns the weight `[C]` of an annotation of each class.
 
     Args:
         counts: `[C]` annotations of each class.
         imbalance: "reweighting" and "resampling" give max N_c / N_c (section 4.1); "cb_focal" gives
-            (1 - beta) / (1 - beta^N_c), scaled so that the classes in use have mean weight 1; others give 1.
+            (1 - beta) / (1 - beta^N_c), scaled so that the classes in use have mean weight 1;
+            others give 1.
         beta: of the effective number of samples.
 
     Returns:
@@ -52,10 +60,13 @@ def class_weights(counts: NDArray[Any], imbalance: str, beta: float = 0.9999) ->
         ValueError: an unknown name or a beta outside [0, 1).
 
     References:
-        DASC, section 4.1; Cui et al. (2019), Class-balanced loss based on effective number of samples, eq. 3.
+        DASC, section 4.1; Cui et al. (2019), Class-balanced loss based on effective number of
+        samples, eq. 3.
     """
     if imbalance not in IMBALANCE:
-        raise ValueError(f"imbalance: expected one of {', '.join(IMBALANCE)}, received {imbalance!r}")
+        raise ValueError(
+            f"imbalance: expected one of {', '.join(IMBALANCE)}, received {imbalance!r}"
+        )
     if not 0 <= beta < 1:
         raise ValueError(f"beta: expected a number from 0 and below 1, received {beta!r}")
     n = np.asarray(counts, dtype=np.float64)
@@ -69,9 +80,12 @@ def class_weights(counts: NDArray[Any], imbalance: str, beta: float = 0.9999) ->
     return weights.astype(np.float32)
 
 
-def resampled_multiplicities(labels: NDArray[np.integer[Any]], weights: NDArray[Any], seed: int) -> NDArray[np.uint8]:
-    """Returns how often each of `[A]` annotations stands in the oversampled data: the whole part of its class's weight, and once
-    more for as many others of the class, drawn without replacement, as bring the class to the largest one's size.
+def resampled_multiplicities(
+    labels: NDArray[np.integer[Any]], weights: NDArray[Any], seed: int
+) -> NDArray[np.uint8]:
+    """Returns how often each of `[A]` annotations stands in the oversampled data: the whole part of
+    its class's weight, and once more for as many others of the class, drawn without replacement, as
+    bring the class to the largest one's size.
 
     Args:
         labels: `[A]` class codes.

@@ -1,4 +1,6 @@
-"""The Keras model that trains a classifier through annotator heads; batches are instances with their whole row of labels."""
+"""The Keras model that trains a classifier through annotator heads; batches are instances with
+their whole row of labels.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def position_batches(num_instances: int, batch_size: int, replicas: int = 1) -> tuple[Callable[[int], tf.data.Dataset], int]:
+def position_batches(
+    num_instances: int, batch_size: int, replicas: int = 1
+) -> tuple[Callable[[int], tf.data.Dataset], int]:
     """Returns the pipeline's maker and the steps of an epoch.
 
-    An element is `[B]` positions, N of them an epoch: which instance a position stands for is a permutation that the model
-    draws for each epoch, so one pipeline serves every round of a method (making one costs about 80 ms).
+    An element is `[B]` positions, N of them an epoch: which instance a position stands for is a
+    permutation that the model draws for each epoch, so one pipeline serves every round of a method
+    (making one costs about 80 ms).
 
-    An epoch has ceil(N / batch_size) steps of one size, as `tf.distribute` needs it; where they do not divide N, the few
-    positions left over stand for the epoch's first instances once more.
+    An epoch has ceil(N / batch_size) steps of one size, as `tf.distribute` needs it; where they do
+    not divide N, the few positions left over stand for the epoch's first instances once more.
     """
     steps = -(-num_instances // batch_size)
     size = -(-num_instances // (steps * replicas)) * replicas
@@ -37,7 +42,9 @@ def position_batches(num_instances: int, batch_size: int, replicas: int = 1) -> 
                 return (step // steps) * num_instances + within % num_instances
 
             steps_from = tf.data.Dataset.counter(start=first_step)
-            made[first_step] = prefetch(steps_from.map(positions, num_parallel_calls=1, deterministic=True))
+            made[first_step] = prefetch(
+                steps_from.map(positions, num_parallel_calls=1, deterministic=True)
+            )
         return made[first_step]
 
     return make, steps
@@ -46,7 +53,8 @@ def position_batches(num_instances: int, batch_size: int, replicas: int = 1) -> 
 class InstanceModel(keras.Model):
     """A network trained on batches of instances that are drawn by index inside the step.
 
-    A subclass sets `parts` (what is trained and whose Keras losses count) and implements `batch_loss`.
+    A subclass sets `parts` (what is trained and whose Keras losses count) and implements
+    `batch_loss`.
 
     Args:
         features: `[N, ...]`, or another model's variable of them, which is then shared.
@@ -54,13 +62,20 @@ class InstanceModel(keras.Model):
         augment: `augment(batch, seed)` or None; `seed` is a `[2]` tensor of its own for each step.
     """
 
-    def __init__(self, features: Any, parts: Sequence[Any], augment: Callable[[Any, Any], Any] | None = None) -> None:
+    def __init__(
+        self, features: Any, parts: Sequence[Any], augment: Callable[[Any, Any], Any] | None = None
+    ) -> None:
         super().__init__()
         self.parts = list(parts)
         self.num_instances = int(features.shape[0])
         self.augment = augment
-        # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit brings its own.
-        self._features = features if isinstance(features, tf.Variable) else tf.Variable(features, trainable=False, name="features")
+        # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit
+        # brings its own.
+        self._features = (
+            features
+            if isinstance(features, tf.Variable)
+            else tf.Variable(features, trainable=False, name="features")
+        )
         self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
@@ -78,7 +93,9 @@ class InstanceModel(keras.Model):
         self._draw_seed.assign(seed % 2**31)
 
     def draw(self, positions: Any) -> Any:
-        """Returns the instances `[B]` at these positions: a permutation of 0..N-1 for each epoch, a function of (seed, epoch)."""
+        """Returns the instances `[B]` at these positions: a permutation of 0..N-1 for each epoch, a
+        function of (seed, epoch).
+        """
         # A batch lies within one epoch.
         epoch = tf.reduce_max(positions) // self.num_instances
         seed = tf.stack([tf.cast(self._draw_seed, tf.uint32), tf.cast(epoch, tf.uint32)])
@@ -90,11 +107,21 @@ class InstanceModel(keras.Model):
         rows = self.draw(positions)
         features = tf.gather(self._features, rows)
         if self.augment is not None:
-            features = self.augment(features, tf.stack([tf.cast(self._draw_seed, tf.int32), tf.cast(tf.reduce_max(positions) % 2**31, tf.int32)]))
+            features = self.augment(
+                features,
+                tf.stack(
+                    [
+                        tf.cast(self._draw_seed, tf.int32),
+                        tf.cast(tf.reduce_max(positions) % 2**31, tf.int32),
+                    ]
+                ),
+            )
         return rows, features
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
-        """Returns the sum of a batch's losses and what it is divided by (both summed over replicas before dividing)."""
+        """Returns the sum of a batch's losses and what it is divided by (both summed over replicas
+        before dividing).
+        """
         raise NotImplementedError
 
     def penalty(self) -> Any:
@@ -110,8 +137,9 @@ class InstanceModel(keras.Model):
             total, size = self.batch_loss(rows, features)
             if count > 1:
                 size = replicas.all_reduce(tf.distribute.ReduceOp.SUM, size)
-            # Deviation: eqs. 6 and 9 sum over annotations; the mean keeps the weight penalty's share when pseudo-annotations are added.
-            # Replicas' gradients are summed, so each replica adds its share.
+            # Deviation: eqs. 6 and 9 sum over annotations; the mean keeps the weight penalty's
+            # share when pseudo-annotations are added. Replicas' gradients are summed, so each
+            # replica adds its share.
             mean = tf.math.divide_no_nan(total, size)
             loss = mean + self.penalty() / count
         variables = self.trained_variables
@@ -134,7 +162,8 @@ class CrowdModel(InstanceModel):
         head: the network's annotator head, whose `penalty()` is added to the loss.
         num_annotators, num_classes: R and C.
         gamma: of the focal loss; 0 is cross-entropy.
-        weighted: whether cells have multiplicities (oversampling), which `set_labels` is then given.
+        weighted: whether cells have multiplicities (oversampling), which `set_labels` is then
+            given.
     """
 
     def __init__(
@@ -152,11 +181,24 @@ class CrowdModel(InstanceModel):
         super().__init__(features, [network], augment)
         self.network, self.head, self.gamma, self.weighted = network, head, gamma, weighted
         shape = (len(features), num_annotators)
-        self._labels = tf.Variable(tf.fill(shape, tf.constant(-1, tf.int8 if num_classes <= 127 else tf.int32)), trainable=False, name="labels")
+        self._labels = tf.Variable(
+            tf.fill(shape, tf.constant(-1, tf.int8 if num_classes <= 127 else tf.int32)),
+            trainable=False,
+            name="labels",
+        )
         self._weights = tf.Variable(tf.ones([num_classes]), trainable=False, name="class_weights")
-        self._copies = tf.Variable(tf.ones(shape, tf.uint8), trainable=False, name="copies") if weighted else None
+        self._copies = (
+            tf.Variable(tf.ones(shape, tf.uint8), trainable=False, name="copies")
+            if weighted
+            else None
+        )
 
-    def set_labels(self, labels: NDArray[np.integer[Any]], weights: NDArray[np.float32], copies: NDArray[np.uint8] | None = None) -> None:
+    def set_labels(
+        self,
+        labels: NDArray[np.integer[Any]],
+        weights: NDArray[np.float32],
+        copies: NDArray[np.uint8] | None = None,
+    ) -> None:
         """Sets what is trained on, without tracing anything anew.
 
         Args:

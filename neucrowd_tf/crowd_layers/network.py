@@ -1,4 +1,6 @@
-"""A classifier as an estimator whose compiled network serves every refit: what deep methods of this package build on."""
+"""A classifier as an estimator whose compiled network serves every refit: what deep methods of this
+package build on.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,15 @@ class Network:
 
     Attributes:
         model: what is trained, an `InstanceModel`.
-        whole: raw features to a dict of outputs, "probabilities" among them; it shares the trained weights.
+        whole: raw features to a dict of outputs, "probabilities" among them; it shares the trained
+            weights.
         base: the base classifier, whose Keras losses (weight penalties) `model` counts.
         standardise: the layer that holds the features' mean and scale.
         batches: the pipeline's maker.
         steps: steps an epoch.
         start: the base's weights that every fit starts from, or None for fresh ones.
-        own: weights of the base that cannot be drawn anew, as they came, once a fit has started; every fit starts from them.
+        own: weights of the base that cannot be drawn anew, as they came, once a fit has started;
+            every fit starts from them.
         key: what the network was built for.
     """
 
@@ -47,10 +51,11 @@ class Network:
 
 
 class ClassifierEstimator(CrowdEstimator):
-    """A Keras classifier trained on instances drawn by index; a subclass builds the network and sets its targets.
+    """A Keras classifier trained on instances drawn by index; a subclass builds the network and
+    sets its targets.
 
-    `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on data of one shape share
-    one compiled network, and give what a fresh one would.
+    `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
+    data of one shape share one compiled network, and give what a fresh one would.
     """
 
     # Declared for the type checker; each subclass's constructor stores them.
@@ -86,7 +91,11 @@ class ClassifierEstimator(CrowdEstimator):
         from neucrowd_tf.nn.encoders import make_optimizer
 
         optimizer = make_optimizer(self.optimizer, self.learning_rate)
-        network.model.compile(optimizer=optimizer, steps_per_execution=run.steps_per_call(network.steps), jit_compile=False)
+        network.model.compile(
+            optimizer=optimizer,
+            steps_per_execution=run.steps_per_call(network.steps),
+            jit_compile=False,
+        )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         """Sets what the network is trained on."""
@@ -94,7 +103,9 @@ class ClassifierEstimator(CrowdEstimator):
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         """Trains from fresh weights and returns the history."""
-        return self._train_phase(network.model, network.batches, network.steps, self.epochs, data, run)
+        return self._train_phase(
+            network.model, network.batches, network.steps, self.epochs, data, run
+        )
 
     def _finish(self, network: Any, data: TrainingData, run: Run) -> None:
         """Reads results off the trained network."""
@@ -105,27 +116,39 @@ class ClassifierEstimator(CrowdEstimator):
         from neucrowd_tf.crowd_layers.bases import BASES
 
         if isinstance(self.base, str) and self.base not in BASES:
-            raise UsageError(f"base: expected one of {', '.join(BASES)} or a Keras model, received {self.base!r}")
+            raise UsageError(
+                f"base: expected one of {', '.join(BASES)} or a Keras model, received {self.base!r}"
+            )
         for name in ("batch_size", "epochs"):
             check_whole(name, getattr(self, name))
         check_training(self)
-        if not isinstance(self.hidden_units, (tuple, list)) or len(self.hidden_units):  # without hidden layers the base is linear
+        if not isinstance(self.hidden_units, (tuple, list)) or len(
+            self.hidden_units
+        ):  # without hidden layers the base is linear
             check_widths("hidden_units", self.hidden_units)
         if self.monitor not in (None, "accuracy", "log_loss"):
-            raise UsageError(f"monitor: expected None, 'accuracy' or 'log_loss', received {self.monitor!r}")
+            raise UsageError(
+                f"monitor: expected None, 'accuracy' or 'log_loss', received {self.monitor!r}"
+            )
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self._check_arguments()
         if self.monitor is not None and data.validation is None:
             from neucrowd_tf.aggregation import MajorityVote
 
-            consensus = np.asarray(MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64)
+            consensus = np.asarray(
+                MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64
+            )
             data, _ = hold_out(data, consensus, self.validation_fraction, self.seed)
         network = self._network_for(data, run)
         self._start(network, data)
         self.model_ = network.whole
         history = self._train(network, data, run)
-        self.history_, self.n_iter_, self.best_epoch_ = history.logs, history.epochs, history.best_epoch
+        self.history_, self.n_iter_, self.best_epoch_ = (
+            history.logs,
+            history.epochs,
+            history.best_epoch,
+        )
         self.rows_ = data.rows
         self._finish(network, data, run)
         run.flush()
@@ -134,7 +157,9 @@ class ClassifierEstimator(CrowdEstimator):
 
     @contextlib.contextmanager
     def reused(self) -> Iterator[None]:
-        """Within this context, fits on data of one shape share one compiled network (and its memory is kept)."""
+        """Within this context, fits on data of one shape share one compiled network (and its memory
+        is kept).
+        """
         self._reusing = True
         try:
             yield
@@ -146,8 +171,16 @@ class ClassifierEstimator(CrowdEstimator):
         from neucrowd_tf.crowd_layers.model import position_batches
         from neucrowd_tf.training.state import read_variables
 
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "seed"}
-        key = (data.features.shape, data.annotations.num_annotators, len(self.classes_), id(run.strategy), repr(sorted(parameters.items(), key=str)))
+        parameters = {
+            name: value for name, value in self.get_params(deep=False).items() if name != "seed"
+        }
+        key = (
+            data.features.shape,
+            data.annotations.num_annotators,
+            len(self.classes_),
+            id(run.strategy),
+            repr(sorted(parameters.items(), key=str)),
+        )
         network = self.__dict__.get("_network")
         if network is not None and network.key == key:
             return network
@@ -157,7 +190,9 @@ class ClassifierEstimator(CrowdEstimator):
             if self.pretrained or self.weights is not None:
                 network.start = read_variables(network.base.variables)
             network.batches, network.steps = position_batches(
-                len(data.features), self.batch_size, 1 if run.strategy is None else run.strategy.num_replicas_in_sync
+                len(data.features),
+                self.batch_size,
+                1 if run.strategy is None else run.strategy.num_replicas_in_sync,
             )
             self._compile(network, run)
         network.key = key
@@ -181,10 +216,16 @@ class ClassifierEstimator(CrowdEstimator):
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
         if network.start is not None:
-            write_variables([v for v in network.base.variables if "seed" not in v.path], _without_seeds(network))
+            write_variables(
+                [v for v in network.base.variables if "seed" not in v.path], _without_seeds(network)
+            )
 
-    def _moments(self, features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Returns the mean and standard deviation of each column (or image channel), after the square root; 0 and 1 without standardising."""
+    def _moments(
+        self, features: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Returns the mean and standard deviation of each column (or image channel), after the
+        square root; 0 and 1 without standardising.
+        """
         width = features.shape[-1]
         if not self.standardise:
             return np.zeros(width, np.float32), np.ones(width, np.float32)
@@ -193,20 +234,39 @@ class ClassifierEstimator(CrowdEstimator):
             part = features[start : start + 1024].reshape(-1, width).astype(np.float64)
             if self.square_root:
                 part = np.sign(part) * np.sqrt(np.abs(part))
-            total, squares, count = total + part.sum(axis=0), squares + np.square(part).sum(axis=0), count + len(part)
+            total, squares, count = (
+                total + part.sum(axis=0),
+                squares + np.square(part).sum(axis=0),
+                count + len(part),
+            )
         mean = total / count
         scale = np.sqrt(np.maximum(squares / count - np.square(mean), 0.0))
-        return mean.astype(np.float32), np.where(scale > 1e-6 * np.maximum(np.abs(mean), 1.0), scale, 1.0).astype(np.float32)
+        return mean.astype(np.float32), np.where(
+            scale > 1e-6 * np.maximum(np.abs(mean), 1.0), scale, 1.0
+        ).astype(np.float32)
 
-    def _train_phase(self, model: Any, batches: Any, steps: int, epochs: int, data: TrainingData, run: Run, callbacks: Sequence[Any] = ()) -> Any:
-        """Trains one compiled model, choosing the epoch on validation data where `monitor` says so."""
+    def _train_phase(
+        self,
+        model: Any,
+        batches: Any,
+        steps: int,
+        epochs: int,
+        data: TrainingData,
+        run: Run,
+        callbacks: Sequence[Any] = (),
+    ) -> Any:
+        """Trains one compiled model, choosing the epoch on validation data where `monitor` says
+        so."""
         from neucrowd_tf.training.loop import train
 
         def evaluate() -> Mapping[str, float]:
             features, labels = data.validation  # type: ignore[misc]
             probabilities = self._predict_proba(features)
             likelihood = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
-            return {"accuracy": float((probabilities.argmax(axis=1) == labels).mean()), "log_loss": float(-np.log(likelihood).mean())}
+            return {
+                "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
+                "log_loss": float(-np.log(likelihood).mean()),
+            }
 
         return train(
             model,
@@ -224,7 +284,9 @@ class ClassifierEstimator(CrowdEstimator):
     # ----------------------------------------------------------------- bases
 
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
-        """Returns the base classifier: a preset by name, a user's Keras model (copied), or what a user's function makes."""
+        """Returns the base classifier: a preset by name, a user's Keras model (copied), or what a
+        user's function makes.
+        """
         import keras
 
         from neucrowd_tf.crowd_layers import bases
@@ -245,7 +307,9 @@ class ClassifierEstimator(CrowdEstimator):
                 seed=self.seed,
             )
         elif self.base == "small_cnn":
-            made = bases.small_cnn_base(input_shape, num_classes, dropout=self.dropout, l2=self.l2, seed=self.seed)
+            made = bases.small_cnn_base(
+                input_shape, num_classes, dropout=self.dropout, l2=self.l2, seed=self.seed
+            )
         else:
             made = bases.resnet18_base(input_shape, num_classes, l2=self.l2, seed=self.seed)
         if self.weights is not None:
@@ -258,7 +322,10 @@ class ClassifierEstimator(CrowdEstimator):
         if not self.augment:
             return None
         if len(self.feature_shape_) != 3:
-            raise DataError(f"augment: expected images [height, width, channels], received features of shape {tuple(self.feature_shape_)}")
+            raise DataError(
+                "augment: expected images [height, width, channels], received features of shape"
+                f" {tuple(self.feature_shape_)}"
+            )
         return crop_and_flip
 
     # ----------------------------------------------------------------- use
@@ -266,7 +333,11 @@ class ClassifierEstimator(CrowdEstimator):
     def inference_model(self) -> keras.Model:
         import keras
 
-        return keras.Model(self.model_.input, {"probabilities": self.model_.output["probabilities"]}, name=self.model_.name)
+        return keras.Model(
+            self.model_.input,
+            {"probabilities": self.model_.output["probabilities"]},
+            name=self.model_.name,
+        )
 
     def _rows_at_once(self) -> int:
         return 4096 if len(self.feature_shape_) == 1 else 256
@@ -283,17 +354,26 @@ class ClassifierEstimator(CrowdEstimator):
         if name not in functions:
             part = keras.Model(self.model_.input, self.model_.output[name])
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
-            functions[name] = tf.function(lambda x: part(x, training=False), input_signature=signature)
+            functions[name] = tf.function(
+                lambda x: part(x, training=False), input_signature=signature
+            )
         return np.asarray(functions[name](features))
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         rows = self._rows_at_once()
-        parts = [self._outputs("probabilities", features[start : start + rows]) for start in range(0, len(features), rows)]
+        parts = [
+            self._outputs("probabilities", features[start : start + rows])
+            for start in range(0, len(features), rows)
+        ]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.classes_)), np.float32)
 
     def __getstate__(self) -> dict[str, Any]:
         """Caches (compiled functions and networks) are left out of copies."""
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_network", "_functions", "_reusing")}
+        return {
+            name: value
+            for name, value in super().__getstate__().items()
+            if name not in ("_network", "_functions", "_reusing")
+        }
 
 
 def _without_seeds(network: Network) -> list[NDArray[Any]]:

@@ -9,7 +9,10 @@ from neucrowd_tf.registry import register_method
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
-PAPER = "Shi, Li and Huang: Learning from crowds with sparse and imbalanced annotations (DASC), Machine Learning 112 (2023)"
+PAPER = (
+    "Shi, Li and Huang: Learning from crowds with sparse and imbalanced annotations (DASC), Machine"
+    " Learning 112 (2023)"
+)
 IMBALANCED = {
     "resampling": "oversampled annotations of minority classes",
     "reweighting": "annotations weighted by max N / N_c",
@@ -17,13 +20,27 @@ IMBALANCED = {
     "cb_focal": "class-balanced focal loss",
 }
 
-# Deviation: a signed square root and standardisation precede LabelMe's network; chosen on its validation images.
-_LABELME = {"hidden_units": (128,), "dropout": 0.5, "batch_norm": False, "batch_size": 512, "epochs": 25, "square_root": True}
-_MUSIC = {"hidden_units": (128,), "dropout": 0.0, "batch_norm": True, "batch_size": 128, "epochs": 100}
+# Deviation: a signed square root and standardisation precede LabelMe's network; chosen on its
+# validation images.
+_LABELME = {
+    "hidden_units": (128,),
+    "dropout": 0.5,
+    "batch_norm": False,
+    "batch_size": 512,
+    "epochs": 25,
+    "square_root": True,
+}
+_MUSIC = {
+    "hidden_units": (128,),
+    "dropout": 0.0,
+    "batch_norm": True,
+    "batch_size": 128,
+    "epochs": 100,
+}
 _IMAGES = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20, "augment": True}
-# The long tail of 10,000 images keeps 4,761, 3.3 s an epoch on one core. Chosen on a held-out fifth with its majority votes: accuracy still
-# rises from .40 at 20 epochs to .44 at 30, three times the learning rate is no better after them. A fit takes 100 s, self-training's
-# six fits 10 minutes.
+# The long tail of 10,000 images keeps 4,761, 3.3 s an epoch on one core. Chosen on a held-out fifth
+# with its majority votes: accuracy still rises from .40 at 20 epochs to .44 at 30, three times the
+# learning rate is no better after them. A fit takes 100 s, self-training's six fits 10 minutes.
 _LONG_TAIL = {**_IMAGES, "epochs": 30}
 _HEAVY = {"hidden_units": (1000,), "dropout": 0.0, "batch_size": 128, "l2": 0.0}
 
@@ -31,7 +48,9 @@ _HEAVY = {"hidden_units": (1000,), "dropout": 0.0, "batch_size": 128, "l2": 0.0}
 Preset = Mapping[str, Any]
 
 
-def _by_dataset(labelme: Preset, music: Preset, images: Preset, heavy: Preset) -> dict[str, dict[str, Any]]:
+def _by_dataset(
+    labelme: Preset, music: Preset, images: Preset, heavy: Preset
+) -> dict[str, dict[str, Any]]:
     """Returns presets for every dataset, from what a method changes of each kind's settings."""
     found = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
     found |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
@@ -64,13 +83,25 @@ SPACE: dict[str, tuple[Any, ...]] = {
 def registered(
     name: str, summary: str, presets: Mapping[str, Preset], space: Mapping[str, tuple[Any, ...]]
 ) -> Callable[[Factory], Factory]:
-    """Returns a decorator that registers an estimator under its name and, for each imbalance loss, under `<loss>_<name>`."""
-    common: dict[str, Any] = {"requires_identities": True, "presets": presets, "space": space, "paper": PAPER}
+    """Returns a decorator that registers an estimator under its name and, for each imbalance loss,
+    under `<loss>_<name>`.
+    """
+    common: dict[str, Any] = {
+        "requires_identities": True,
+        "presets": presets,
+        "space": space,
+        "paper": PAPER,
+    }
 
     def decorate(factory: Factory) -> Factory:
         register_method(name, summary=summary, **common)(factory)
         for kind, what in IMBALANCED.items():
-            register_method(f"{kind}_{name}", summary=f"{summary}; {what}", defaults={"imbalance": kind}, **common)(factory)
+            register_method(
+                f"{kind}_{name}",
+                summary=f"{summary}; {what}",
+                defaults={"imbalance": kind},
+                **common,
+            )(factory)
         return factory
 
     return decorate

@@ -1,4 +1,5 @@
-"""The Keras model that trains a classifier on one distribution over the classes for each instance."""
+"""The Keras model that trains a classifier on one distribution over the classes for each
+instance."""
 
 from __future__ import annotations
 
@@ -24,13 +25,24 @@ class TargetModel(InstanceModel):
         augment: as of `InstanceModel`.
     """
 
-    def __init__(self, classifier: keras.Model, features: Any, num_classes: int, augment: Callable[[Any, Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        classifier: keras.Model,
+        features: Any,
+        num_classes: int,
+        augment: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
         super().__init__(features, [classifier], augment)
         self.classifier = classifier
-        self._targets = tf.Variable(tf.fill((self.num_instances, num_classes), 1.0 / num_classes), trainable=False, name="targets")
+        self._targets = tf.Variable(
+            tf.fill((self.num_instances, num_classes), 1.0 / num_classes),
+            trainable=False,
+            name="targets",
+        )
 
     def set_targets(self, targets: NDArray[Any]) -> None:
-        """Sets what is predicted: `[N, C]`, rows that sum to one (or to a weight of the instance)."""
+        """Sets what is predicted: `[N, C]`, rows that sum to one (or to a weight of the
+        instance)."""
         self._targets.assign(targets.astype("float32"))
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:

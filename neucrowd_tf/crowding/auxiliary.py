@@ -1,4 +1,6 @@
-"""The auxiliary network Q: what the classifier had said of an instance, guessed from the annotation that was generated."""
+"""The auxiliary network Q: what the classifier had said of an instance, guessed from the annotation
+that was generated.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ from neucrowd_tf.crowding.discriminator import Discriminator
 
 
 class Auxiliary(keras.layers.Layer):
-    """h(z, x, e, y): a hidden layer over the discriminator's encodings of instance and annotator and an embedding of the label.
+    """h(z, x, e, y): a hidden layer over the discriminator's encodings of instance and annotator
+    and an embedding of the label.
 
-    The embedding m_c of a label is a linear layer over the discriminator's flattened class matrix, label correlation included.
-    As in the generator, the first layer is a sum of a part of each input.
+    The embedding m_c of a label is a linear layer over the discriminator's flattened class matrix,
+    label correlation included. As in the generator, the first layer is a sum of a part of each
+    input.
 
     Args:
         num_classes: C.
@@ -27,13 +31,23 @@ class Auxiliary(keras.layers.Layer):
         CrowdInG, section 3.2.2 and section 4.1 (two layers, 128 hidden units).
     """
 
-    def __init__(self, num_classes: int, *, hidden_units: int = 128, label_size: int = 32, embedding_size: int = 32, seed: int = 0) -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        hidden_units: int = 128,
+        label_size: int = 32,
+        embedding_size: int = 32,
+        seed: int = 0,
+    ) -> None:
         super().__init__(name="auxiliary", dtype="float32")
         self.num_classes, self.embedding_size = num_classes, embedding_size
 
         def dense(units: int, index: int, use_bias: bool = False) -> keras.layers.Dense:
             maker = keras.initializers.GlorotUniform(seed * 1051 + index)
-            return keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=maker, dtype="float32")
+            return keras.layers.Dense(
+                units, use_bias=use_bias, kernel_initializer=maker, dtype="float32"
+            )
 
         self.label_embedding = dense(label_size, 0, use_bias=True)
         self.from_label = dense(hidden_units, 1, use_bias=True)
@@ -54,9 +68,13 @@ class Auxiliary(keras.layers.Layer):
     def label_part(self, discriminator: Discriminator) -> Any:
         """Returns what each label adds to the hidden layer, `[C, h]`."""
         k = self.embedding_size
-        return self.from_label(self.label_embedding(tf.reshape(discriminator.class_matrices(), [-1, k * k])))
+        return self.from_label(
+            self.label_embedding(tf.reshape(discriminator.class_matrices(), [-1, k * k]))
+        )
 
-    def all_pairs(self, discriminator: Discriminator, features: Any, annotators: Any, labels: Any) -> Any:
+    def all_pairs(
+        self, discriminator: Discriminator, features: Any, annotators: Any, labels: Any
+    ) -> Any:
         """Returns log P(z | x, e, y) `[B, R, C]`.
 
         Args:
@@ -66,12 +84,20 @@ class Auxiliary(keras.layers.Layer):
         """
         instance = self.from_instance(discriminator.instance_encoder(features))[:, None, :]
         annotator = self.from_annotator(discriminator.annotator_encoder(annotators))[None]
-        hidden = tf.nn.relu(instance + annotator + tf.gather(self.label_part(discriminator), labels))
+        hidden = tf.nn.relu(
+            instance + annotator + tf.gather(self.label_part(discriminator), labels)
+        )
         return tf.nn.log_softmax(self.scores(hidden))
 
-    def some_pairs(self, discriminator: Discriminator, features: Any, annotators: Any, codes: Any, labels: Any) -> Any:
+    def some_pairs(
+        self, discriminator: Discriminator, features: Any, annotators: Any, codes: Any, labels: Any
+    ) -> Any:
         """Returns log P(z | x, e, y) `[P, C]` of chosen pairs; see `Discriminator.some_pairs`."""
         instance = self.from_instance(discriminator.instance_encoder(features))
-        annotator = tf.gather(self.from_annotator(discriminator.annotator_encoder(annotators)), codes)
-        hidden = tf.nn.relu(instance + annotator + tf.gather(self.label_part(discriminator), labels))
+        annotator = tf.gather(
+            self.from_annotator(discriminator.annotator_encoder(annotators)), codes
+        )
+        hidden = tf.nn.relu(
+            instance + annotator + tf.gather(self.label_part(discriminator), labels)
+        )
         return tf.nn.log_softmax(self.scores(hidden))

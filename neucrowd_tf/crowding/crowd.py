@@ -1,4 +1,6 @@
-"""What the players read, and the order in which they read it: variables and draws that serve every fit of a compiled model."""
+"""What the players read, and the order in which they read it: variables and draws that serve every
+fit of a compiled model.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ class Crowd:
 
     def __init__(self, feature_shape: tuple[int, ...], annotator_size: int) -> None:
         def variable(shape: tuple[int | None, ...], dtype: Any) -> tf.Variable:
-            return tf.Variable(np.zeros([size or 0 for size in shape], dtype), shape=shape, dtype=dtype, trainable=False)
+            return tf.Variable(
+                np.zeros([size or 0 for size in shape], dtype),
+                shape=shape,
+                dtype=dtype,
+                trainable=False,
+            )
 
         self.feature_size = int(np.prod(feature_shape))
         self.annotator_size = annotator_size
@@ -43,12 +50,21 @@ class Crowd:
         self._seed = tf.Variable(0, dtype=tf.int32, trainable=False)
 
     def set(
-        self, features: NDArray[np.float32], annotations: Annotations, annotators: NDArray[np.float32], counts: NDArray[np.int32], seed: int
+        self,
+        features: NDArray[np.float32],
+        annotations: Annotations,
+        annotators: NDArray[np.float32],
+        counts: NDArray[np.int32],
+        seed: int,
     ) -> None:
         """Takes the data of a fit."""
         self._features.assign(features)
         self._annotators.assign(annotators)
-        for variable, codes in zip(self._triples, (annotations.instances, annotations.annotators, annotations.labels), strict=True):
+        for variable, codes in zip(
+            self._triples,
+            (annotations.instances, annotations.annotators, annotations.labels),
+            strict=True,
+        ):
             variable.assign(codes)
         self._observed.assign(observed_cells(annotations))
         self._counts.assign(counts)
@@ -92,7 +108,9 @@ class Crowd:
 
     def draw(self, epoch: Any, purpose: int) -> Any:
         """Returns a seed `[2]` for one of `PURPOSES` purposes in one epoch."""
-        return tf.stack([tf.convert_to_tensor(self._seed), tf.cast(epoch, tf.int32) * PURPOSES + purpose])
+        return tf.stack(
+            [tf.convert_to_tensor(self._seed), tf.cast(epoch, tf.int32) * PURPOSES + purpose]
+        )
 
 
 def observed_cells(annotations: Annotations) -> NDArray[np.bool_]:
@@ -108,7 +126,8 @@ def fold(seed: Any, number: Any) -> Any:
 
 
 def shuffled(positions: Any, size: Any, seed: Any) -> Any:
-    """Returns where a permutation of 0..size-1, a function of the seed alone, sends some positions."""
+    """Returns where a permutation of 0..size-1, a function of the seed alone, sends some
+    positions."""
     return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
 
 
@@ -118,14 +137,23 @@ def batches_of(size: Any, batch: int) -> Any:
 
 
 def gradients(tape: tf.GradientTape, loss: Any, variables: Sequence[Any]) -> list[Any]:
-    """Returns the gradients of Keras variables; zeros for one that the loss does not touch (an ablation's unused encoder).
+    """Returns the gradients of Keras variables; zeros for one that the loss does not touch (an
+    ablation's unused encoder).
 
-    TensorFlow makes these zeros from its own variables only; from Keras' it raises an AttributeError.
+    TensorFlow makes these zeros from its own variables only; from Keras' it raises an
+    AttributeError.
     """
-    return list(tape.gradient(loss, [variable.value for variable in variables], unconnected_gradients=tf.UnconnectedGradients.ZERO))
+    return list(
+        tape.gradient(
+            loss,
+            [variable.value for variable in variables],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+    )
 
 
-# The loops below are written out, as AutoGraph's conversion of Python loops takes longer than all the rest of tracing.
+# The loops below are written out, as AutoGraph's conversion of Python loops takes longer than all
+# the rest of tracing.
 
 
 def passes_over(passes: Any, count: Any, width: int, step: Callable[[Any, Any], Any]) -> Any:
@@ -140,10 +168,17 @@ def passes_over(passes: Any, count: Any, width: int, step: Callable[[Any, Any], 
         turn, index = number // count, number % count
         return number + 1, tf.where(index == 0, tf.zeros_like(sums), sums) + step(turn, index)
 
-    return tf.while_loop(lambda number, _: number < passes * count, body, (tf.constant(0), tf.zeros([width])), parallel_iterations=1)[1]
+    return tf.while_loop(
+        lambda number, _: number < passes * count,
+        body,
+        (tf.constant(0), tf.zeros([width])),
+        parallel_iterations=1,
+    )[1]
 
 
-def gathered(count: Any, kinds: tuple[Any, ...], compute: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+def gathered(
+    count: Any, kinds: tuple[Any, ...], compute: Callable[[Any], tuple[Any, ...]]
+) -> tuple[Any, ...]:
     """Computes matrices batch by batch and returns them whole.
 
     Args:
@@ -151,10 +186,16 @@ def gathered(count: Any, kinds: tuple[Any, ...], compute: Callable[[Any], tuple[
         kinds: the dtype of each matrix.
         compute: `compute(index)` returns the rows `[b, R]` of each matrix.
     """
-    arrays = tuple(tf.TensorArray(kind, count, infer_shape=False, element_shape=[None, None]) for kind in kinds)
+    arrays = tuple(
+        tf.TensorArray(kind, count, infer_shape=False, element_shape=[None, None]) for kind in kinds
+    )
 
     def body(index: Any, *arrays: Any) -> tuple[Any, ...]:
-        return index + 1, *(array.write(index, part) for array, part in zip(arrays, compute(index), strict=True))
+        return index + 1, *(
+            array.write(index, part) for array, part in zip(arrays, compute(index), strict=True)
+        )
 
-    _, *filled = tf.while_loop(lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1)
+    _, *filled = tf.while_loop(
+        lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1
+    )
     return tuple(array.concat() for array in filled)

@@ -1,4 +1,6 @@
-"""The discriminative module: the discriminator and the auxiliary network, which judge annotations together."""
+"""The discriminative module: the discriminator and the auxiliary network, which judge annotations
+together.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,18 @@ import tensorflow as tf
 
 from neucrowd_tf.crowding.auxiliary import Auxiliary
 from neucrowd_tf.crowding.crowd import Crowd
-from neucrowd_tf.crowding.discriminator import Discriminator, discriminator_losses, generator_signal, output_penalty
+from neucrowd_tf.crowding.discriminator import (
+    Discriminator,
+    discriminator_losses,
+    generator_signal,
+    output_penalty,
+)
 from neucrowd_tf.crowding.information import latent_log_likelihood
 
 
 class DiscriminativeModule(keras.layers.Layer):
-    """Two networks over shared encoders: is an annotation authentic, and what does it say of the classifier's output?
+    """Two networks over shared encoders: is an annotation authentic, and what does it say of the
+    classifier's output?
 
     Args:
         discriminator, auxiliary: built.
@@ -28,15 +36,25 @@ class DiscriminativeModule(keras.layers.Layer):
     """
 
     def __init__(
-        self, discriminator: Discriminator, auxiliary: Auxiliary, crowd: Crowd, *, information: float, output_penalty: float, literal: bool
+        self,
+        discriminator: Discriminator,
+        auxiliary: Auxiliary,
+        crowd: Crowd,
+        *,
+        information: float,
+        output_penalty: float,
+        literal: bool,
     ) -> None:
         super().__init__(name="discriminative_module", dtype="float32")
         self.discriminator, self.auxiliary, self.crowd = discriminator, auxiliary, crowd
         self.information, self.output_penalty, self.literal = information, output_penalty, literal
         self.built = True
 
-    def loss(self, rows: Any, codes: Any, labels: Any, authentic: Any, latent: Any) -> tuple[Any, Any]:
-        """Returns what both networks minimise on a batch of pairs, and the sums that `discriminative_report` reads.
+    def loss(
+        self, rows: Any, codes: Any, labels: Any, authentic: Any, latent: Any
+    ) -> tuple[Any, Any]:
+        """Returns what both networks minimise on a batch of pairs, and the sums that
+        `discriminative_report` reads.
 
         Args:
             rows, codes, labels: `[P]` instances, annotators and labels.
@@ -47,18 +65,30 @@ class DiscriminativeModule(keras.layers.Layer):
         logits = self.discriminator.some_pairs(features, self.crowd.annotators, codes)
         losses = discriminator_losses(logits, labels, authentic, literal=self.literal)
         penalty = output_penalty(logits)
-        log_q = self.auxiliary.some_pairs(self.discriminator, features, self.crowd.annotators, codes, labels)
+        log_q = self.auxiliary.some_pairs(
+            self.discriminator, features, self.crowd.annotators, codes, labels
+        )
         unlikely = -latent_log_likelihood(latent, log_q) * generated
         auxiliary = tf.math.divide_no_nan(tf.reduce_sum(unlikely), tf.reduce_sum(generated))
         loss = tf.reduce_mean(losses) + self.output_penalty * penalty + self.information * auxiliary
         believed = tf.gather(logits, labels, axis=1, batch_dims=1) > 0
-        hits, size = tf.cast(tf.equal(believed, authentic), tf.float32), tf.cast(tf.size(rows), tf.float32)
+        hits, size = (
+            tf.cast(tf.equal(believed, authentic), tf.float32),
+            tf.cast(tf.size(rows), tf.float32),
+        )
         real = 1.0 - generated
-        sums = [tf.reduce_sum(losses), penalty * size, tf.reduce_sum(unlikely), tf.reduce_sum(hits * real), tf.reduce_sum(hits * generated)]
+        sums = [
+            tf.reduce_sum(losses),
+            penalty * size,
+            tf.reduce_sum(unlikely),
+            tf.reduce_sum(hits * real),
+            tf.reduce_sum(hits * generated),
+        ]
         return loss, tf.stack([*sums, tf.reduce_sum(real), tf.reduce_sum(generated), size])
 
     def signals(self, rows: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
-        """Returns L_G, and delta = L_G - lambda log Q(z-hat | y), of generated annotations, both `[B, R]`.
+        """Returns L_G, and delta = L_G - lambda log Q(z-hat | y), of generated annotations, both
+        `[B, R]`.
 
         Args:
             rows: `[B]` instance codes.
@@ -73,7 +103,8 @@ class DiscriminativeModule(keras.layers.Layer):
         if not self.information:
             return signal, signal
         log_q = self.auxiliary.all_pairs(self.discriminator, features, annotators, labels)
-        # Minimising delta has to raise log Q, as the information is to be maximised; H(z) is a constant here.
+        # Minimising delta has to raise log Q, as the information is to be maximised; H(z) is a
+        # constant here.
         return signal, signal - self.information * latent_log_likelihood(latent[:, None, :], log_q)
 
 
@@ -81,7 +112,9 @@ NUM_SUMS = 8
 
 
 def discriminative_report(sums: Any) -> dict[str, Any]:
-    """Returns the logged values from the sums of a pass: losses and the share of annotations that D takes for what they are."""
+    """Returns the logged values from the sums of a pass: losses and the share of annotations that D
+    takes for what they are.
+    """
     loss, penalty, unlikely, real_hits, generated_hits, real, generated, size = tf.unstack(sums)
     return {
         "discriminator_loss": tf.math.divide_no_nan(loss, size),

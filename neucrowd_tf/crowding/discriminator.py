@@ -1,4 +1,6 @@
-"""The discriminator: whether an annotation is authentic (eq. 2), with labels that are given together sharing their weights."""
+"""The discriminator: whether an annotation is authentic (eq. 2), with labels that are given
+together sharing their weights.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
-    """Returns `[C, C]`: how many pairs of annotators gave the two labels to one instance; the diagonal is zero."""
+    """Returns `[C, C]`: how many pairs of annotators gave the two labels to one instance; the
+    diagonal is zero.
+    """
     votes = annotations.observed().vote_counts().astype(np.float64)
     counts = votes.T @ votes
     np.fill_diagonal(counts, 0.0)
@@ -25,14 +29,16 @@ def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
 def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
     """Returns the graph convolution's matrix D^-1/2 (A + I) D^-1/2, `[C, C]`.
 
-    A is the co-occurrence scaled by its largest row sum, so that a label keeps at least as much weight as its neighbours
-    together.
+    A is the co-occurrence scaled by its largest row sum, so that a label keeps at least as much
+    weight as its neighbours together.
 
     References:
-        CrowdInG, section 3.2.2; Kipf and Welling (2017), Semi-supervised classification with graph convolutional networks, eq. 2.
+        CrowdInG, section 3.2.2; Kipf and Welling (2017), Semi-supervised classification with graph
+        convolutional networks, eq. 2.
     """
     largest = cooccurrence.sum(axis=1).max(initial=0.0)
-    # Deviation: the paper does not scale A; with raw counts the identity vanishes beside them and all classes blur into one.
+    # Deviation: the paper does not scale A; with raw counts the identity vanishes beside them and
+    # all classes blur into one.
     adjacency = cooccurrence / largest if largest > 0 else np.zeros_like(cooccurrence)
     adjacency = adjacency + np.eye(len(adjacency))
     scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
@@ -45,23 +51,41 @@ class Discriminator(keras.layers.Layer):
     Args:
         num_classes: C.
         embedding_size: length of u and v.
-        aggregate_labels: whether M_c passes through the label-correlation graph convolution (LCA decoder).
+        aggregate_labels: whether M_c passes through the label-correlation graph convolution (LCA
+            decoder).
         seed: draws the weights.
 
     References:
         CrowdInG, eq. 2 and the LCA decoder below it.
     """
 
-    def __init__(self, num_classes: int, *, embedding_size: int = 32, aggregate_labels: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        embedding_size: int = 32,
+        aggregate_labels: bool = True,
+        seed: int = 0,
+    ) -> None:
         super().__init__(name="discriminator", dtype="float32")
-        self.num_classes, self.embedding_size, self.aggregate_labels = num_classes, embedding_size, aggregate_labels
+        self.num_classes, self.embedding_size, self.aggregate_labels = (
+            num_classes,
+            embedding_size,
+            aggregate_labels,
+        )
 
         def dense(index: int) -> keras.layers.Dense:
-            return keras.layers.Dense(embedding_size, kernel_initializer=keras.initializers.GlorotUniform(seed * 1049 + index), dtype="float32")
+            return keras.layers.Dense(
+                embedding_size,
+                kernel_initializer=keras.initializers.GlorotUniform(seed * 1049 + index),
+                dtype="float32",
+            )
 
         self.instance_encoder = dense(0)
         self.annotator_encoder = dense(1)
-        self.matrices_initializer = keras.initializers.RandomNormal(stddev=1.0 / embedding_size, seed=seed * 1049 + 2)
+        self.matrices_initializer = keras.initializers.RandomNormal(
+            stddev=1.0 / embedding_size, seed=seed * 1049 + 2
+        )
         self.mixing_initializer = keras.initializers.Orthogonal(seed=seed * 1049 + 3)
         self.correlation_initializer = keras.initializers.Identity()
         self.matrices: Any = None
@@ -73,13 +97,27 @@ class Discriminator(keras.layers.Layer):
         k, c = self.embedding_size, self.num_classes
         self.instance_encoder.build((None, feature_size))
         self.annotator_encoder.build((None, annotator_size))
-        self.matrices = self.add_weight(shape=(c, k, k), initializer=self.matrices_initializer, name="matrices")
-        self.mixing = self.add_weight(shape=(k, k), initializer=self.mixing_initializer, trainable=self.aggregate_labels, name="mixing")
-        self.correlation = self.add_weight(shape=(c, c), initializer=self.correlation_initializer, trainable=False, name="correlation")
+        self.matrices = self.add_weight(
+            shape=(c, k, k), initializer=self.matrices_initializer, name="matrices"
+        )
+        self.mixing = self.add_weight(
+            shape=(k, k),
+            initializer=self.mixing_initializer,
+            trainable=self.aggregate_labels,
+            name="mixing",
+        )
+        self.correlation = self.add_weight(
+            shape=(c, c),
+            initializer=self.correlation_initializer,
+            trainable=False,
+            name="correlation",
+        )
         self.built = True
 
     def class_matrices(self) -> Any:
-        """Returns `[C, k, k]`: M_c, or with the LCA decoder the graph convolution of them, sum_c' S_cc' M_c' W."""
+        """Returns `[C, k, k]`: M_c, or with the LCA decoder the graph convolution of them, sum_c'
+        S_cc' M_c' W.
+        """
         matrices = tf.convert_to_tensor(self.matrices)
         if not self.aggregate_labels:
             return matrices
@@ -110,7 +148,11 @@ class Discriminator(keras.layers.Layer):
             annotators: `[R, e]`, all of them.
             codes: `[P]` annotator codes.
         """
-        return tf.einsum("pcl,pl->pc", tf.gather(self.annotator_maps(annotators), codes), self.instance_encoder(features))
+        return tf.einsum(
+            "pcl,pl->pc",
+            tf.gather(self.annotator_maps(annotators), codes),
+            self.instance_encoder(features),
+        )
 
 
 def discriminator_losses(logits: Any, labels: Any, authentic: Any, *, literal: bool = False) -> Any:
@@ -120,7 +162,8 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any, *, literal: b
         logits: `[P, C]`.
         labels: `[P]` class codes.
         authentic: `[P]` bool, False for generated annotations.
-        literal: eq. 4 as printed: -log D(y) of an authentic annotation and -log(1 - D(y)) of a generated one, one entry each.
+        literal: eq. 4 as printed: -log D(y) of an authentic annotation and -log(1 - D(y)) of a
+            generated one, one entry each.
 
     References:
         CrowdInG, eq. 4.
@@ -129,19 +172,24 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any, *, literal: b
     on_generated = tf.nn.softplus(own)
     if literal:
         return tf.where(authentic, tf.nn.softplus(-own), on_generated)
-    # Deviation: an authentic annotation says that its label is right for the pair and the others are not, as the multi-label
-    # classifier that section 3.2.2 describes learns it. With one entry on both sides the discriminator can only tell
-    # authentic from generated by lowering the labels that are generated most, which are the right ones.
+    # Deviation: an authentic annotation says that its label is right for the pair and the others
+    # are not, as the multi-label classifier that section 3.2.2 describes learns it. With one entry
+    # on both sides the discriminator can only tell authentic from generated by lowering the labels
+    # that are generated most, which are the right ones.
     every = tf.nn.softplus(logits) - tf.one_hot(labels, tf.shape(logits)[1]) * logits
     return tf.where(authentic, tf.reduce_sum(every, axis=1), on_generated)
 
 
 def output_penalty(logits: Any) -> Any:
-    """Returns the mean of D^2 over all entries, which keeps the discriminator's outputs sparse (section 3.2.2)."""
+    """Returns the mean of D^2 over all entries, which keeps the discriminator's outputs sparse
+    (section 3.2.2).
+    """
     return tf.reduce_mean(tf.square(tf.sigmoid(logits)))
 
 
 def generator_signal(logits: Any, labels: Any) -> Any:
-    """Returns L_G = log(1 - D(y)) of drawn labels, `[..., C]` and `[...]` to `[...]` (section 3.3.2)."""
+    """Returns L_G = log(1 - D(y)) of drawn labels, `[..., C]` and `[...]` to `[...]` (section
+    3.3.2).
+    """
     own = tf.gather(logits, labels, axis=-1, batch_dims=len(labels.shape))
     return -tf.nn.softplus(own)

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
 def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
     for name, summary, defaults in VARIANTS:
-        register_method(name, summary=summary, defaults=defaults, requires_identities=True, presets=PRESETS, space=SPACE, paper=PAPER)(factory)
+        register_method(
+            name,
+            summary=summary,
+            defaults=defaults,
+            requires_identities=True,
+            presets=PRESETS,
+            space=SPACE,
+            paper=PAPER,
+        )(factory)
     return factory
 
 
@@ -34,58 +42,74 @@ def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
 class CrowdInG(CrowdEstimator):
     """A classifier and a generator of annotations against a discriminator and an auxiliary network.
 
-    Annotations that are marked as generated train DL-CL alone; for the other players only authentic ones are authentic.
+    Annotations that are marked as generated train DL-CL alone; for the other players only authentic
+    ones are authentic.
 
-    The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic annotations, the
-    discriminative module against that generator. Then each epoch trains the discriminative module on authentic and selected
-    generated annotations, the generator on instances of which the classifier is sure, and the classifier on the others.
+    The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic
+    annotations, the discriminative module against that generator. Then each epoch trains the
+    discriminative module on authentic and selected generated annotations, the generator on
+    instances of which the classifier is sure, and the classifier on the others.
 
     Args:
-        base, hidden_units, activation, dropout, batch_norm, l2: the classifier, as for `CrowdLayer`.
+        base, hidden_units, activation, dropout, batch_norm, l2: the classifier, as for
+            `CrowdLayer`.
         square_root: take the signed square root of features before standardising.
         standardise: scale features to mean 0 and standard deviation 1 on the training instances.
         pretrain_epochs, pretrain_batch, pretrain_learning_rate: DL-CL's training.
-        generator_pretrain_epochs, generator_pretrain_batch, generator_pretrain_learning_rate: passes over the authentic annotations.
-        discriminator_pretrain_passes: passes of the discriminative module before the game, each with a fresh selection.
+        generator_pretrain_epochs, generator_pretrain_batch, generator_pretrain_learning_rate:
+        passes over the authentic annotations.
+        discriminator_pretrain_passes: passes of the discriminative module before the game, each
+            with a fresh selection.
         embedding_size: length of all embeddings of instances, annotators and labels.
         generator_units, auxiliary_units: hidden units of g and h.
         noise_size: length of the noise vector.
         information: lambda, the weight of the information loss (eq. 4); 0 is CrowdG.
-        threshold: t, the share of instances, those with the lowest entropy, that update the generator.
+        threshold: t, the share of instances, those with the lowest entropy, that update the
+            generator.
         passes: inner passes of each turn.
-        multiplier: mu of eqs. 5 and 6: a number, "mean" (of the losses at hand) or "search" (the best of several).
-        ratio_cap, probability_floor: bounds of the importance ratios and the logging policy's probabilities.
+        multiplier: mu of eqs. 5 and 6: a number, "mean" (of the losses at hand) or "search" (the
+            best of several).
+        ratio_cap, probability_floor: bounds of the importance ratios and the logging policy's
+            probabilities.
         selection: "entropy" (section 3.3.1) or "random" (CrowdInGR).
         instance_features: whether the generator sees the instance; False is CrowdInGU.
         annotator_identities: whether the generator knows the annotator; False is CrowdInGI.
-        annotator_features: `[R, e]` numbers in the order of the annotators, in place of one-hot vectors.
+        annotator_features: `[R, e]` numbers in the order of the annotators, in place of one-hot
+            vectors.
         label_correlation: whether the discriminator has the LCA decoder.
         output_penalty: weight of the discriminator's mean squared output.
-        discriminator_loss: "multi_label", or "literal" for eq. 4 entry by entry, which gains less and decays sooner.
+        discriminator_loss: "multi_label", or "literal" for eq. 4 entry by entry, which gains less
+            and decays sooner.
         two_step: False updates generator and classifier together, on all instances.
         generator_learning_rate, classifier_learning_rate, discriminator_learning_rate: Adam's.
         batch_size: instances in a batch of the generative module, each with all annotators.
         pair_batch_size: annotations in a batch of the discriminative module.
-        averaging: what predicts is a running average of the classifier's weights over epochs, which keeps this share of itself each
-            epoch; 0 predicts with the classifier as it stands, as in the paper. It is only read: the game goes on with the present one.
+        averaging: what predicts is a running average of the classifier's weights over epochs, which
+            keeps this share of itself each epoch; 0 predicts with the classifier as it stands, as
+            in the paper. It is only read: the game goes on with the present one.
         epochs: of the game; 0 stops after DL-CL.
-        monitor: which validation figure chooses the epoch, "accuracy" or "log_loss"; the start is a candidate too.
-        collapse_drop: the guard stops when validation accuracy falls so far below the best one, or when the entropy of the
-            predicted classes falls below half of what it was.
-        refit: where `fit` gets no validation data, train again on all instances for the number of epochs that held-out
-            instances chose.
+        monitor: which validation figure chooses the epoch, "accuracy" or "log_loss"; the start is a
+            candidate too.
+        collapse_drop: the guard stops when validation accuracy falls so far below the best one, or
+            when the entropy of the predicted classes falls below half of what it was.
+        refit: where `fit` gets no validation data, train again on all instances for the number of
+            epochs that held-out instances chose.
         validation_fraction: the share held out for that choice.
         seed: draws everything that is random.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_: a dict with a list for each logged value of the game, one entry an epoch; `pretraining_history_` has DL-CL's.
-        n_iter_: epochs of the game; `best_epoch_` (from 0) is the one that was kept, None where it is the start.
+        history_: a dict with a list for each logged value of the game, one entry an epoch;
+            `pretraining_history_` has DL-CL's.
+        n_iter_: epochs of the game; `best_epoch_` (from 0) is the one that was kept, None where it
+            is the start.
         start_: the start's validation figures, or None without validation data.
         collapsed_: whether the guard stopped training.
-        confusion_matrices_: `[R, C true, C observed]`: what the generator answers for each annotator on training instances,
-            weighted by the classifier's probability of each class (without a game, the crowd layer's).
-        mean_, scale_, annotator_table_, annotator_names_, generator_weights_: what `generate` needs.
+        confusion_matrices_: `[R, C true, C observed]`: what the generator answers for each
+            annotator on training instances, weighted by the classifier's probability of each class
+            (without a game, the crowd layer's).
+        mean_, scale_, annotator_table_, annotator_names_, generator_weights_: what `generate`
+        needs.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
 
     References:
@@ -212,26 +236,45 @@ class CrowdInG(CrowdEstimator):
         self.annotator_table_ = annotator_table(data.annotations, self.annotator_features)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
-            play(self, held_out(data, self.validation_fraction, self.seed), run.stage("choice") if self.refit else run, self.epochs)
+            play(
+                self,
+                held_out(data, self.validation_fraction, self.seed),
+                run.stage("choice") if self.refit else run,
+                self.epochs,
+            )
             if self.refit:
                 self._refit(data, run.stage("refit"))
         else:
             play(self, data, run, self.epochs)
         if self.collapsed_:
-            warnings.warn("CrowdInG collapsed while training; the best epoch before that was kept", UserWarning, stacklevel=4)
+            warnings.warn(
+                "CrowdInG collapsed while training; the best epoch before that was kept",
+                UserWarning,
+                stacklevel=4,
+            )
         run.flush()
 
     def _refit(self, data: TrainingData, run: Run) -> None:
-        """Trains again on all instances for as many epochs as held-out ones chose; what is told of the fit is how they were chosen."""
-        chosen = {name: getattr(self, name) for name in ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")}
+        """Trains again on all instances for as many epochs as held-out ones chose; what is told of
+        the fit is how they were chosen.
+        """
+        chosen = {
+            name: getattr(self, name)
+            for name in ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
+        }
         play(self, data, run, 0 if self.best_epoch_ is None else self.best_epoch_ + 1)
         if self.collapsed_:
-            chosen |= {"collapsed_": True, "best_epoch_": None}  # without validation data the start is all there is to go back to
+            chosen |= {
+                "collapsed_": True,
+                "best_epoch_": None,
+            }  # without validation data the start is all there is to go back to
         for name, value in chosen.items():
             setattr(self, name, value)
 
     def _better(self, value: float | None, start: float) -> bool:
-        return value is not None and (value < start if self.monitor == "log_loss" else value > start)
+        return value is not None and (
+            value < start if self.monitor == "log_loss" else value > start
+        )
 
     def _collapsed(self, logs: Mapping[str, list[float]]) -> bool:
         """Whether the classifier has lost its accuracy, or predicts ever fewer classes."""
@@ -244,7 +287,9 @@ class CrowdInG(CrowdEstimator):
         return bool(spread) and not spread[-1] >= 0.5 * spread[0]
 
     def watched(self, stage: str) -> Any:
-        """Returns what predicts the classes while a stage of the fit is being trained; None in stages that train other players."""
+        """Returns what predicts the classes while a stage of the fit is being trained; None in
+        stages that train other players.
+        """
         player = stage.rpartition("/")[2]
         if player == "classifier":
             return next(reversed(self._starts.values())).estimator
@@ -262,14 +307,24 @@ class CrowdInG(CrowdEstimator):
         if cached[0] is not self.model_:
             model = self.model_
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
-            cached = (model, tf.function(lambda x: model(x, training=False)["probabilities"], input_signature=signature))
+            cached = (
+                model,
+                tf.function(
+                    lambda x: model(x, training=False)["probabilities"], input_signature=signature
+                ),
+            )
             self._predict = cached
         rows = 4096 if len(self.feature_shape_) == 1 else 256
-        parts = [np.asarray(cached[1](features[row : row + rows])) for row in range(0, len(features), rows)]
+        parts = [
+            np.asarray(cached[1](features[row : row + rows]))
+            for row in range(0, len(features), rows)
+        ]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.classes_)), np.float32)
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns how likely each annotator gives each label to each instance, `[M, R, C]`, at the noise's mean."""
+        """Returns how likely each annotator gives each label to each instance, `[M, R, C]`, at the
+        noise's mean.
+        """
         from neucrowd_tf.crowding.generation import annotator_probabilities
 
         return annotator_probabilities(self, self._check_played(features))
@@ -282,13 +337,14 @@ class CrowdInG(CrowdEstimator):
         annotations: Annotations | None = None,
         seed: int | None = None,
     ) -> Annotations:
-        """Draws annotations from the generator; each is marked as generated (`Annotations.generated`).
+        """Draws annotations from the generator; each is marked as generated
+        (`Annotations.generated`).
 
         Args:
             features: `[M, ...]` raw features.
             annotators: names of the annotators to generate for; by default all.
-            annotations: of these M instances, by the annotators and classes of `fit`: they are kept, and only empty cells are
-                filled. By default there are none.
+            annotations: of these M instances, by the annotators and classes of `fit`: they are
+                kept, and only empty cells are filled. By default there are none.
             seed: of the draws; by default the estimator's.
 
         Returns:
@@ -299,12 +355,21 @@ class CrowdInG(CrowdEstimator):
         """
         from neucrowd_tf.crowding.generation import generated_annotations
 
-        return generated_annotations(self, self._check_played(features), annotators, annotations, self.seed if seed is None else seed)
+        return generated_annotations(
+            self,
+            self._check_played(features),
+            annotators,
+            annotations,
+            self.seed if seed is None else seed,
+        )
 
     def _check_played(self, features: ArrayLike) -> NDArray[np.float32]:
         x = self._check_fitted(features)
         if not self.generator_weights_:
-            raise UsageError("CrowdInG: expected a fit with epochs of the game, received one that stopped at DL-CL and has no generator")
+            raise UsageError(
+                "CrowdInG: expected a fit with epochs of the game, received one that stopped at"
+                " DL-CL and has no generator"
+            )
         return x
 
     def __getstate__(self) -> dict[str, Any]:

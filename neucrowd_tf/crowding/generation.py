@@ -1,4 +1,5 @@
-"""What a trained generator is used for: further annotations, and what it expects of each annotator."""
+"""What a trained generator is used for: further annotations, and what it expects of each
+annotator."""
 
 from __future__ import annotations
 
@@ -25,8 +26,10 @@ _CELLS_AT_ONCE = 1 << 17
 
 
 def expected_confusions(players: Players) -> NDArray[np.float32]:
-    """Returns `[R, C true, C observed]`: the mean of what the generator answers for each annotator, at the noise's mean, over the
-    training instances weighted by the classifier's probability of each class."""
+    """Returns `[R, C true, C observed]`: the mean of what the generator answers for each annotator,
+    at the noise's mean, over the training instances weighted by the classifier's probability of
+    each class.
+    """
     crowd, generative = players.crowd, players.game.generative
     flat, latent, annotators = crowd.flat, generative.classify_all(), crowd.annotators
     size, columns = int(crowd.num_instances), int(annotators.shape[0])
@@ -35,7 +38,9 @@ def expected_confusions(players: Players) -> NDArray[np.float32]:
     for first in range(0, size, rows):
         z = latent[first : first + rows]
         logits = _at_mean(players.generator, flat[first : first + rows], z, annotators)
-        total += np.einsum("nc,nrk->rck", np.asarray(z, np.float64), np.asarray(tf.nn.softmax(logits), np.float64))
+        total += np.einsum(
+            "nc,nrk->rck", np.asarray(z, np.float64), np.asarray(tf.nn.softmax(logits), np.float64)
+        )
     return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)
 
 
@@ -44,42 +49,76 @@ def _at_mean(generator: Generator, flat: Any, latent: Any, annotators: Any) -> A
     return generator.all_pairs(flat, latent, annotators, noise)
 
 
-def annotator_probabilities(estimator: CrowdInG, features: NDArray[np.float32]) -> NDArray[np.float32]:
+def annotator_probabilities(
+    estimator: CrowdInG, features: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Returns `[M, R, C]` at the noise's mean."""
     generator, table = _generator(estimator), estimator.annotator_table_
     result = np.empty((len(features), len(table), len(estimator.classes_)), np.float32)
     for part, flat, latent in _blocks(estimator, features, len(table)):
-        result[part] = np.asarray(tf.nn.softmax(_at_mean(generator, flat, latent, tf.constant(table))))
+        result[part] = np.asarray(
+            tf.nn.softmax(_at_mean(generator, flat, latent, tf.constant(table)))
+        )
     return result
 
 
 def generated_annotations(
-    estimator: CrowdInG, features: NDArray[np.float32], annotators: ArrayLike | None, annotations: Annotations | None, seed: int
+    estimator: CrowdInG,
+    features: NDArray[np.float32],
+    annotators: ArrayLike | None,
+    annotations: Annotations | None,
+    seed: int,
 ) -> Annotations:
-    """Returns annotations with generated ones in the empty cells of the chosen annotators; see `CrowdInG.generate`."""
+    """Returns annotations with generated ones in the empty cells of the chosen annotators; see
+    `CrowdInG.generate`.
+    """
     names, classes = estimator.annotator_names_, estimator.classes_
     if annotations is None:
         empty = np.zeros(0, np.int32)
-        annotations = Annotations(empty, empty, empty, num_instances=len(features), annotator_names=names, class_names=classes)
+        annotations = Annotations(
+            empty,
+            empty,
+            empty,
+            num_instances=len(features),
+            annotator_names=names,
+            class_names=classes,
+        )
     if annotations.num_instances != len(features):
-        raise DataError(f"generate: expected annotations of {len(features)} instances, received {annotations.num_instances}")
-    if annotations.annotator_names.tolist() != names.tolist() or annotations.class_names.tolist() != classes.tolist():
-        raise DataError("generate: expected annotations by the annotators and with the classes that fit was given, received others")
-    columns = np.arange(len(names)) if annotators is None else np.unique(factorize(annotators, names, "annotator", sort=False)[0])
+        raise DataError(
+            f"generate: expected annotations of {len(features)} instances, received"
+            f" {annotations.num_instances}"
+        )
+    if (
+        annotations.annotator_names.tolist() != names.tolist()
+        or annotations.class_names.tolist() != classes.tolist()
+    ):
+        raise DataError(
+            "generate: expected annotations by the annotators and with the classes that fit was"
+            " given, received others"
+        )
+    columns = (
+        np.arange(len(names))
+        if annotators is None
+        else np.unique(factorize(annotators, names, "annotator", sort=False)[0])
+    )
     free = ~observed_cells(annotations)
     generator, table = _generator(estimator), estimator.annotator_table_[columns]
     rows, codes, labels = [], [], []
     for part, flat, latent in _blocks(estimator, features, len(columns)):
         own = fold(tf.constant([seed % 2**31, 0x6E]), part.start)
         noise = pair_noise(own, [len(flat), len(columns), generator.noise_size])
-        drawn = np.asarray(draw_labels(generator.all_pairs(flat, latent, tf.constant(table), noise), fold(own, 1)))
+        drawn = np.asarray(
+            draw_labels(generator.all_pairs(flat, latent, tf.constant(table), noise), fold(own, 1))
+        )
         row, column = np.nonzero(free[part][:, columns])
         rows.append(row + part.start)
         codes.append(columns[column])
         labels.append(drawn[row, column])
     if not rows:
         return annotations
-    return annotations.with_generated(*(np.concatenate(parts).astype(np.int32) for parts in (rows, codes, labels)))
+    return annotations.with_generated(
+        *(np.concatenate(parts).astype(np.int32) for parts in (rows, codes, labels))
+    )
 
 
 def _generator(estimator: CrowdInG) -> Generator:
@@ -91,15 +130,21 @@ def _generator(estimator: CrowdInG) -> Generator:
     cached = estimator.__dict__.get("_generator")
     if cached is None or cached[0] is not weights:
         size = int(np.prod(estimator.feature_shape_))
-        generator = build_generator(estimator, len(estimator.classes_), size, estimator.annotator_table_.shape[1])
+        generator = build_generator(
+            estimator, len(estimator.classes_), size, estimator.annotator_table_.shape[1]
+        )
         write_variables(generator.variables, weights)
         cached = (weights, generator)
         estimator._generator = cached
     return cached[1]
 
 
-def _blocks(estimator: CrowdInG, features: NDArray[np.float32], columns: int) -> Iterator[tuple[slice, Any, Any]]:
-    """Yields blocks of instances: where they stand, their standardised features `[B, d]` and z-hat `[B, C]`."""
+def _blocks(
+    estimator: CrowdInG, features: NDArray[np.float32], columns: int
+) -> Iterator[tuple[slice, Any, Any]]:
+    """Yields blocks of instances: where they stand, their standardised features `[B, d]` and z-hat
+    `[B, C]`.
+    """
     rows = max(1, _CELLS_AT_ONCE // max(columns, 1))
     for first in range(0, len(features), rows):
         part = slice(first, min(first + rows, len(features)))

@@ -1,4 +1,6 @@
-"""The generator: which label an annotator would give to an instance that the classifier takes for a class (eq. 1)."""
+"""The generator: which label an annotator would give to an instance that the classifier takes for a
+class (eq. 1).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ import tensorflow as tf
 
 
 class Generator(keras.layers.Layer):
-    """g(x, e, noise, z-hat): a hidden layer over instance, annotator, noise and the classifier's output, then a score a class.
+    """g(x, e, noise, z-hat): a hidden layer over instance, annotator, noise and the classifier's
+    output, then a score a class.
 
-    The first layer is linear in its concatenated inputs, so it is a sum of a part of the instance, a part of the annotator and a
-    part of the noise; the first two are computed once for each instance and annotator, and their sums make all `[B, R]` pairs.
+    The first layer is linear in its concatenated inputs, so it is a sum of a part of the instance,
+    a part of the annotator and a part of the noise; the first two are computed once for each
+    instance and annotator, and their sums make all `[B, R]` pairs.
 
     Args:
         num_classes: C.
@@ -44,7 +48,9 @@ class Generator(keras.layers.Layer):
 
         def dense(units: int, index: int, use_bias: bool = False) -> keras.layers.Dense:
             maker = keras.initializers.GlorotUniform(seed * 1039 + index)
-            return keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=maker, dtype="float32")
+            return keras.layers.Dense(
+                units, use_bias=use_bias, kernel_initializer=maker, dtype="float32"
+            )
 
         self.instance_embedding = dense(embedding_size, 0, use_bias=True)
         self.annotator_embedding = dense(embedding_size, 1, use_bias=True)
@@ -72,9 +78,14 @@ class Generator(keras.layers.Layer):
         self.built = True
 
     def instance_part(self, features: Any, probabilities: Any) -> Any:
-        """Returns what an instance and the classifier's output add to the hidden layer, `[B, h]`."""
+        """Returns what an instance and the classifier's output add to the hidden layer, `[B,
+        h]`."""
         part = self.from_classifier(probabilities)
-        return part + self.from_instance(self.instance_embedding(features)) if self.use_instances else part
+        return (
+            part + self.from_instance(self.instance_embedding(features))
+            if self.use_instances
+            else part
+        )
 
     def annotator_part(self, annotators: Any) -> Any:
         """Returns what annotators add to the hidden layer, `[R, e] -> [R, h]`."""
@@ -90,10 +101,15 @@ class Generator(keras.layers.Layer):
             annotators: `[R, e]`.
             noise: `[B, R, k]`.
         """
-        pair = self.instance_part(features, probabilities)[:, None, :] + self.annotator_part(annotators)[None]
+        pair = (
+            self.instance_part(features, probabilities)[:, None, :]
+            + self.annotator_part(annotators)[None]
+        )
         return self.scores(tf.nn.relu(pair + self.from_noise(noise)))
 
-    def some_pairs(self, features: Any, probabilities: Any, annotators: Any, noise: Any, codes: Any) -> Any:
+    def some_pairs(
+        self, features: Any, probabilities: Any, annotators: Any, noise: Any, codes: Any
+    ) -> Any:
         """Returns logits `[P, C]` of chosen pairs.
 
         Args:
@@ -103,7 +119,9 @@ class Generator(keras.layers.Layer):
             codes: `[P]` annotator codes.
         """
         part = tf.gather(self.annotator_part(annotators), codes)
-        return self.scores(tf.nn.relu(self.instance_part(features, probabilities) + part + self.from_noise(noise)))
+        return self.scores(
+            tf.nn.relu(self.instance_part(features, probabilities) + part + self.from_noise(noise))
+        )
 
 
 def pair_noise(seed: Any, shape: Any) -> Any:
@@ -112,7 +130,9 @@ def pair_noise(seed: Any, shape: Any) -> Any:
 
 
 def draw_labels(logits: Any, seed: Any) -> Any:
-    """Returns labels drawn from `softmax(logits)`, `[..., C] -> [...]` int32, a function of the seed `[2]` alone."""
+    """Returns labels drawn from `softmax(logits)`, `[..., C] -> [...]` int32, a function of the
+    seed `[2]` alone.
+    """
     from tensorflow_probability import distributions as tfd
 
     return tfd.Categorical(logits=logits, dtype=tf.int32).sample(seed=seed)

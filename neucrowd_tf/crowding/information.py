@@ -1,4 +1,5 @@
-"""The information loss: how much a generated annotation tells of what the classifier said (eq. 3)."""
+"""The information loss: how much a generated annotation tells of what the classifier said (eq.
+3)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from neucrowd_tf.crowding.classifier import entropy
 
 
 def latent_log_likelihood(latent: Any, log_q: Any) -> Any:
-    """Returns the expectation of log Q(z | y) over z drawn from the classifier's output, `[..., C] -> [...]`.
+    """Returns the expectation of log Q(z | y) over z drawn from the classifier's output, `[..., C]
+    -> [...]`.
 
     Args:
         latent: `[..., C]` probabilities, z-hat.
@@ -21,17 +23,21 @@ def latent_log_likelihood(latent: Any, log_q: Any) -> Any:
 
 
 def information_loss(latent: Any, log_q: Any) -> Any:
-    """Returns L_I, the lower bound on the information between the classifier's output and generated annotations, in nats.
+    """Returns L_I, the lower bound on the information between the classifier's output and generated
+    annotations, in nats.
 
     Args:
         latent: `[P, C]` z-hat of each generated annotation's instance.
         log_q: `[P, C]`.
 
     Returns:
-        a scalar: the mean of log Q(z | y), plus H(z), which is the entropy of the mean of z-hat and a constant while the
+        a scalar: the mean of log Q(z | y), plus H(z), which is the entropy of the mean of z-hat and
+            a constant while the
         classifier is fixed.
 
     References:
         CrowdInG, eq. 3.
     """
-    return tf.reduce_mean(latent_log_likelihood(latent, log_q)) + entropy(tf.reduce_mean(latent, axis=0))
+    return tf.reduce_mean(latent_log_likelihood(latent, log_q)) + entropy(
+        tf.reduce_mean(latent, axis=0)
+    )

@@ -1,4 +1,6 @@
-"""The minimax game of eq. 4 as a Keras model: a step is an epoch, and each player has its turn in it."""
+"""The minimax game of eq. 4 as a Keras model: a step is an epoch, and each player has its turn in
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,27 @@ import keras
 import tensorflow as tf
 
 from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
-from neucrowd_tf.crowding.counterfactual import Multiplier, counterfactual_risk, ratio_report, ratio_sums, search_multiplier
-from neucrowd_tf.crowding.crowd import Crowd, batches_of, fold, gathered, gradients, passes_over, shuffled
-from neucrowd_tf.crowding.discriminative import NUM_SUMS, DiscriminativeModule, discriminative_report
+from neucrowd_tf.crowding.counterfactual import (
+    Multiplier,
+    counterfactual_risk,
+    ratio_report,
+    ratio_sums,
+    search_multiplier,
+)
+from neucrowd_tf.crowding.crowd import (
+    Crowd,
+    batches_of,
+    fold,
+    gathered,
+    gradients,
+    passes_over,
+    shuffled,
+)
+from neucrowd_tf.crowding.discriminative import (
+    NUM_SUMS,
+    DiscriminativeModule,
+    discriminative_report,
+)
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import draw_labels
 from neucrowd_tf.crowding.selection import select_annotations
@@ -36,12 +56,14 @@ class Settings:
 class CrowdInGModel(keras.Model):
     """The generative and the discriminative module, and a turn for each player.
 
-    An element of the pipeline is the number of an epoch; everything drawn in it is a function of (seed, epoch).
+    An element of the pipeline is the number of an epoch; everything drawn in it is a function of
+    (seed, epoch).
 
     Args:
         generative: classifier and generator.
         discriminative: discriminator and auxiliary network.
-        averaged: a copy of the classifier, whose weights follow the classifier's as a running average over epochs.
+        averaged: a copy of the classifier, whose weights follow the classifier's as a running
+            average over epochs.
         crowd: the data.
         settings: how the turns are taken.
 
@@ -50,10 +72,20 @@ class CrowdInGModel(keras.Model):
     """
 
     def __init__(
-        self, generative: GenerativeModule, discriminative: DiscriminativeModule, averaged: keras.Model, crowd: Crowd, settings: Settings
+        self,
+        generative: GenerativeModule,
+        discriminative: DiscriminativeModule,
+        averaged: keras.Model,
+        crowd: Crowd,
+        settings: Settings,
     ) -> None:
         super().__init__()
-        self.generative, self.discriminative, self.crowd, self.settings = generative, discriminative, crowd, settings
+        self.generative, self.discriminative, self.crowd, self.settings = (
+            generative,
+            discriminative,
+            crowd,
+            settings,
+        )
         self.averaged = averaged
         self.built = True
 
@@ -65,7 +97,9 @@ class CrowdInGModel(keras.Model):
         self.generator_optimizer.build(self.generative.generator.trainable_variables)
         self.classifier_optimizer.build(self.generative.classifier.trainable_variables)
         optimizer.build(self.discriminative.trainable_variables)
-        self.compile(optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
+        self.compile(
+            optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
+        )
 
     def call(self, features: Any, training: bool = False) -> Any:
         """Returns class probabilities."""
@@ -75,7 +109,9 @@ class CrowdInGModel(keras.Model):
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
         logs = self.discriminative_turn(epoch, tf.constant(self.settings.passes))
         if self.settings.two_step:
-            sure, unsure = split_by_entropy(entropy(self.generative.classify_all()), self.settings.threshold)
+            sure, unsure = split_by_entropy(
+                entropy(self.generative.classify_all()), self.settings.threshold
+            )
             logs |= self.generator_turn(epoch, sure)
             logs |= self.classifier_turn(epoch, unsure)
         else:
@@ -87,31 +123,51 @@ class CrowdInGModel(keras.Model):
         return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
 
     def average(self) -> None:
-        """Moves the averaged classifier towards the present one; without averaging it becomes the same."""
+        """Moves the averaged classifier towards the present one; without averaging it becomes the
+        same.
+        """
         share = self.settings.averaging
-        for mean, now in zip(self.averaged.trainable_variables, self.generative.classifier.trainable_variables, strict=True):
+        for mean, now in zip(
+            self.averaged.trainable_variables,
+            self.generative.classifier.trainable_variables,
+            strict=True,
+        ):
             mean.assign(share * mean + (1.0 - share) * now)
 
-    # ----------------------------------------------------------------- discriminator and auxiliary network
+    # ------------------------------------------------------- discriminator and auxiliary network
 
     def selected_pairs(self, epoch: Any) -> tuple[tuple[Any, Any, Any, Any], Any]:
-        """Returns the annotations that the discriminator learns from, and the generator's mean entropy.
+        """Returns the annotations that the discriminator learns from, and the generator's mean
+        entropy.
 
         Returns:
-            instances, annotators, labels and whether authentic, each `[P]`: all authentic annotations, then as many generated
-            ones of each annotator, chosen by entropy; and a scalar.
+            instances, annotators, labels and whether authentic, each `[P]`: all authentic
+            annotations, then as many generated ones of each annotator, chosen by entropy; and a
+            scalar.
         """
         crowd = self.crowd
         entropies, drawn = self.generative.survey(crowd.draw(epoch, _SURVEY))
-        rows, codes = select_annotations(entropies, crowd.observed, crowd.counts, crowd.draw(epoch, _SELECT), by_entropy=self.settings.by_entropy)
+        rows, codes = select_annotations(
+            entropies,
+            crowd.observed,
+            crowd.counts,
+            crowd.draw(epoch, _SELECT),
+            by_entropy=self.settings.by_entropy,
+        )
         labels = tf.gather_nd(drawn, tf.stack([rows, codes], axis=1))
-        authentic = tf.concat([tf.ones_like(crowd.labels, tf.bool), tf.zeros_like(labels, tf.bool)], axis=0)
-        pairs = [tf.concat(both, axis=0) for both in ((crowd.instances, rows), (crowd.codes, codes), (crowd.labels, labels))]
+        authentic = tf.concat(
+            [tf.ones_like(crowd.labels, tf.bool), tf.zeros_like(labels, tf.bool)], axis=0
+        )
+        pairs = [
+            tf.concat(both, axis=0)
+            for both in ((crowd.instances, rows), (crowd.codes, codes), (crowd.labels, labels))
+        ]
         return (pairs[0], pairs[1], pairs[2], authentic), tf.reduce_mean(entropies)
 
     @tf.function(autograph=False)
     def discriminative_turn(self, epoch: Any, passes: Any) -> dict[str, Any]:
-        """Trains the discriminator and the auxiliary network; returns the means over the last pass."""
+        """Trains the discriminator and the auxiliary network; returns the means over the last
+        pass."""
         pairs, generator_entropy = self.selected_pairs(epoch)
         latent, variables = self.generative.classify_all(), self.discriminative.trainable_variables
         size, batch = tf.size(pairs[0]), self.settings.batch_pairs
@@ -121,7 +177,9 @@ class CrowdInGModel(keras.Model):
             chosen = shuffled(positions, size, fold(self.crowd.draw(epoch, _PAIRS), turn))
             rows, codes, labels, authentic = (tf.gather(part, chosen) for part in pairs)
             with tf.GradientTape() as tape:
-                loss, sums = self.discriminative.loss(rows, codes, labels, authentic, tf.gather(latent, rows))
+                loss, sums = self.discriminative.loss(
+                    rows, codes, labels, authentic, tf.gather(latent, rows)
+                )
             self.optimizer.apply(gradients(tape, loss, variables), variables)
             return sums
 
@@ -131,10 +189,12 @@ class CrowdInGModel(keras.Model):
     # ----------------------------------------------------------------- generator and classifier
 
     def logged(self, rows: Any, seed: Any) -> tuple[Any, Any, Any, Any]:
-        """Lets the present generative module, the logging policy, label all pairs of some instances.
+        """Lets the present generative module, the logging policy, label all pairs of some
+        instances.
 
         Args:
-            rows: `[n]` instance codes; batches of them meet the noise of (seed, the batch's number).
+            rows: `[n]` instance codes; batches of them meet the noise of (seed, the batch's
+                number).
             seed: `[2]`.
 
         Returns:
@@ -148,22 +208,42 @@ class CrowdInGModel(keras.Model):
             logits = self.generative.logits(chosen, z, fold(seed, index))
             drawn = draw_labels(logits, fold(fold(seed, index), 1))
             signal, delta = self.discriminative.signals(chosen, z, drawn)
-            return drawn, tf.gather(tf.nn.softmax(logits), drawn, axis=2, batch_dims=2), signal, delta
+            return (
+                drawn,
+                tf.gather(tf.nn.softmax(logits), drawn, axis=2, batch_dims=2),
+                signal,
+                delta,
+            )
 
-        labels, chances, signals, deltas = gathered(batches_of(tf.size(rows), batch), (tf.int32, tf.float32, tf.float32, tf.float32), compute)
+        labels, chances, signals, deltas = gathered(
+            batches_of(tf.size(rows), batch),
+            (tf.int32, tf.float32, tf.float32, tf.float32),
+            compute,
+        )
         return labels, chances, signals, deltas
 
     def generator_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
-        """Updates the generator by eq. 5 on instances of which the classifier is sure; the classifier stays as it is."""
+        """Updates the generator by eq. 5 on instances of which the classifier is sure; the
+        classifier stays as it is.
+        """
         rows = self._shuffled(rows, epoch, _SURE)
         seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
         labels, chances, _, deltas = self.logged(rows, seed)
-        latent, variables = self.generative.classify_all(), self.generative.generator.trainable_variables
+        latent, variables = (
+            self.generative.classify_all(),
+            self.generative.generator.trainable_variables,
+        )
 
         def step(index: Any, multiplier: Any) -> Any:
             part = slice(index * batch, (index + 1) * batch)
             with tf.GradientTape() as tape:
-                ratios = self.generative.ratios(rows[part], tf.gather(latent, rows[part]), labels[part], chances[part], fold(seed, index))
+                ratios = self.generative.ratios(
+                    rows[part],
+                    tf.gather(latent, rows[part]),
+                    labels[part],
+                    chances[part],
+                    fold(seed, index),
+                )
                 risk = counterfactual_risk(deltas[part], ratios, multiplier)
             self.generator_optimizer.apply(gradients(tape, risk, variables), variables)
             return ratio_sums(deltas[part], ratios)
@@ -172,11 +252,13 @@ class CrowdInGModel(keras.Model):
         return {"generator_loss": tf.reduce_mean(deltas), **ratio_report("generator", mu, sums)}
 
     def classifier_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
-        """Updates the classifier by eq. 6 on the other instances, through the updated generator, which stays as it is."""
+        """Updates the classifier by eq. 6 on the other instances, through the updated generator,
+        which stays as it is.
+        """
         rows = self._shuffled(rows, epoch, _UNSURE)
         seed, batch = self.crowd.draw(epoch, _CLASSIFIER), self.generative.batch_rows
-        # Deviation: the logging policy is drawn from again after the generator's turn, as the ratios of eq. 6 would else mix
-        # the generator's move with the classifier's.
+        # Deviation: the logging policy is drawn from again after the generator's turn, as the
+        # ratios of eq. 6 would else mix the generator's move with the classifier's.
         labels, chances, signals, _ = self.logged(rows, seed)
         features, variables = self.crowd.features, self.generative.classifier.trainable_variables
 
@@ -184,7 +266,9 @@ class CrowdInGModel(keras.Model):
             part = slice(index * batch, (index + 1) * batch)
             with tf.GradientTape() as tape:
                 latent = self.generative.classify(tf.gather(features, rows[part]))
-                ratios = self.generative.ratios(rows[part], latent, labels[part], chances[part], fold(seed, index))
+                ratios = self.generative.ratios(
+                    rows[part], latent, labels[part], chances[part], fold(seed, index)
+                )
                 risk = counterfactual_risk(signals[part], ratios, multiplier)
             self.classifier_optimizer.apply(gradients(tape, risk, variables), variables)
             return ratio_sums(signals[part], ratios)
@@ -193,29 +277,49 @@ class CrowdInGModel(keras.Model):
         return {"classifier_loss": tf.reduce_mean(signals), **ratio_report("classifier", mu, sums)}
 
     def joint_turn(self, epoch: Any) -> dict[str, Any]:
-        """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the one-step variant (figure 2b)."""
+        """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the
+        one-step variant (figure 2b).
+        """
         rows = self._shuffled(tf.range(self.crowd.num_instances), epoch, _SURE)
         seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
         labels, chances, signals, deltas = self.logged(rows, seed)
         features, generative = self.crowd.features, self.generative
-        mine, theirs = generative.generator.trainable_variables, generative.classifier.trainable_variables
+        mine, theirs = (
+            generative.generator.trainable_variables,
+            generative.classifier.trainable_variables,
+        )
         mean_signal = tf.reduce_mean(signals)
 
         def step(index: Any, multiplier: Any) -> Any:
             part = slice(index * batch, (index + 1) * batch)
             with tf.GradientTape(persistent=True) as tape:
                 latent = generative.classify(tf.gather(features, rows[part]))
-                ratios = generative.ratios(rows[part], latent, labels[part], chances[part], fold(seed, index))
+                ratios = generative.ratios(
+                    rows[part], latent, labels[part], chances[part], fold(seed, index)
+                )
                 risk = counterfactual_risk(deltas[part], ratios, multiplier)
-                other = counterfactual_risk(signals[part], ratios, mean_signal if isinstance(self.settings.multiplier, str) else multiplier)
+                other = counterfactual_risk(
+                    signals[part],
+                    ratios,
+                    mean_signal if isinstance(self.settings.multiplier, str) else multiplier,
+                )
             found = gradients(tape, risk, mine), gradients(tape, other, theirs)
             self.generator_optimizer.apply(found[0], mine)
             self.classifier_optimizer.apply(found[1], theirs)
             return ratio_sums(deltas[part], ratios)
 
-        changed = [*mine, *theirs, *self.generator_optimizer.variables, *self.classifier_optimizer.variables]
+        changed = [
+            *mine,
+            *theirs,
+            *self.generator_optimizer.variables,
+            *self.classifier_optimizer.variables,
+        ]
         mu, sums = self._passes(step, deltas, changed)
-        return {"generator_loss": tf.reduce_mean(deltas), "classifier_loss": mean_signal, **ratio_report("generator", mu, sums)}
+        return {
+            "generator_loss": tf.reduce_mean(deltas),
+            "classifier_loss": mean_signal,
+            **ratio_report("generator", mu, sums),
+        }
 
     def _passes(self, step: Any, losses: Any, changed: list[Any]) -> tuple[Any, Any]:
         """Makes the inner passes over the logged batches.

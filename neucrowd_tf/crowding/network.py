@@ -1,4 +1,6 @@
-"""The networks of one CrowdInG fit, built and compiled once for a shape and used by every fit of it."""
+"""The networks of one CrowdInG fit, built and compiled once for a shape and used by every fit of
+it.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,18 @@ from neucrowd_tf.crowding.discriminator import Discriminator, label_cooccurrence
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import Generator
 from neucrowd_tf.crowding.model import CrowdInGModel, Settings
-from neucrowd_tf.crowding.pretraining import Counter, DiscriminativePretraining, GeneratorPretraining
+from neucrowd_tf.crowding.pretraining import (
+    Counter,
+    DiscriminativePretraining,
+    GeneratorPretraining,
+)
 from neucrowd_tf.crowding.selection import selection_counts
-from neucrowd_tf.training.state import read_variables, reinitialise, reset_optimizer, write_variables
+from neucrowd_tf.training.state import (
+    read_variables,
+    reinitialise,
+    reset_optimizer,
+    write_variables,
+)
 
 if TYPE_CHECKING:
     import keras
@@ -31,13 +42,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class Players:
-    """All networks of a fit and what trains them; none of it depends on how many instances there are.
+    """All networks of a fit and what trains them; none of it depends on how many instances there
+    are.
 
     Attributes:
         classifier: standardised features to probabilities; a copy of DL-CL's base.
         standardise: the layer that holds the features' mean and scale.
         inference: raw features to {"probabilities"} by the averaged classifier.
-        game, generator_pretraining, discriminative_pretraining: compiled models that share their layers.
+        game, generator_pretraining, discriminative_pretraining: compiled models that share their
+            layers.
         crowd: the data.
         counter: the pipeline of epoch numbers.
     """
@@ -56,12 +69,16 @@ class Players:
         return self.game.generative.generator
 
     def start(self, estimator: CrowdInG, start: Start, data: TrainingData) -> None:
-        """Takes over DL-CL's classifier, and gives the other players fresh weights, their learning rates and this fit's data."""
+        """Takes over DL-CL's classifier, and gives the other players fresh weights, their learning
+        rates and this fit's data.
+        """
         game = self.game
         reinitialise(game, estimator.seed)
         for classifier in (self.classifier, game.averaged):
             write_variables(classifier.variables, read_variables(start.network.base.variables))
-        write_variables(self.standardise.variables, read_variables(start.network.standardise.variables))
+        write_variables(
+            self.standardise.variables, read_variables(start.network.standardise.variables)
+        )
         for optimizer, rate in (
             (game.optimizer, estimator.discriminator_learning_rate),
             (game.generator_optimizer, estimator.generator_learning_rate),
@@ -75,10 +92,18 @@ class Players:
         if discriminator.aggregate_labels:
             discriminator.correlation.assign(label_correlation(label_cooccurrence(authentic)))
         counts = selection_counts(observed_cells(authentic))
-        self.crowd.set(start.standardised(data.features), authentic, estimator.annotator_table_, counts, estimator.seed)
+        self.crowd.set(
+            start.standardised(data.features),
+            authentic,
+            estimator.annotator_table_,
+            counts,
+            estimator.seed,
+        )
 
 
-def build_generator(estimator: CrowdInG, num_classes: int, feature_size: int, annotator_size: int) -> Generator:
+def build_generator(
+    estimator: CrowdInG, num_classes: int, feature_size: int, annotator_size: int
+) -> Generator:
     """Returns the generator that an estimator's arguments describe."""
     made = Generator(
         num_classes,
@@ -93,7 +118,9 @@ def build_generator(estimator: CrowdInG, num_classes: int, feature_size: int, an
     return made
 
 
-def build_players(estimator: CrowdInG, start: Start, num_classes: int, annotator_size: int) -> Players:
+def build_players(
+    estimator: CrowdInG, start: Start, num_classes: int, annotator_size: int
+) -> Players:
     """Builds and compiles everything around a copy of DL-CL's classifier."""
     import keras
 
@@ -101,13 +128,26 @@ def build_players(estimator: CrowdInG, start: Start, num_classes: int, annotator
     classifier, averaged = (keras.models.clone_model(start.network.base) for _ in range(2))
     standardise = Standardise(estimator.square_root, name="standardise")
     inputs = keras.Input(shape, name="features")
-    outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(averaged(standardise(inputs)))
+    outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
+        averaged(standardise(inputs))
+    )
     inference = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
     crowd = Crowd(shape, annotator_size)
     size, k = crowd.feature_size, estimator.embedding_size
-    discriminator = Discriminator(num_classes, embedding_size=k, aggregate_labels=estimator.label_correlation, seed=estimator.seed)
+    discriminator = Discriminator(
+        num_classes,
+        embedding_size=k,
+        aggregate_labels=estimator.label_correlation,
+        seed=estimator.seed,
+    )
     discriminator.build(size, annotator_size)
-    auxiliary = Auxiliary(num_classes, hidden_units=estimator.auxiliary_units, label_size=k, embedding_size=k, seed=estimator.seed)
+    auxiliary = Auxiliary(
+        num_classes,
+        hidden_units=estimator.auxiliary_units,
+        label_size=k,
+        embedding_size=k,
+        seed=estimator.seed,
+    )
     auxiliary.build()
     generative = GenerativeModule(
         classifier,
@@ -135,14 +175,22 @@ def build_players(estimator: CrowdInG, start: Start, num_classes: int, annotator
         averaging=estimator.averaging,
     )
     game = CrowdInGModel(generative, discriminative, averaged, crowd, settings)
-    game.compile_players(estimator.generator_learning_rate, estimator.classifier_learning_rate, estimator.discriminator_learning_rate)
+    game.compile_players(
+        estimator.generator_learning_rate,
+        estimator.classifier_learning_rate,
+        estimator.discriminator_learning_rate,
+    )
 
     return Players(
         classifier=classifier,
         standardise=standardise,
         inference=inference,
         game=game,
-        generator_pretraining=GeneratorPretraining(generative, estimator.generator_pretrain_batch, estimator.generator_pretrain_learning_rate),
+        generator_pretraining=GeneratorPretraining(
+            generative,
+            estimator.generator_pretrain_batch,
+            estimator.generator_pretrain_learning_rate,
+        ),
         discriminative_pretraining=DiscriminativePretraining(game),
         crowd=crowd,
         counter=Counter(),
@@ -172,7 +220,9 @@ class Start:
         self.estimator._fit(data, run)
         if self.network is not before or self.inference is None:
             whole = self.network.whole
-            self.inference = keras.Model(whole.input, {"probabilities": whole.output["probabilities"]}, name="dl_cl")
+            self.inference = keras.Model(
+                whole.input, {"probabilities": whole.output["probabilities"]}, name="dl_cl"
+            )
 
     @property
     def network(self) -> Any:
@@ -181,7 +231,9 @@ class Start:
     def standardised(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns features as the classifier and the other players take them."""
         rows = range(0, len(features), 4096)
-        return np.concatenate([np.asarray(self.network.standardise(features[row : row + 4096])) for row in rows])
+        return np.concatenate(
+            [np.asarray(self.network.standardise(features[row : row + 4096])) for row in rows]
+        )
 
 
 def make_start(estimator: CrowdInG) -> Start:

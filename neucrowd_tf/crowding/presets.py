@@ -8,7 +8,12 @@ PAPER = "Chu and Wang: Improve learning from crowds via generative augmentation,
 
 PRESETS: dict[str, dict[str, Any]] = {
     "labelme": {"square_root": True},
-    "music": {"dropout": 0.0, "batch_norm": True, "pretrain_epochs": 80, "label_correlation": False},
+    "music": {
+        "dropout": 0.0,
+        "batch_norm": True,
+        "pretrain_epochs": 80,
+        "label_correlation": False,
+    },
     "cifar10n": {"base": "small_cnn", "dropout": 0.3, "pretrain_batch": 128, "pretrain_epochs": 20},
     "cifar10h": {"base": "small_cnn", "dropout": 0.3, "pretrain_batch": 128, "pretrain_epochs": 20},
 }
@@ -22,12 +27,46 @@ SPACE: dict[str, tuple[Any, ...]] = {
 }
 # Name, summary, and the arguments that make it.
 VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("dl_cl", "DL-CL: the crowd-layer classifier that CrowdInG starts from (same seed, same pre-training)", {"epochs": 0}),
-    ("crowding_no_lca", "CrowdInG without label-correlation aggregation", {"label_correlation": False}),
-    ("crowding_one_step", "CrowdInG with generator and classifier updated together (figure 2b)", {"two_step": False}),
-    ("crowdingr", "CrowdInG with generated annotations selected at random (table 2)", {"selection": "random"}),
-    ("crowdingi", "CrowdInG whose generator does not know the annotator (table 2)", {"annotator_identities": False}),
-    ("crowdingu", "CrowdInG whose generator does not see the instance (table 2)", {"instance_features": False}),
+    (
+        "dl_cl",
+        (
+            "DL-CL: the crowd-layer classifier that CrowdInG starts from (same seed, same"
+            " pre-training)"
+        ),
+        {"epochs": 0},
+    ),
+    (
+        "crowding_no_lca",
+        "CrowdInG without label-correlation aggregation",
+        {"label_correlation": False},
+    ),
+    (
+        "crowding_one_step",
+        "CrowdInG with generator and classifier updated together (figure 2b)",
+        {"two_step": False},
+    ),
+    (
+        "crowdingr",
+        "CrowdInG with generated annotations selected at random (table 2)",
+        {"selection": "random"},
+    ),
+    (
+        "crowdingi",
+        "CrowdInG whose generator does not know the annotator (table 2)",
+        {"annotator_identities": False},
+    ),
+    (
+        "crowdingu",
+        "CrowdInG whose generator does not see the instance (table 2)",
+        {"instance_features": False},
+    ),
     ("crowdg", "CrowdInG without the information loss (table 2)", {"information": 0.0}),
-    ("crowding", "CrowdInG: generated annotations, judged for authenticity and information, teach the classifier", {}),
+    (
+        "crowding",
+        (
+            "CrowdInG: generated annotations, judged for authenticity and information, teach the"
+            " classifier"
+        ),
+        {},
+    ),
 )

@@ -1,4 +1,6 @@
-"""What goes before the game: the classifier as DL-CL trains it, then the generator, then the discriminative module (section 3.3.3)."""
+"""What goes before the game: the classifier as DL-CL trains it, then the generator, then the
+discriminative module (section 3.3.3).
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,21 @@ def authentic_loss(generative: GenerativeModule, chosen: Any, latent: Any, seed:
     rows = tf.gather(crowd.instances, chosen)
     noise = pair_noise(seed, [tf.size(chosen), generative.generator.noise_size])
     logits = generative.generator.some_pairs(
-        tf.gather(crowd.flat, rows), tf.gather(latent, rows), crowd.annotators, noise, tf.gather(crowd.codes, chosen)
+        tf.gather(crowd.flat, rows),
+        tf.gather(latent, rows),
+        crowd.annotators,
+        noise,
+        tf.gather(crowd.codes, chosen),
     )
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(crowd.labels, chosen), logits))
+    return tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(crowd.labels, chosen), logits)
+    )
 
 
 class GeneratorPretraining(keras.Model):
-    """Trains the generator to give the authentic annotations their likelihood; the classifier stays as it is. A step is an epoch."""
+    """Trains the generator to give the authentic annotations their likelihood; the classifier stays
+    as it is. A step is an epoch.
+    """
 
     def __init__(self, generative: GenerativeModule, batch_size: int, learning_rate: float) -> None:
         super().__init__()
@@ -42,7 +52,9 @@ class GeneratorPretraining(keras.Model):
         self.built = True
         optimizer = keras.optimizers.Adam(learning_rate)
         optimizer.build(generative.generator.trainable_variables)
-        self.compile(optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
+        self.compile(
+            optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
+        )
 
     def train_step(self, data: Any) -> dict[str, Any]:
         return {"loss": self.epoch(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE)}
@@ -50,13 +62,19 @@ class GeneratorPretraining(keras.Model):
     def epoch(self, number: Any) -> Any:
         """Makes a pass over the authentic annotations, and returns the mean loss."""
         crowd, latent = self.generative.crowd, self.generative.classify_all()
-        variables, size, batch = self.generative.generator.trainable_variables, tf.size(crowd.labels), self.batch_size
+        variables, size, batch = (
+            self.generative.generator.trainable_variables,
+            tf.size(crowd.labels),
+            self.batch_size,
+        )
 
         def step(_: Any, index: Any) -> Any:
             positions = tf.range(index * batch, tf.minimum((index + 1) * batch, size))
             chosen = shuffled(positions, size, crowd.draw(number, _ORDER))
             with tf.GradientTape() as tape:
-                loss = authentic_loss(self.generative, chosen, latent, fold(crowd.draw(number, _NOISE), index))
+                loss = authentic_loss(
+                    self.generative, chosen, latent, fold(crowd.draw(number, _NOISE), index)
+                )
             self.optimizer.apply(gradients(tape, loss, variables), variables)
             share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
             return tf.reshape(loss * share, [1])
@@ -65,21 +83,32 @@ class GeneratorPretraining(keras.Model):
 
 
 class DiscriminativePretraining(keras.Model):
-    """Trains discriminator and auxiliary network against the generator as it is, with a fresh selection each pass. A step is a pass."""
+    """Trains discriminator and auxiliary network against the generator as it is, with a fresh
+    selection each pass. A step is a pass.
+    """
 
     def __init__(self, game: CrowdInGModel) -> None:
         super().__init__()
         self.game = game
         self.built = True
-        self.compile(optimizer=game.optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False)
+        self.compile(
+            optimizer=game.optimizer,
+            steps_per_execution=1,
+            jit_compile=False,
+            auto_scale_loss=False,
+        )
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        logs = self.game.discriminative_turn(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE, tf.constant(1))
+        logs = self.game.discriminative_turn(
+            tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE, tf.constant(1)
+        )
         return {"loss": logs["discriminator_loss"], **logs}
 
 
 class Counter:
-    """A pipeline of step numbers that is made once and read by every fit (making one costs more than reading it)."""
+    """A pipeline of step numbers that is made once and read by every fit (making one costs more
+    than reading it).
+    """
 
     def __init__(self) -> None:
         self._made: dict[int, tf.data.Dataset] = {}
@@ -88,5 +117,3 @@ class Counter:
         if first_step not in self._made:
             self._made[first_step] = tf.data.Dataset.counter(start=first_step)
         return self._made[first_step]
-
-

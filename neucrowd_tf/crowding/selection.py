@@ -16,8 +16,8 @@ _LEAST = 1e-6
 def selection_counts(observed: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Returns `[R]`: how many generated annotations of each annotator are taken.
 
-    As many as there are authentic ones, but no more than the annotator has unlabelled instances: who labelled nearly
-    everything has all the rest taken.
+    As many as there are authentic ones, but no more than the annotator has unlabelled instances:
+    who labelled nearly everything has all the rest taken.
 
     Args:
         observed: `[N, R]` True where there is an authentic annotation.
@@ -26,10 +26,14 @@ def selection_counts(observed: NDArray[np.bool_]) -> NDArray[np.int32]:
     return np.minimum(authentic, len(observed) - authentic).astype(np.int32)
 
 
-def select_annotations(entropies: Any, observed: Any, counts: Any, seed: Any, *, by_entropy: bool = True) -> tuple[Any, Any]:
-    """Draws unobserved pairs without replacement, for each annotator the wanted number, with probability proportional to 1/entropy.
+def select_annotations(
+    entropies: Any, observed: Any, counts: Any, seed: Any, *, by_entropy: bool = True
+) -> tuple[Any, Any]:
+    """Draws unobserved pairs without replacement, for each annotator the wanted number, with
+    probability proportional to 1/entropy.
 
-    Perturbing the logarithm of the weights with Gumbel noise and taking the largest is such a draw (Kool et al., 2019).
+    Perturbing the logarithm of the weights with Gumbel noise and taking the largest is such a draw
+    (Kool et al., 2019).
 
     Args:
         entropies: `[N, R]` of the generator's distribution for each pair.
@@ -44,7 +48,9 @@ def select_annotations(entropies: Any, observed: Any, counts: Any, seed: Any, *,
     References:
         CrowdInG, section 3.3.1.
     """
-    uniform = tf.random.stateless_uniform(tf.shape(observed), seed=seed, minval=np.finfo(np.float32).tiny)
+    uniform = tf.random.stateless_uniform(
+        tf.shape(observed), seed=seed, minval=np.finfo(np.float32).tiny
+    )
     keys = -tf.math.log(-tf.math.log(uniform))
     if by_entropy:
         keys -= tf.math.log(tf.maximum(entropies, _LEAST))

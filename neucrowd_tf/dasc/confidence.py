@@ -28,15 +28,20 @@ def entropy(probabilities: NDArray[Any]) -> NDArray[np.float32]:
     """
     p = np.asarray(probabilities, dtype=np.float32)
     # Sums of -p log p of nearly certain predictions round to just below zero.
-    return np.maximum(-(p * np.log(np.maximum(p, np.float32(1e-30)))).sum(axis=-1, dtype=np.float32), np.float32(0.0))
+    return np.maximum(
+        -(p * np.log(np.maximum(p, np.float32(1e-30)))).sum(axis=-1, dtype=np.float32),
+        np.float32(0.0),
+    )
 
 
 def pseudo_annotations(
     estimator: PredictsAnnotators, features: NDArray[Any], num_annotators: int, num_classes: int
 ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    """Returns what each annotator most probably answers and how uncertain that is, for every instance and annotator.
+    """Returns what each annotator most probably answers and how uncertain that is, for every
+    instance and annotator.
 
-    All cells are predicted once, a block of instances at a time, so nothing of size N x R x C is ever held.
+    All cells are predicted once, a block of instances at a time, so nothing of size N x R x C is
+    ever held.
 
     Args:
         estimator: fitted.
@@ -58,10 +63,15 @@ def pseudo_annotations(
         probabilities = estimator.predict_annotators(features[part])
         wanted = (part.stop - start, num_annotators, num_classes)
         if probabilities.shape != wanted:
-            raise DataError(f"predict_annotators: expected shape {wanted}, received {probabilities.shape}")
+            raise DataError(
+                f"predict_annotators: expected shape {wanted}, received {probabilities.shape}"
+            )
         labels[part] = probabilities.argmax(axis=2)
         uncertainty[part] = entropy(probabilities)
     if not np.isfinite(uncertainty).all():
         row, annotator = np.argwhere(~np.isfinite(uncertainty))[0]
-        raise DataError(f"predict_annotators: instance {row}, annotator {annotator}: expected probabilities, received values that are not finite")
+        raise DataError(
+            f"predict_annotators: instance {row}, annotator {annotator}: expected probabilities,"
+            " received values that are not finite"
+        )
     return labels, uncertainty

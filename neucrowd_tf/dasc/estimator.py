@@ -1,4 +1,6 @@
-"""DASC: self-training of any crowd model on pseudo-annotations that balance the classes (algorithm 1)."""
+"""DASC: self-training of any crowd model on pseudo-annotations that balance the classes (algorithm
+1).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ import numpy as np
 from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.dasc.confidence import pseudo_annotations
 from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.statistics import imbalance_ratio
 from neucrowd_tf.training.arguments import check_number, check_whole
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.run import Run
@@ -22,9 +24,10 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.datasets import CrowdDataset
 
-# Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the base model's run.
+# Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the
+# base model's run.
 _ROUND_SEEDS = 7919
 
 
@@ -44,43 +47,60 @@ class _Rounds:
             self.history.setdefault(name, []).append(value)
 
     def picked(self, size: int, tolerance: float) -> int:
-        """Returns the latest round whose validation accuracy, of `size` instances, is within `tolerance` standard errors of the best."""
+        """Returns the latest round whose validation accuracy, of `size` instances, is within
+        `tolerance` standard errors of the best.
+        """
         scores = np.asarray(self.history["val_accuracy"])
         best = scores.max()
-        return int(np.flatnonzero(scores >= best - tolerance * np.sqrt(best * (1.0 - best) / size) - 1e-12)[-1])
+        return int(
+            np.flatnonzero(
+                scores >= best - tolerance * np.sqrt(best * (1.0 - best) / size) - 1e-12
+            )[-1]
+        )
 
 
 class DASC(CrowdEstimator):
     """Distribution-aware self-training over a crowd model.
 
-    Each round fits the model anew on the observed and the selected pseudo-annotations, predicts the answers that annotators did
-    not give, and selects some of them: with "dasc" the most confident of each class, fewer of classes that are predicted often.
+    Each round fits the model anew on the observed and the selected pseudo-annotations, predicts the
+    answers that annotators did not give, and selects some of them: with "dasc" the most confident
+    of each class, fewer of classes that are predicted often.
 
     Args:
-        estimator: what is refitted each round: an estimator with `predict_annotators(features) -> [N, R, C]` (CrowdLayer, Anno-Reg,
-            Weighted Doctor Net, or another); it is cloned. None is a `CrowdLayer()`.
-        selection: "dasc" (eqs. 3 and 4), "confidence" (least entropy), "random", or "equal" (the same number of each class).
+        estimator: what is refitted each round: an estimator with `predict_annotators(features) ->
+            [N, R, C]` (CrowdLayer, Anno-Reg, Weighted Doctor Net, or another); it is cloned. None
+            is a `CrowdLayer()`.
+        selection: "dasc" (eqs. 3 and 4), "confidence" (least entropy), "random", or "equal" (the
+            same number of each class).
         quota: M, how many pseudo-annotations a round selects; where fewer are left, all of these.
-        rounds: how many times pseudo-annotations are selected and the model is refitted; rounds end early when every annotator's
-            answer to every instance is there.
-        reselect: select anew from all unobserved answers in each round, instead of keeping selections for ever.
-        pick: "last" predicts with the last round, as the paper does; "validation" with the latest round whose validation accuracy is
-            within `tolerance` standard errors of the best one: the last round too, unless an earlier one was clearly better.
+        rounds: how many times pseudo-annotations are selected and the model is refitted; rounds end
+            early when every annotator's answer to every instance is there.
+        reselect: select anew from all unobserved answers in each round, instead of keeping
+            selections for ever.
+        pick: "last" predicts with the last round, as the paper does; "validation" with the latest
+            round whose validation accuracy is within `tolerance` standard errors of the best one:
+            the last round too, unless an earlier one was clearly better.
         tolerance: in standard errors of the best accuracy; 0 takes the best round itself.
         patience: stop after so many rounds without a better validation accuracy; None goes on.
-        validation_fraction: without validation data, this share of the instances is held out in a first pass that chooses the round
-            (scored against their majority votes); a second pass goes as many rounds on all instances.
+        validation_fraction: without validation data, this share of the instances is held out in a
+            first pass that chooses the round (scored against their majority votes); a second pass
+            goes as many rounds on all instances.
         seed: draws everything that is random.
 
     Attributes:
-        estimator_: the fitted model of the round that was picked; `last_estimator_` that of the last round.
+        estimator_: the fitted model of the round that was picked; `last_estimator_` that of the
+            last round.
         best_round_: the picked round; 0 is the model before any pseudo-annotation.
-        round_accuracy_: validation accuracy of each round (in the first pass, where validation data was held out).
-        history_: lists with an entry each round: `round`, `annotations` (in training), `imbalance_ratio` (R of these), `class_counts`,
-            `selected` and `quota` (taken of each class after the round; the last round has none), `val_accuracy`.
-        selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label); instances are rows of the
-            training data, `rows_` gives their positions in what `fit` was given.
-        annotations_: the picked round's training annotations, pseudo-annotations marked as generated.
+        round_accuracy_: validation accuracy of each round (in the first pass, where validation data
+            was held out).
+        history_: lists with an entry each round: `round`, `annotations` (in training),
+            `imbalance_ratio` (R of these), `class_counts`, `selected` and `quota` (taken of each
+            class after the round; the last round has none), `val_accuracy`.
+        selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label);
+            instances are rows of the training data, `rows_` gives their positions in what `fit` was
+            given.
+        annotations_: the picked round's training annotations, pseudo-annotations marked as
+            generated.
         stopped_: "rounds", "exhausted" or "validation".
         confusion_matrices_: `[R, C true, C observed]`, the picked model's, where it has them.
 
@@ -119,7 +139,9 @@ class DASC(CrowdEstimator):
 
     def _check_arguments(self) -> None:
         if self.selection not in SELECTORS:
-            raise UsageError(f"selection: expected one of {', '.join(SELECTORS)}, received {self.selection!r}")
+            raise UsageError(
+                f"selection: expected one of {', '.join(SELECTORS)}, received {self.selection!r}"
+            )
         check_whole("quota", self.quota)
         check_whole("rounds", self.rounds, 0)
         check_whole("patience", self.patience, optional=True)
@@ -135,7 +157,10 @@ class DASC(CrowdEstimator):
 
             return CrowdLayer()
         if not hasattr(self.estimator, "predict_annotators"):
-            raise TypeError(f"estimator: expected one with predict_annotators, received {type(self.estimator).__name__}")
+            raise TypeError(
+                "estimator: expected one with predict_annotators, received"
+                f" {type(self.estimator).__name__}"
+            )
         return clone(self.estimator)
 
     def _fit(self, data: TrainingData, run: Run) -> None:
@@ -144,7 +169,9 @@ class DASC(CrowdEstimator):
         if self.pick == "validation" and data.validation is None:
             from neucrowd_tf.aggregation import MajorityVote
 
-            consensus = np.asarray(MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64)
+            consensus = np.asarray(
+                MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64
+            )
             part, _ = hold_out(data, consensus, self.validation_fraction, self.seed)
             chosen, judged = self._go(part, rounds, run.stage("choose")), part.validation
             rounds = len(chosen.history["round"]) - 1
@@ -154,7 +181,8 @@ class DASC(CrowdEstimator):
         last = len(result.stages) - 1
         self.best_round_ = last
         if self.pick == "validation" and judged is not None:
-            # Deviation: "until expected performance reached" (algorithm 1) is made a rule on validation accuracy.
+            # Deviation: "until expected performance reached" (algorithm 1) is made a rule on
+            # validation accuracy.
             self.best_round_ = min(judge.picked(len(judged[1]), self.tolerance), last)
         self.history_, self.selections_ = result.history, result.selections
         self.stopped_ = "validation" if judge.stopped == "validation" else result.stopped
@@ -170,7 +198,11 @@ class DASC(CrowdEstimator):
         """Fits, selects and refits (algorithm 1)."""
         estimator = self._base()
         observed = data.annotations.observed()
-        pair = None if data.validation is None else (data.validation[0], self.classes_[data.validation[1]])
+        pair = (
+            None
+            if data.validation is None
+            else (data.validation[0], self.classes_[data.validation[1]])
+        )
         result, crowd = _Rounds(), observed
         taken = np.zeros(observed.shape, dtype=bool)
         taken[observed.instances, observed.annotators] = True
@@ -181,12 +213,18 @@ class DASC(CrowdEstimator):
                     estimator.set_params(seed=(self.seed + _ROUND_SEEDS * number) % 2**31)
                 estimator.fit(data.features, crowd, pair, run=run.stage(f"round-{number}"))
                 self._record(result, number, estimator, crowd, data, run)
-                if self._exhausted(result, taken) or number == rounds or self._patience_over(result):
+                if (
+                    self._exhausted(result, taken)
+                    or number == rounds
+                    or self._patience_over(result)
+                ):
                     break
                 chosen = self._select(estimator, data.features, taken, observed.num_classes, number)
                 result.selections.append(chosen)
                 result.history["selected"][-1] = len(chosen)
-                result.history["quota"][-1] = np.bincount(chosen[:, 2], minlength=observed.num_classes).tolist()
+                result.history["quota"][-1] = np.bincount(
+                    chosen[:, 2], minlength=observed.num_classes
+                ).tolist()
                 keep = chosen if self.reselect else np.concatenate(result.selections)
                 crowd = observed.with_generated(keep[:, 0], keep[:, 1], keep[:, 2])
                 if not self.reselect:
@@ -196,15 +234,40 @@ class DASC(CrowdEstimator):
         result.last = estimator
         return result
 
-    def _record(self, result: _Rounds, number: int, estimator: Any, crowd: Annotations, data: TrainingData, run: Run) -> None:
+    def _record(
+        self,
+        result: _Rounds,
+        number: int,
+        estimator: Any,
+        crowd: Annotations,
+        data: TrainingData,
+        run: Run,
+    ) -> None:
         """Keeps what the round leaves: its model, its training annotations and its figures."""
-        result.stages.append(estimator._snapshot() if hasattr(estimator, "_snapshot") else estimator)
+        result.stages.append(
+            estimator._snapshot() if hasattr(estimator, "_snapshot") else estimator
+        )
         result.training.append(crowd)
         counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
-        values: dict[str, Any] = {"round": number, "annotations": crowd.num_annotations, "imbalance_ratio": imbalance_ratio(counts)}
+        values: dict[str, Any] = {
+            "round": number,
+            "annotations": crowd.num_annotations,
+            "imbalance_ratio": imbalance_ratio(counts),
+        }
         if data.validation is not None:
-            values["val_accuracy"] = float((estimator.predict_proba(data.validation[0]).argmax(axis=1) == data.validation[1]).mean())
-        result.log({**values, "class_counts": counts.tolist(), "selected": 0, "quota": [0] * crowd.num_classes})
+            values["val_accuracy"] = float(
+                (
+                    estimator.predict_proba(data.validation[0]).argmax(axis=1) == data.validation[1]
+                ).mean()
+            )
+        result.log(
+            {
+                **values,
+                "class_counts": counts.tolist(),
+                "selected": 0,
+                "quota": [0] * crowd.num_classes,
+            }
+        )
         run.stage("rounds").scalars(number, values)
 
     @staticmethod
@@ -216,12 +279,23 @@ class DASC(CrowdEstimator):
 
     def _patience_over(self, result: _Rounds) -> bool:
         scores = result.history.get("val_accuracy", [])
-        if self.patience is None or not scores or len(scores) - 1 - int(np.argmax(scores)) < self.patience:
+        if (
+            self.patience is None
+            or not scores
+            or len(scores) - 1 - int(np.argmax(scores)) < self.patience
+        ):
             return False
         result.stopped = "validation"
         return True
 
-    def _select(self, estimator: Any, features: NDArray[np.float32], taken: NDArray[np.bool_], num_classes: int, number: int) -> NDArray[np.int32]:
+    def _select(
+        self,
+        estimator: Any,
+        features: NDArray[np.float32],
+        taken: NDArray[np.bool_],
+        num_classes: int,
+        number: int,
+    ) -> NDArray[np.int32]:
         """Returns the round's selection `[M, 3]` (instance, annotator, label)."""
         labels, entropies = pseudo_annotations(estimator, features, taken.shape[1], num_classes)
         candidates = Candidates.of(labels, entropies, taken, num_classes)
@@ -248,17 +322,25 @@ class DASC(CrowdEstimator):
         """Yields class probabilities `[M, C]` by the model of each round, from round 0 on.
 
         Raises:
-            RuntimeError: the estimator was loaded from a folder, which holds the picked and the last round alone.
+            RuntimeError: the estimator was loaded from a folder, which holds the picked and the
+                last round alone.
         """
         x = self._check_fitted(features)
         if not hasattr(self, "_stages"):
-            raise RuntimeError("staged_predict_proba: expected an estimator that was fitted in this process, received a loaded one")
+            raise RuntimeError(
+                "staged_predict_proba: expected an estimator that was fitted in this process,"
+                " received a loaded one"
+            )
         viewer: Any = None
         for stage in self._stages:
             if not isinstance(stage, dict):
                 yield np.asarray(stage.predict_proba(x))
                 continue
-            viewer = self.last_estimator_._from_snapshot(stage) if viewer is None else viewer._load_snapshot(stage)
+            viewer = (
+                self.last_estimator_._from_snapshot(stage)
+                if viewer is None
+                else viewer._load_snapshot(stage)
+            )
             yield np.asarray(viewer.predict_proba(x))
 
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""How good the selected pseudo-annotations are, from the truth: for evaluation after `fit`, never inside it (figures 4 and 5)."""
+"""How good the selected pseudo-annotations are, from the truth: for evaluation after `fit`, never
+inside it (figures 4 and 5).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from neucrowd_tf.dasc.estimator import DASC
-    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.datasets import CrowdDataset
 
 
 def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
-    """Returns `[C]` True for the half of the classes that are most frequent (the larger half where C is odd).
+    """Returns `[C]` True for the half of the classes that are most frequent (the larger half where
+    C is odd).
 
     Args:
         counts: `[C]` observed annotations of each class.
@@ -28,18 +31,23 @@ def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
     return result
 
 
-def selection_quality(selections: Sequence[NDArray[np.integer[Any]]], truth: ArrayLike, counts: ArrayLike) -> list[dict[str, float]]:
+def selection_quality(
+    selections: Sequence[NDArray[np.integer[Any]]], truth: ArrayLike, counts: ArrayLike
+) -> list[dict[str, float]]:
     """Scores each round's selection against the instances' true classes.
 
     Args:
-        selections: an array `[M, 3]` of (instance, annotator, label) codes for each round, as `DASC.selections_` holds them.
+        selections: an array `[M, 3]` of (instance, annotator, label) codes for each round, as
+            `DASC.selections_` holds them.
         truth: `[N]` class codes of the instances, -1 where unknown (such instances do not count).
         counts: `[C]` observed annotations of each class, which say what majority classes are.
 
     Returns:
-        for each round: `accuracy`; `precision_majority`, the mean over majority classes of the share of pseudo-annotations with
-        that label which are right; `recall_minority`, the mean over minority classes of the share of pseudo-annotations on such
-        instances which say so. A class without any is left out of its mean; a mean of none is NaN.
+        for each round: `accuracy`; `precision_majority`, the mean over majority classes of the
+            share of pseudo-annotations with
+        that label which are right; `recall_minority`, the mean over minority classes of the share
+        of pseudo-annotations on such instances which say so. A class without any is left out of its
+        mean; a mean of none is NaN.
 
     Raises:
         DataError: a selection names an instance that `truth` does not have.
@@ -51,13 +59,18 @@ def selection_quality(selections: Sequence[NDArray[np.integer[Any]]], truth: Arr
     found = []
     for number, chosen in enumerate(selections, 1):
         if len(chosen) and chosen[:, 0].max() >= len(codes):
-            raise DataError(f"truth: expected a class for instance {chosen[:, 0].max()} of round {number}, received {len(codes)} classes")
+            raise DataError(
+                f"truth: expected a class for instance {chosen[:, 0].max()} of round {number},"
+                f" received {len(codes)} classes"
+            )
         actual = codes[chosen[:, 0]]
         known = actual >= 0
         actual, said = actual[known], chosen[known, 2]
         right = actual == said
         precision = [right[said == c].mean() for c in np.flatnonzero(majority) if (said == c).any()]
-        recall = [right[actual == c].mean() for c in np.flatnonzero(~majority) if (actual == c).any()]
+        recall = [
+            right[actual == c].mean() for c in np.flatnonzero(~majority) if (actual == c).any()
+        ]
         found.append(
             {
                 "round": float(number),
@@ -76,20 +89,36 @@ def round_scores(estimator: DASC, dataset: CrowdDataset) -> dict[str, Any]:
         estimator: fitted on the dataset.
 
     Returns:
-        `rounds`, a dict of lists with an entry a round: `annotations` (in training), `imbalance_ratio`, `val_accuracy`,
-        `test_accuracy`, and `precision_majority` and `recall_minority` of the selection that the round trained on (round 0 has none);
-        `best_round`; `start_accuracy` and `last_round_accuracy`, on the test split.
+        `rounds`, a dict of lists with an entry a round: `annotations` (in training),
+            `imbalance_ratio`, `val_accuracy`,
+        `test_accuracy`, and `precision_majority` and `recall_minority` of the selection that the
+        round trained on (round 0 has none); `best_round`; `start_accuracy` and
+        `last_round_accuracy`, on the test split.
     """
     counts = np.bincount(dataset.annotations.observed().labels, minlength=dataset.num_classes)
-    truth = np.full(dataset.annotations.num_instances, -1) if dataset.truth is None else dataset.truth
+    truth = (
+        np.full(dataset.annotations.num_instances, -1) if dataset.truth is None else dataset.truth
+    )
     quality = selection_quality(estimator.selections_, truth[estimator.rows_], counts)
     known = np.flatnonzero(dataset.test.labels >= 0)
     features, labels = dataset.test.features[known], dataset.test.labels[known]
-    scores = [float((np.asarray(p).argmax(axis=1) == labels).mean()) for p in estimator.staged_predict_proba(features)] if len(known) else []
-    rounds: dict[str, list[Any]] = {name: list(estimator.history_[name]) for name in ("round", "annotations", "imbalance_ratio")}
+    scores = (
+        [
+            float((np.asarray(p).argmax(axis=1) == labels).mean())
+            for p in estimator.staged_predict_proba(features)
+        ]
+        if len(known)
+        else []
+    )
+    rounds: dict[str, list[Any]] = {
+        name: list(estimator.history_[name]) for name in ("round", "annotations", "imbalance_ratio")
+    }
     rounds |= {"val_accuracy": list(estimator.round_accuracy_), "test_accuracy": scores}
-    # A round's selection is what its training annotations were chosen by, so it stands beside the round that trains on it.
+    # A round's selection is what its training annotations were chosen by, so it stands beside the
+    # round that trains on it.
     for name in ("precision_majority", "recall_minority"):
         rounds[name] = [None, *(found[name] for found in quality)][: len(rounds["round"])]
     found: dict[str, Any] = {"rounds": rounds, "best_round": estimator.best_round_}
-    return found | ({"start_accuracy": scores[0], "last_round_accuracy": scores[-1]} if scores else {})
+    return found | (
+        {"start_accuracy": scores[0], "last_round_accuracy": scores[-1]} if scores else {}
+    )

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def fractions(counts: ArrayLike) -> NDArray[np.float64]:
-    """Returns tau `[C]`: inversely proportional to the number of pseudo-annotations of each class, summing to one (eq. 4).
+    """Returns tau `[C]`: inversely proportional to the number of pseudo-annotations of each class,
+    summing to one (eq. 4).
 
     A class that no pseudo-annotation has (N'_c = 0) gets 0; where no class has any, all get 0.
 
@@ -26,7 +27,9 @@ def fractions(counts: ArrayLike) -> NDArray[np.float64]:
 
 
 def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
-    """Returns whole numbers `[C]` that sum to `total` and lie within one of `shares * total`: the largest remainders are rounded up."""
+    """Returns whole numbers `[C]` that sum to `total` and lie within one of `shares * total`: the
+    largest remainders are rounded up.
+    """
     exact = np.asarray(shares, dtype=np.float64) * total
     whole = np.floor(exact + 1e-9).astype(np.int64)
     left = total - int(whole.sum())
@@ -40,15 +43,16 @@ def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
 def allocate(shares: ArrayLike, available: ArrayLike, total: int) -> NDArray[np.int64]:
     """Returns how many of each class are taken: `shares * total`, never more than there are.
 
-    What a class cannot fill goes to the others, in proportion to their shares (to their numbers where no share is left), so
-    that the result sums to `total`, or to all that there are.
+    What a class cannot fill goes to the others, in proportion to their shares (to their numbers
+    where no share is left), so that the result sums to `total`, or to all that there are.
 
     Args:
         shares: `[C]` from 0, eq. 4's fractions, say.
         available: `[C]` candidates of each class.
         total: M, how many are wanted.
     """
-    # Deviation: eq. 3 may ask for more of a rare class than was predicted; the paper does not say what happens to the rest.
+    # Deviation: eq. 3 may ask for more of a rare class than was predicted; the paper does not say
+    # what happens to the rest.
     room = np.asarray(available, dtype=np.int64)
     wanted = np.asarray(shares, dtype=np.float64)
     taken = np.zeros_like(room)

@@ -1,4 +1,6 @@
-"""Which pseudo-annotations join the training data in a round: DASC's choice and those it is compared with."""
+"""Which pseudo-annotations join the training data in a round: DASC's choice and those it is
+compared with.
+"""
 
 from __future__ import annotations
 
@@ -39,24 +41,43 @@ class Candidates:
         return np.bincount(self.labels, minlength=self.num_classes)
 
     @classmethod
-    def of(cls, labels: NDArray[Any], entropies: NDArray[np.float32], taken: NDArray[np.bool_], num_classes: int) -> Candidates:
+    def of(
+        cls,
+        labels: NDArray[Any],
+        entropies: NDArray[np.float32],
+        taken: NDArray[np.bool_],
+        num_classes: int,
+    ) -> Candidates:
         """Returns the cells of `[N, R]` predictions where `taken` is False."""
         cells = np.flatnonzero(~taken)
         return cls(cells, labels.ravel()[cells], entropies.ravel()[cells], num_classes)
 
 
-def _most_confident(entropies: NDArray[np.float32], members: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Returns the `number` members of least entropy; equal ones (often exactly 0) are decided by lot, not by position."""
+def _most_confident(
+    entropies: NDArray[np.float32],
+    members: NDArray[np.int64],
+    number: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Returns the `number` members of least entropy; equal ones (often exactly 0) are decided by
+    lot, not by position.
+    """
     if number <= 0:
         return members[:0]
     shuffled = rng.permutation(members)
     return shuffled[np.argsort(entropies[shuffled], kind="stable")[:number]]
 
 
-def by_class(candidates: Candidates, numbers: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Returns positions among the candidates: of each class the `numbers[c]` most confident ones."""
+def by_class(
+    candidates: Candidates, numbers: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Returns positions among the candidates: of each class the `numbers[c]` most confident
+    ones."""
     parts = [
-        _most_confident(candidates.entropies, np.flatnonzero(candidates.labels == code), int(number), rng) for code, number in enumerate(numbers)
+        _most_confident(
+            candidates.entropies, np.flatnonzero(candidates.labels == code), int(number), rng
+        )
+        for code, number in enumerate(numbers)
     ]
     return np.sort(np.concatenate(parts))
 
@@ -70,17 +91,30 @@ def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) ->
 def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The same number of each class that is predicted at all, most confident first."""
     counts = candidates.counts
-    return by_class(candidates, allocate((counts > 0) / max(1, int((counts > 0).sum())), counts, total), rng)
+    return by_class(
+        candidates, allocate((counts > 0) / max(1, int((counts > 0).sum())), counts, total), rng
+    )
 
 
-def select_confidence(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def select_confidence(
+    candidates: Candidates, total: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """The M most confident, whatever their class (eq. 2)."""
-    return np.sort(_most_confident(candidates.entropies, np.arange(len(candidates.cells)), total, rng))
+    return np.sort(
+        _most_confident(candidates.entropies, np.arange(len(candidates.cells)), total, rng)
+    )
 
 
-def select_random(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def select_random(
+    candidates: Candidates, total: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Any M."""
     return np.sort(rng.permutation(len(candidates.cells))[:total])
 
 
-SELECTORS: dict[str, Selector] = {"dasc": select_dasc, "confidence": select_confidence, "random": select_random, "equal": select_equal}
+SELECTORS: dict[str, Selector] = {
+    "dasc": select_dasc,
+    "confidence": select_confidence,
+    "random": select_random,
+    "equal": select_equal,
+}

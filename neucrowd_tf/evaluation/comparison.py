@@ -41,29 +41,40 @@ class PairedComparison:
     ties: int
 
 
-def paired_comparison(first: ArrayLike, second: ArrayLike, *, test_train_ratio: float = 0.0, confidence: float = 0.95) -> PairedComparison:
+def paired_comparison(
+    first: ArrayLike, second: ArrayLike, *, test_train_ratio: float = 0.0, confidence: float = 0.95
+) -> PairedComparison:
     """Compares two methods run by run.
 
     Args:
-        first, second: `[n]` a metric of each method in the same runs; pairs with a NaN are left out.
-        test_train_ratio: n_test / n_train for repeated cross-validation (1 / (folds - 1)), which makes this the corrected resampled
-            t-test; 0 for independent runs, which makes it the plain paired t-test.
+        first, second: `[n]` a metric of each method in the same runs; pairs with a NaN are left
+            out.
+        test_train_ratio: n_test / n_train for repeated cross-validation (1 / (folds - 1)), which
+            makes this the corrected resampled t-test; 0 for independent runs, which makes it the
+            plain paired t-test.
         confidence: of the interval.
 
-    Where all differences are equal the interval has no width; p is then 1 for no difference and 0 for any other.
+    Where all differences are equal the interval has no width; p is then 1 for no difference and 0
+    for any other.
 
     Raises:
         DataError: different lengths, or no pair.
 
     References:
-        Nadeau and Bengio (2003), Inference for the generalization error, section 4; Bouckaert and Frank (2004).
+        Nadeau and Bengio (2003), Inference for the generalization error, section 4; Bouckaert and
+        Frank (2004).
     """
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (first, second))
     if len(ours) != len(theirs):
-        raise DataError(f"comparison: expected as many values of both methods, received {len(ours)} and {len(theirs)}")
+        raise DataError(
+            f"comparison: expected as many values of both methods, received {len(ours)} and"
+            f" {len(theirs)}"
+        )
     differences = (ours - theirs)[~np.isnan(ours - theirs)]
     if not len(differences):
-        raise DataError("comparison: expected at least one run that both methods have, received none")
+        raise DataError(
+            "comparison: expected at least one run that both methods have, received none"
+        )
     interval = mean_interval(differences, confidence, test_train_ratio=test_train_ratio)
     size = len(differences)
     p_value = math.nan
@@ -75,12 +86,20 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, test_train_ratio: 
         else:
             p_value = float(2 * stats.t.sf(abs(interval.estimate) / error, size - 1))
     return PairedComparison(
-        interval.estimate, interval.low, interval.high, p_value, size, int((differences > 0).sum()), int((differences == 0).sum())
+        interval.estimate,
+        interval.low,
+        interval.high,
+        p_value,
+        size,
+        int((differences > 0).sum()),
+        int((differences == 0).sum()),
     )
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """Returns `[n]` p values adjusted for n comparisons by Holm's method; NaN stays and does not count."""
+    """Returns `[n]` p values adjusted for n comparisons by Holm's method; NaN stays and does not
+    count.
+    """
     p = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(p.shape, np.nan)
     known = np.flatnonzero(~np.isnan(p))
@@ -102,16 +121,20 @@ def compare_methods(
     """Compares every method with one of them over the runs that both finished, dataset by dataset.
 
     Args:
-        results: a row a run, as in results.csv: columns `method`, the metric, and those of `keys` that there are.
+        results: a row a run, as in results.csv: columns `method`, the metric, and those of `keys`
+            that there are.
         reference: the method to compare with.
         metric: the column to compare.
-        folds: the number of folds where the rows are a (repeated) cross-validation's, None for independent seeds.
+        folds: the number of folds where the rows are a (repeated) cross-validation's, None for
+            independent seeds.
         confidence: of the intervals.
         keys: the columns that say which runs belong together.
 
     Returns:
-        a row a dataset and method: `reference`, `difference` (method minus reference), `low`, `high`, `p_value`, `p_holm` (adjusted
-        for the number of methods compared on the dataset), `num_pairs`, `wins`, `ties`. Methods without a common run are left out.
+        a row a dataset and method: `reference`, `difference` (method minus reference), `low`,
+            `high`, `p_value`, `p_holm` (adjusted
+        for the number of methods compared on the dataset), `num_pairs`, `wins`, `ties`. Methods
+        without a common run are left out.
 
     Raises:
         UsageError: a column or the reference is missing.
@@ -120,16 +143,26 @@ def compare_methods(
     present = [key for key in keys if key in results.columns]
     for column in ("method", metric):
         if column not in results.columns:
-            raise UsageError(f"comparison: expected a column {column!r}, received {list(results.columns)}")
+            raise UsageError(
+                f"comparison: expected a column {column!r}, received {list(results.columns)}"
+            )
     if reference not in set(results["method"]):
-        raise UsageError(f"comparison: expected a reference among {sorted(set(results['method']))}, received {reference!r}")
+        raise UsageError(
+            f"comparison: expected a reference among {sorted(set(results['method']))}, received"
+            f" {reference!r}"
+        )
     frame = results.loc[:, ["method", metric, *present]].copy()
-    frame[present] = frame[present].astype(object).where(frame[present].notna(), "")  # NaN (no fold) would pair with nothing
+    frame[present] = (
+        frame[present].astype(object).where(frame[present].notna(), "")
+    )  # NaN (no fold) would pair with nothing
     if "dataset" not in present:
         frame["dataset"] = ""
     twice = frame[frame.duplicated(["method", "dataset", *present])]
     if len(twice):
-        raise DataError(f"comparison: expected one row a run and method, received two for {twice.iloc[0].drop(metric).to_dict()}")
+        raise DataError(
+            "comparison: expected one row a run and method, received two for"
+            f" {twice.iloc[0].drop(metric).to_dict()}"
+        )
     pair = [key for key in present if key != "dataset"]
     ratio = 1.0 / (folds - 1) if folds else 0.0
     rows = []
@@ -137,11 +170,37 @@ def compare_methods(
         base = part[part["method"] == reference]
         mine = []
         for method, theirs in part[part["method"] != reference].groupby("method", sort=True):
-            both = theirs.merge(base, on=pair or "dataset", suffixes=("", "_reference")).dropna(subset=[metric, f"{metric}_reference"])
+            both = theirs.merge(base, on=pair or "dataset", suffixes=("", "_reference")).dropna(
+                subset=[metric, f"{metric}_reference"]
+            )
             if len(both):
-                found = paired_comparison(both[metric], both[f"{metric}_reference"], test_train_ratio=ratio, confidence=confidence)
-                mine.append({"dataset": dataset, "method": method, "reference": reference, **dataclasses.asdict(found)})
+                found = paired_comparison(
+                    both[metric],
+                    both[f"{metric}_reference"],
+                    test_train_ratio=ratio,
+                    confidence=confidence,
+                )
+                mine.append(
+                    {
+                        "dataset": dataset,
+                        "method": method,
+                        "reference": reference,
+                        **dataclasses.asdict(found),
+                    }
+                )
         for row, adjusted in zip(mine, holm([row["p_value"] for row in mine]), strict=True):
             rows.append({**row, "p_holm": adjusted})
-    columns = ["dataset", "method", "reference", "difference", "low", "high", "p_value", "p_holm", "num_pairs", "wins", "ties"]
+    columns = [
+        "dataset",
+        "method",
+        "reference",
+        "difference",
+        "low",
+        "high",
+        "p_value",
+        "p_holm",
+        "num_pairs",
+        "wins",
+        "ties",
+    ]
     return pd.DataFrame(rows, columns=columns)

@@ -1,4 +1,6 @@
-"""Repeated stratified cross-validation over the annotated rows of a dataset, pooled and without duplicates."""
+"""Repeated stratified cross-validation over the annotated rows of a dataset, pooled and without
+duplicates.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array
-from neucrowd_tf.dataset import UNKNOWN, CrowdDataset, Split
+from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ class Pool:
     Attributes:
         features: `[N, ...]`.
         annotations: the crowd's labels of all N rows.
-        labels: `[N]` class codes that a test part is scored against: the truth where the dataset has one, else the majority vote;
-            -1 where there is neither, and such rows are only trained on.
+        labels: `[N]` class codes that a test part is scored against: the truth where the dataset
+            has one, else the majority vote; -1 where there is neither, and such rows are only
+            trained on.
         votes: `[N]` majority vote, the labels of validation parts; -1 without annotations.
         labels_are_truth: which of the two `labels` are.
         num_duplicates: how many rows were dropped because an earlier row has the same features.
@@ -44,7 +47,9 @@ class Pool:
 
 @dataclasses.dataclass(frozen=True)
 class Fold:
-    """One training and test part: `dataset.test` is the fold, `dataset.validation` is held out of the rest."""
+    """One training and test part: `dataset.test` is the fold, `dataset.validation` is held out of
+    the rest.
+    """
 
     repeat: int
     fold: int
@@ -53,7 +58,9 @@ class Fold:
 
 def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
     """Returns the positions of the rows of `features` that no earlier row equals, in order."""
-    rows = np.ascontiguousarray(features.reshape(len(features), -1)) + 0  # -0.0 becomes 0.0, its equal
+    rows = (
+        np.ascontiguousarray(features.reshape(len(features), -1)) + 0
+    )  # -0.0 becomes 0.0, its equal
     seen: set[bytes] = set()
     kept = []
     for position, row in enumerate(rows):
@@ -68,27 +75,48 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     """Puts annotations of different instances below each other; annotators are matched by name.
 
     Raises:
-        DataError: other classes, an instance that stands in two parts, or vote counts beside labels with identities.
+        DataError: other classes, an instance that stands in two parts, or vote counts beside labels
+            with identities.
     """
     first = parts[0]
     if len(parts) == 1:
         return first
     for part in parts[1:]:
         if part.class_names.tolist() != first.class_names.tolist():
-            raise DataError(f"cross-validation: expected the classes {first.class_names.tolist()}, received {part.class_names.tolist()}")
+            raise DataError(
+                f"cross-validation: expected the classes {first.class_names.tolist()}, received"
+                f" {part.class_names.tolist()}"
+            )
         if part.has_identities != first.has_identities:
-            raise DataError("cross-validation: expected annotator identities in all parts or in none")
+            raise DataError(
+                "cross-validation: expected annotator identities in all parts or in none"
+            )
     names = as_name_array([name for part in parts for name in part.instance_names.tolist()])
     if len(set(names.tolist())) != len(names):
         raise DataError("cross-validation: expected each task in one part only")
     if not first.has_identities:
-        return Annotations.from_votes(np.vstack([part.vote_counts() for part in parts]), instance_names=names, class_names=first.class_names)
-    annotators = list(dict.fromkeys(name for part in parts for name in part.annotator_names.tolist()))
+        return Annotations.from_votes(
+            np.vstack([part.vote_counts() for part in parts]),
+            instance_names=names,
+            class_names=first.class_names,
+        )
+    annotators = list(
+        dict.fromkeys(name for part in parts for name in part.annotator_names.tolist())
+    )
     code = {name: position for position, name in enumerate(annotators)}
     offsets = np.cumsum([0, *(part.num_instances for part in parts)])
     return Annotations(
-        np.concatenate([part.instances + offset for part, offset in zip(parts, offsets[:-1], strict=True)]),
-        np.concatenate([np.array([code[name] for name in part.annotator_names.tolist()], dtype=np.int32)[part.annotators] for part in parts]),
+        np.concatenate(
+            [part.instances + offset for part, offset in zip(parts, offsets[:-1], strict=True)]
+        ),
+        np.concatenate(
+            [
+                np.array([code[name] for name in part.annotator_names.tolist()], dtype=np.int32)[
+                    part.annotators
+                ]
+                for part in parts
+            ]
+        ),
         np.concatenate([part.labels for part in parts]),
         num_instances=len(names),
         instance_names=names,
@@ -98,42 +126,79 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
 
 
 def pool(dataset: CrowdDataset, seed: int = 0) -> Pool:
-    """Pools the training rows and those of validation and test that have annotations (hotel's), and drops duplicates.
+    """Pools the training rows and those of validation and test that have annotations (hotel's), and
+    drops duplicates.
 
-    Splits without annotations are left out: nobody could learn from them as from a crowd. Of rows with the same features the
-    first stays, in the order training, validation, test.
+    Splits without annotations are left out: nobody could learn from them as from a crowd. Of rows
+    with the same features the first stays, in the order training, validation, test.
 
     Args:
         seed: for tied votes.
     """
-    splits = [split for split in (dataset.validation, dataset.test) if split is not None and split.annotations is not None]
-    crowd = concatenate([dataset.annotations, *(split.annotations for split in splits if split.annotations is not None)])
+    splits = [
+        split
+        for split in (dataset.validation, dataset.test)
+        if split is not None and split.annotations is not None
+    ]
+    crowd = concatenate(
+        [
+            dataset.annotations,
+            *(split.annotations for split in splits if split.annotations is not None),
+        ]
+    )
     features = np.concatenate([dataset.features, *(split.features for split in splits)])
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     labels = votes
     if dataset.truth is not None:
-        real = {id(dataset.validation): dataset.validation_is_truth, id(dataset.test): dataset.test_is_truth}
-        rest = [split.labels if real[id(split)] else np.full(len(split), UNKNOWN) for split in splits]
+        real = {
+            id(dataset.validation): dataset.validation_is_truth,
+            id(dataset.test): dataset.test_is_truth,
+        }
+        rest = [
+            split.labels if real[id(split)] else np.full(len(split), UNKNOWN) for split in splits
+        ]
         labels = np.concatenate([dataset.truth, *rest]).astype(np.int64)
     kept = first_of_each(features)
-    return Pool(features[kept], crowd[kept], labels[kept], votes[kept], dataset.truth is not None, len(features) - len(kept))
+    return Pool(
+        features[kept],
+        crowd[kept],
+        labels[kept],
+        votes[kept],
+        dataset.truth is not None,
+        len(features) - len(kept),
+    )
 
 
-def _test_parts(labels: NDArray[np.int64], folds: int, seed: int, repeat: int) -> list[NDArray[np.intp]]:
+def _test_parts(
+    labels: NDArray[np.int64], folds: int, seed: int, repeat: int
+) -> list[NDArray[np.intp]]:
     """Returns the test rows of each fold, stratified by label."""
     known = np.flatnonzero(labels != UNKNOWN)
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=int(np.random.default_rng([seed, repeat, 1]).integers(2**31)))
+    splitter = StratifiedKFold(
+        folds,
+        shuffle=True,
+        random_state=int(np.random.default_rng([seed, repeat, 1]).integers(2**31)),
+    )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a class with fewer members than folds is absent from some
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # a class with fewer members than folds is absent from some
             return [known[test] for _, test in splitter.split(known, labels[known])]
     except ValueError:
         rows = np.bincount(labels[known]).max(initial=0) if len(known) else 0
-        raise DataError(f"cross-validation: expected a class with a row for each of {folds} folds, received at most {rows} of one class") from None
+        raise DataError(
+            f"cross-validation: expected a class with a row for each of {folds} folds, received at"
+            f" most {rows} of one class"
+        ) from None
 
 
-def _hold_out(votes: NDArray[np.int64], rows: NDArray[np.intp], share: float, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Returns `share` of the annotated `rows`, stratified by their votes; one of each class at least stays in training."""
+def _hold_out(
+    votes: NDArray[np.int64], rows: NDArray[np.intp], share: float, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Returns `share` of the annotated `rows`, stratified by their votes; one of each class at
+    least stays in training.
+    """
     chosen = []
     for code in np.unique(votes[rows]):
         mine = rows[votes[rows] == code]
@@ -142,7 +207,15 @@ def _hold_out(votes: NDArray[np.int64], rows: NDArray[np.intp], share: float, rn
     return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.intp)
 
 
-def fold_dataset(dataset: CrowdDataset, *, repeat: int, fold: int, folds: int = 5, seed: int = 0, validation_share: float = 0.2) -> CrowdDataset:
+def fold_dataset(
+    dataset: CrowdDataset,
+    *,
+    repeat: int,
+    fold: int,
+    folds: int = 5,
+    seed: int = 0,
+    validation_share: float = 0.2,
+) -> CrowdDataset:
     """Returns one fold as a dataset: the same arguments give the same fold, whatever else is drawn.
 
     Args:
@@ -150,8 +223,9 @@ def fold_dataset(dataset: CrowdDataset, *, repeat: int, fold: int, folds: int = 
         fold: from 0 to `folds - 1`, the test part.
         folds: how many parts.
         seed: of all draws.
-        validation_share: of the remaining annotated rows to hold out for choices. Their labels are majority votes, whatever is
-            known of their truth, and their annotations leave the training set, so test labels never enter a choice.
+        validation_share: of the remaining annotated rows to hold out for choices. Their labels are
+            majority votes, whatever is known of their truth, and their annotations leave the
+            training set, so test labels never enter a choice.
 
     Raises:
         UsageError: numbers out of range.
@@ -161,29 +235,61 @@ def fold_dataset(dataset: CrowdDataset, *, repeat: int, fold: int, folds: int = 
 
 
 def repeated_stratified_folds(
-    dataset: CrowdDataset, *, folds: int = 5, repeats: int = 1, seed: int = 0, validation_share: float = 0.2
+    dataset: CrowdDataset,
+    *,
+    folds: int = 5,
+    repeats: int = 1,
+    seed: int = 0,
+    validation_share: float = 0.2,
 ) -> Iterator[Fold]:
     """Yields every fold of repeated stratified cross-validation; see `fold_dataset`."""
     parts = [(repeat, fold) for repeat in range(repeats) for fold in range(folds)]
     return _folds(dataset, parts, folds, seed, validation_share)
 
 
-def _folds(dataset: CrowdDataset, parts: Sequence[tuple[int, int]], folds: int, seed: int, validation_share: float) -> Iterator[Fold]:
+def _folds(
+    dataset: CrowdDataset,
+    parts: Sequence[tuple[int, int]],
+    folds: int,
+    seed: int,
+    validation_share: float,
+) -> Iterator[Fold]:
     if folds < 2:
         raise UsageError(f"folds: expected at least 2, received {folds}")
     if not 0.0 < validation_share < 1.0:
-        raise UsageError(f"validation_share: expected a number between 0 and 1, received {validation_share}")
+        raise UsageError(
+            f"validation_share: expected a number between 0 and 1, received {validation_share}"
+        )
     pooled = pool(dataset, seed)
     tests: dict[int, list[NDArray[np.intp]]] = {}
     for repeat, fold in parts:
         if not 0 <= fold < folds or repeat < 0:
-            raise UsageError(f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of repeat {repeat}")
+            raise UsageError(
+                f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of"
+                f" repeat {repeat}"
+            )
         if repeat not in tests:
             tests[repeat] = _test_parts(pooled.labels, folds, seed, repeat)
-        yield Fold(repeat, fold, _one_fold(dataset, pooled, tests[repeat][fold], validation_share, np.random.default_rng([seed, repeat, fold, 2])))
+        yield Fold(
+            repeat,
+            fold,
+            _one_fold(
+                dataset,
+                pooled,
+                tests[repeat][fold],
+                validation_share,
+                np.random.default_rng([seed, repeat, fold, 2]),
+            ),
+        )
 
 
-def _one_fold(dataset: CrowdDataset, pooled: Pool, test: NDArray[np.intp], share: float, rng: np.random.Generator) -> CrowdDataset:
+def _one_fold(
+    dataset: CrowdDataset,
+    pooled: Pool,
+    test: NDArray[np.intp],
+    share: float,
+    rng: np.random.Generator,
+) -> CrowdDataset:
     rest = np.setdiff1d(np.arange(len(pooled.labels)), test)
     validation = _hold_out(pooled.votes, rest, share, rng)
     train = np.setdiff1d(rest, validation)

@@ -1,4 +1,6 @@
-"""How sure a figure is: bootstrap intervals over test rows, t intervals over seeds, Wilson intervals of proportions."""
+"""How sure a figure is: bootstrap intervals over test rows, t intervals over seeds, Wilson
+intervals of proportions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ BOOTSTRAPPED = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """An estimate with its confidence interval; `low` and `high` are NaN where one value alone gives none."""
+    """An estimate with its confidence interval; `low` and `high` are NaN where one value alone
+    gives none.
+    """
 
     estimate: float
     low: float
@@ -38,14 +42,17 @@ def check_confidence(confidence: float) -> float:
     return confidence
 
 
-def mean_interval(values: ArrayLike, confidence: float = 0.95, *, test_train_ratio: float = 0.0) -> Interval:
+def mean_interval(
+    values: ArrayLike, confidence: float = 0.95, *, test_train_ratio: float = 0.0
+) -> Interval:
     """Student's interval of a mean over runs.
 
     Args:
         values: `[n]` a value a run; NaN (a run without that metric) is left out.
         confidence: of the interval.
-        test_train_ratio: n_test / n_train where the values are a cross-validation's (1 / (folds - 1)). Its training sets overlap,
-            so the variance of the mean is taken as (1/n + ratio) times the sample variance; 0 for independent runs.
+        test_train_ratio: n_test / n_train where the values are a cross-validation's (1 / (folds -
+            1)). Its training sets overlap, so the variance of the mean is taken as (1/n + ratio)
+            times the sample variance; 0 for independent runs.
 
     Raises:
         DataError: no value at all.
@@ -65,7 +72,9 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95, *, test_train_rat
     return Interval(mean, mean - half, mean + half)
 
 
-def wilson_interval(successes: ArrayLike, trials: ArrayLike, confidence: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def wilson_interval(
+    successes: ArrayLike, trials: ArrayLike, confidence: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Wilson's score interval of proportions, `[R]` low and high; (0, 1) where there is no trial.
 
     References:
@@ -76,13 +85,19 @@ def wilson_interval(successes: ArrayLike, trials: ArrayLike, confidence: float =
         raise DataError("interval: expected from 0 to all trials as successes")
     squared = float(stats.norm.ppf(0.5 + check_confidence(confidence) / 2)) ** 2
     centre = count + squared / 2
-    half = np.sqrt(squared) * np.sqrt(np.divide(count * (total - count), total, out=np.zeros_like(total), where=total > 0) + squared / 4)
+    half = np.sqrt(squared) * np.sqrt(
+        np.divide(count * (total - count), total, out=np.zeros_like(total), where=total > 0)
+        + squared / 4
+    )
     low, high = (centre - half) / (total + squared), (centre + half) / (total + squared)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def weighted_metrics(truth: NDArray[np.int64], scores: NDArray[np.float64], weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Returns what `classification_metrics` gives for B weightings of the rows at once, `[B]` a metric.
+def weighted_metrics(
+    truth: NDArray[np.int64], scores: NDArray[np.float64], weights: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Returns what `classification_metrics` gives for B weightings of the rows at once, `[B]` a
+    metric.
 
     Args:
         truth: `[M]` class codes.
@@ -93,7 +108,11 @@ def weighted_metrics(truth: NDArray[np.int64], scores: NDArray[np.float64], weig
     predicted = scores.argmax(axis=1)
     cells = np.eye(size * size)[truth * size + predicted]
     confusion = (weights @ cells).reshape(-1, size, size)
-    right, support, given = np.einsum("bcc->bc", confusion), confusion.sum(axis=2), confusion.sum(axis=1)
+    right, support, given = (
+        np.einsum("bcc->bc", confusion),
+        confusion.sum(axis=2),
+        confusion.sum(axis=1),
+    )
     recall = np.divide(right, support, out=np.zeros_like(right), where=support > 0)
     f1 = np.divide(2 * right, support + given, out=np.zeros_like(right), where=support + given > 0)
     found = {
@@ -104,9 +123,16 @@ def weighted_metrics(truth: NDArray[np.int64], scores: NDArray[np.float64], weig
     if size == 2:
         found["f1_positive"] = f1[:, 1]
     curves = [1] if size == 2 else list(range(size))
-    areas = np.stack([_weighted_auc(truth == code, scores[:, code], weights) for code in curves], axis=1)
+    areas = np.stack(
+        [_weighted_auc(truth == code, scores[:, code], weights) for code in curves], axis=1
+    )
     defined = ~np.isnan(areas)
-    found["auc"] = np.divide(np.nansum(areas, axis=1), defined.sum(axis=1), out=np.full(len(weights), np.nan), where=defined.any(axis=1))
+    found["auc"] = np.divide(
+        np.nansum(areas, axis=1),
+        defined.sum(axis=1),
+        out=np.full(len(weights), np.nan),
+        where=defined.any(axis=1),
+    )
     tiny = np.finfo(np.float64).eps  # as scikit-learn clips
     own = np.clip(scores[np.arange(len(truth)), truth] / scores.sum(axis=1), tiny, 1.0 - tiny)
     found["log_loss"] = weights @ -np.log(own) / total
@@ -115,8 +141,12 @@ def weighted_metrics(truth: NDArray[np.int64], scores: NDArray[np.float64], weig
     return found
 
 
-def _weighted_auc(positive: NDArray[np.bool_], score: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[B]`: the weighted share of pairs (positive, negative) in the right order, ties half; NaN without any pair."""
+def _weighted_auc(
+    positive: NDArray[np.bool_], score: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns `[B]`: the weighted share of pairs (positive, negative) in the right order, ties
+    half; NaN without any pair.
+    """
     order = np.argsort(score, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(score[order]) > 0]))
     above = np.add.reduceat(weights[:, order] * positive[order], starts, axis=1)
@@ -148,8 +178,8 @@ def bootstrap_intervals(
         seed: of the draws.
 
     Returns:
-        a row a metric with columns estimate, low, high. Resamples in which a metric is undefined (AUC with one class) are left
-        out; NaN where it is undefined in all.
+        a row a metric with columns estimate, low, high. Resamples in which a metric is undefined
+        (AUC with one class) are left out; NaN where it is undefined in all.
 
     Raises:
         UsageError: an unknown metric, no resamples.
@@ -169,12 +199,18 @@ def bootstrap_intervals(
     for start in range(0, resamples, at_once):
         part = drawn[start : start + at_once]
         index = rng.integers(0, len(truth), (len(part), len(truth)))
-        counts = np.stack([np.bincount(row, minlength=len(truth)) for row in index]).astype(np.float64)
+        counts = np.stack([np.bincount(row, minlength=len(truth)) for row in index]).astype(
+            np.float64
+        )
         found = weighted_metrics(truth, scores, counts)
         part[:] = np.stack([found[name] for name in metrics], axis=1)
     tail = (1.0 - check_confidence(confidence)) / 2
     bounds = np.full((2, len(metrics)), np.nan)
     defined = ~np.isnan(drawn).all(axis=0)
     bounds[:, defined] = np.nanquantile(drawn[:, defined], [tail, 1.0 - tail], axis=0)
-    columns: dict[str, Any] = {"estimate": [estimates[name] for name in metrics], "low": bounds[0], "high": bounds[1]}
+    columns: dict[str, Any] = {
+        "estimate": [estimates[name] for name in metrics],
+        "low": bounds[0],
+        "high": bounds[1],
+    }
     return pd.DataFrame(columns, index=pd.Index(list(metrics), name="metric"))

@@ -1,1 +1,3 @@
-"""The harness: flags -> dataset -> method -> run folder. Nothing here imports TensorFlow before it is needed."""
+"""The harness: flags -> dataset -> method -> run folder. Nothing here imports TensorFlow before it
+is needed.
+"""

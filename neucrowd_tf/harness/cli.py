@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from neucrowd_tf.harness.run_folder import RunKey
 
 PROBLEM = 2
-CHECKOUT = "The baselines (auto, mv_lr, ds_lr, ...), the benchmark data and the suites are in a checkout: python run_experiment.py there."
+CHECKOUT = (
+    "The baselines (auto, mv_lr, ds_lr, ...), the benchmark data and the suites are in a checkout:"
+    " python run_experiment.py there."
+)
 
 
 def _tell(text: str) -> None:
-    """Prints to stderr; characters that a terminal would act on, which ids in a user's files may hold, are replaced."""
-    plain = "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text)
+    """Prints to stderr; characters that a terminal would act on, which ids in a user's files may
+    hold, are replaced.
+    """
+    plain = "".join(
+        letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text
+    )
     print(plain, file=sys.stderr, flush=True)
 
 
@@ -34,9 +41,17 @@ def plain_warnings() -> None:
     told: set[str] = set()
 
     def show(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
     ) -> None:
-        text = f"warning: {one_line(message if isinstance(message, Warning) else UserWarning(message))}"
+        text = (
+            "warning:"
+            f" {one_line(message if isinstance(message, Warning) else UserWarning(message))}"
+        )
         if text not in told:
             told.add(text)
             print(text, file=file or sys.stderr, flush=True)
@@ -48,7 +63,8 @@ def run(options: flags.Options, rooms: Sequence[str] = (), *, installed: bool = 
     """Runs what the flags ask for.
 
     Args:
-        rooms: modules to import, beside the library's, because methods and datasets register in them.
+        rooms: modules to import, beside the library's, because methods and datasets register in
+            them.
         installed: whether this is the wheel's command, which says what only a checkout has.
 
     Returns:
@@ -78,7 +94,7 @@ def _run(options: flags.Options, rooms: tuple[str, ...], installed: bool) -> int
     if installed:
         _check_installed(options)
     if options.suite:
-        from neucrowd_tf.harness.suites.run import run_suites
+        from reproduction.run import run_suites
 
         return run_suites(options.suite, options, _tell, rooms)
     from neucrowd_tf.harness import runner
@@ -86,7 +102,9 @@ def _run(options: flags.Options, rooms: tuple[str, ...], installed: bool) -> int
 
     wanted = runner.tasks(options, runner.progress_wanted(options))
     rows, outcomes = runner.run_all(options, wanted, _tell, rooms)
-    mine = [row for row in rows if row["dataset"] in options.dataset and row["method"] in options.method]
+    mine = [
+        row for row in rows if row["dataset"] in options.dataset and row["method"] in options.method
+    ]
     print(summary_table(mine))
     print("\n".join([*_notes(outcomes), _where(options, wanted)]))
     _compare(options, wanted)
@@ -96,7 +114,10 @@ def _run(options: flags.Options, rooms: tuple[str, ...], installed: bool) -> int
 def _check_installed(options: flags.Options) -> None:
     """Raises UsageError for what the installed command does not have, and says where it is."""
     if options.suite:
-        raise UsageError(f"--suite: expected run_experiment.py, received it with the installed command. {CHECKOUT}")
+        raise UsageError(
+            "--suite: expected run_experiment.py, received it with the installed command."
+            f" {CHECKOUT}"
+        )
     try:
         for name in options.method:
             registry.method(name)
@@ -108,15 +129,29 @@ def _check_installed(options: flags.Options) -> None:
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     """Returns what to know of the figures in the table."""
-    voted = sorted({key.dataset for key, found in outcomes.items() if found.metrics and found.metrics.get("test_labels") == "majority vote"})
+    voted = sorted(
+        {
+            key.dataset
+            for key, found in outcomes.items()
+            if found.metrics and found.metrics.get("test_labels") == "majority vote"
+        }
+    )
     hint = " (--truth names a file with true ones)" if voted == ["table"] else ""
-    return [f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."] if voted else []
+    return (
+        [f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."]
+        if voted
+        else []
+    )
 
 
 def _where(options: flags.Options, wanted: list) -> str:  # type: ignore[type-arg]
     """Returns where the results, TensorBoard logs, reports and SavedModels of these runs lie."""
     out: Path = options.output_dir
-    lines = ["", f"Results:     {out / 'results.csv'}, {out / 'summary.csv'}", f"TensorBoard: tensorboard --logdir {out}"]
+    lines = [
+        "",
+        f"Results:     {out / 'results.csv'}, {out / 'summary.csv'}",
+        f"TensorBoard: tensorboard --logdir {out}",
+    ]
     reports = [task.key.folder(out, options.folds) / "report.html" for task in wanted]
     lines += [f"Report:      {path}" for path in reports if path.is_file()][:10]
     models = [task.key.folder(out, options.folds) / "saved_model" for task in wanted]
@@ -125,7 +160,9 @@ def _where(options: flags.Options, wanted: list) -> str:  # type: ignore[type-ar
 
 
 def _compare(options: flags.Options, wanted: list) -> None:  # type: ignore[type-arg]
-    """Brings the comparisons in these runs' reports up to date: each was written before the runs after it had finished."""
+    """Brings the comparisons in these runs' reports up to date: each was written before the runs
+    after it had finished.
+    """
     from neucrowd_tf.report import refresh_comparison
 
     for task in wanted:
@@ -133,7 +170,9 @@ def _compare(options: flags.Options, wanted: list) -> None:  # type: ignore[type
 
 
 def start(rooms: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
-    """Runs the command line of this process through absl (--help, --flagfile and its other flags), and exits."""
+    """Runs the command line of this process through absl (--help, --flagfile and its other flags),
+    and exits.
+    """
     values = absl_flags.FLAGS
     for name in flags.NAMES:  # --help shows the flags of the main module
         values.register_key_flag_for_module(sys.argv[0], values[name])

@@ -14,18 +14,28 @@ import numpy as np
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.files import write_json
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.evaluation import evaluate
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
 from neucrowd_tf.harness.run_config import Task, config, settings
 from neucrowd_tf.harness.run_files import write_annotators, write_predictions
-from neucrowd_tf.harness.run_folder import CONFIG, CURVES, EVALUATION, FINISHED, HISTORY, SAVED_MODEL, STATUS, RunFolder, RunKey
+from neucrowd_tf.harness.run_folder import (
+    CONFIG,
+    CURVES,
+    EVALUATION,
+    FINISHED,
+    HISTORY,
+    SAVED_MODEL,
+    STATUS,
+    RunFolder,
+    RunKey,
+)
 from neucrowd_tf.harness.watch import Watch, Watcher
+from neucrowd_tf.io.files import write_json
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -43,7 +53,8 @@ class Outcome:
         status: "ok", "skipped" or "failed".
         metrics: what metrics.json holds, for "ok".
         reason: one line, for the others.
-        mendable: whether the reason is something the user gave (data or flags), rather than a fault.
+        mendable: whether the reason is something the user gave (data or flags), rather than a
+            fault.
     """
 
     status: str
@@ -67,7 +78,9 @@ def execute(task: Task, options: Options, dataset: CrowdDataset, strategy: Any =
         return _outcome(task, options, dataset, folder, strategy)
 
 
-def _outcome(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any) -> Outcome:
+def _outcome(
+    task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any
+) -> Outcome:
     try:
         return Outcome(OK, _execute(task, options, dataset, folder, strategy))
     except (IdentitiesError, UnsupportedDataError) as error:
@@ -78,16 +91,28 @@ def _outcome(task: Task, options: Options, dataset: CrowdDataset, folder: RunFol
         return _ended(folder, Outcome(FAILED, reason=_line(error)))
     except Exception as error:
         if _about_arguments(error, task.hparams):
-            return _ended(folder, Outcome(FAILED, reason=f"--hparam: {' '.join(str(error).split())}", mendable=True))
-        return _ended(folder, Outcome(FAILED, reason=_line(error), mendable=isinstance(error, (DataError, UsageError))))
+            return _ended(
+                folder,
+                Outcome(FAILED, reason=f"--hparam: {' '.join(str(error).split())}", mendable=True),
+            )
+        return _ended(
+            folder,
+            Outcome(
+                FAILED, reason=_line(error), mendable=isinstance(error, (DataError, UsageError))
+            ),
+        )
 
 
 def _about_arguments(error: Exception, hparams: dict[str, Any]) -> bool:
-    """Whether an error is about a hyper-parameter that the user gave: it begins with its name, or speaks of its text."""
+    """Whether an error is about a hyper-parameter that the user gave: it begins with its name, or
+    speaks of its text.
+    """
     if not isinstance(error, (ValueError, TypeError)):
         return False
     text = str(error)
-    return text.partition(":")[0] in hparams or any(isinstance(value, str) and value and value in text for value in hparams.values())
+    return text.partition(":")[0] in hparams or any(
+        isinstance(value, str) and value and value in text for value in hparams.values()
+    )
 
 
 def prepare(folder: RunFolder, now: dict[str, Any], resume: bool) -> None:
@@ -97,7 +122,10 @@ def prepare(folder: RunFolder, now: dict[str, Any], resume: bool) -> None:
         UsageError: a finished run is there, or one with other settings.
     """
     if folder.finished and not resume:
-        raise UsageError(f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass --resume to keep it")
+        raise UsageError(
+            f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass"
+            " --resume to keep it"
+        )
     if folder.started and resume:
         folder.check_settings(now)
         folder.sweep()
@@ -125,15 +153,22 @@ def _ended(folder: RunFolder, outcome: Outcome) -> Outcome:
 def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
     """Raises IdentitiesError or UnsupportedDataError when a method cannot run on a dataset."""
     if method.max_classes is not None and dataset.num_classes > method.max_classes:
-        raise UnsupportedDataError(f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has {dataset.num_classes}")
+        raise UnsupportedDataError(
+            f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has"
+            f" {dataset.num_classes}"
+        )
     if method.uses_truth and dataset.truth is None:
-        raise UnsupportedDataError(f"{method.name} trains on the true labels, which {dataset.name} does not have")
+        raise UnsupportedDataError(
+            f"{method.name} trains on the true labels, which {dataset.name} does not have"
+        )
     if method.requires_identities and not method.uses_truth:
         dataset.annotations.require_identities(method.name)
 
 
 def _training_annotations(method: registry.Method, dataset: CrowdDataset) -> Annotations:
-    """Returns the crowd's annotations, or for the method that trains on the truth those of one annotator who is always right."""
+    """Returns the crowd's annotations, or for the method that trains on the truth those of one
+    annotator who is always right.
+    """
     crowd = dataset.annotations
     if not method.uses_truth or dataset.truth is None:
         return crowd
@@ -148,7 +183,9 @@ def _training_annotations(method: registry.Method, dataset: CrowdDataset) -> Ann
     )
 
 
-def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any) -> dict[str, Any]:
+def _execute(
+    task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any
+) -> dict[str, Any]:
     resumed = (folder / "checkpoints").is_dir()
     run = Watch(
         checkpoints=folder / "checkpoints",
@@ -160,7 +197,9 @@ def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFol
     )
     estimator, timings = _fitted(task, options, dataset, folder, run)
     metrics = _results(task.key, dataset, estimator, folder)
-    run.stage("test").scalars(0, {name: value for name, value in metrics["test"].items() if isinstance(value, float)})
+    run.stage("test").scalars(
+        0, {name: value for name, value in metrics["test"].items() if isinstance(value, float)}
+    )
     run.flush()
     if options.export:
         export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
@@ -171,7 +210,9 @@ def _execute(task: Task, options: Options, dataset: CrowdDataset, folder: RunFol
     return metrics
 
 
-def _report(folder: RunFolder, dataset: CrowdDataset, estimator: Any, metrics: dict[str, Any]) -> None:
+def _report(
+    folder: RunFolder, dataset: CrowdDataset, estimator: Any, metrics: dict[str, Any]
+) -> None:
     """Writes report.html; what goes wrong with it is told and costs the run nothing."""
     from neucrowd_tf.report import write_report
 
@@ -183,7 +224,9 @@ def _report(folder: RunFolder, dataset: CrowdDataset, estimator: Any, metrics: d
         warnings.warn(f"{folder.path}: no report.html was written ({_line(error)})", stacklevel=2)
 
 
-def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run) -> tuple[Any, dict[str, float]]:
+def _fitted(
+    task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run
+) -> tuple[Any, dict[str, float]]:
     """Returns the fitted estimator, tuned first where that is asked for, and how long both took."""
     method = registry.method(task.key.method)
     check_supported(method, dataset)
@@ -221,23 +264,42 @@ def _fitted(task: Task, options: Options, dataset: CrowdDataset, folder: RunFold
 
 
 def lacks(folder: RunFolder, options: Options) -> bool:
-    """Whether a finished run's folder lacks something that can be made from its checkpoints: the SavedModel, or evaluation.json."""
-    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not (folder / EVALUATION).is_file()
+    """Whether a finished run's folder lacks something that can be made from its checkpoints: the
+    SavedModel, or evaluation.json.
+    """
+    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not (
+        folder / EVALUATION
+    ).is_file()
 
 
 def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
-    """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated where it keeps none."""
+    """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated where
+    it keeps none.
+    """
     folder = RunFolder(task.key.folder(options.output_dir, options.folds))
     folder.sweep()
-    run = Run(checkpoints=folder / "checkpoints", progress=task.progress, checkpoint_seconds=options.checkpoint_seconds, strategy=strategy)
+    run = Run(
+        checkpoints=folder / "checkpoints",
+        progress=task.progress,
+        checkpoint_seconds=options.checkpoint_seconds,
+        strategy=strategy,
+    )
     estimator = _fitted(task, options, dataset, folder, run)[0]
     if not (folder / EVALUATION).is_file():
-        _write_evaluation(task.key, dataset, estimator, np.asarray(estimator.predict_proba(dataset.features)), folder)
+        _write_evaluation(
+            task.key,
+            dataset,
+            estimator,
+            np.asarray(estimator.predict_proba(dataset.features)),
+            folder,
+        )
     if options.export and not (folder / SAVED_MODEL).is_dir():
         export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
 
 
-def _write_evaluation(key: RunKey, dataset: CrowdDataset, estimator: Any, training: NDArray[Any], folder: RunFolder) -> None:
+def _write_evaluation(
+    key: RunKey, dataset: CrowdDataset, estimator: Any, training: NDArray[Any], folder: RunFolder
+) -> None:
     """Writes history.json, where the estimator keeps one, and evaluation.json."""
     if isinstance(getattr(estimator, "history_", None), dict):
         write_json(folder / HISTORY, estimator.history_)
@@ -252,10 +314,18 @@ def make(method: registry.Method, key: RunKey, hparams: dict[str, Any]) -> Any:
         raise UsageError(f"--hparam: {method.name}: {error}") from None
 
 
-def _results(key: RunKey, dataset: CrowdDataset, estimator: Any, folder: RunFolder) -> dict[str, Any]:
+def _results(
+    key: RunKey, dataset: CrowdDataset, estimator: Any, folder: RunFolder
+) -> dict[str, Any]:
     """Predicts, writes predictions.csv and annotators.csv, and returns the metrics."""
     probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-    write_predictions(folder / "predictions.csv", dataset.test.names, dataset.test.labels, probabilities, dataset.class_names)
+    write_predictions(
+        folder / "predictions.csv",
+        dataset.test.names,
+        dataset.test.labels,
+        probabilities,
+        dataset.class_names,
+    )
     training = np.asarray(estimator.predict_proba(dataset.features))
     predicted = training.argmax(axis=1) if dataset.annotations.has_identities else None
     write_annotators(folder / "annotators.csv", dataset.annotations, predicted, estimator)
@@ -266,7 +336,11 @@ def _results(key: RunKey, dataset: CrowdDataset, estimator: Any, folder: RunFold
     found["test"] = _scores(dataset.test, probabilities, dataset.class_names)
     found["test_labels"] = "truth" if dataset.test_is_truth else "majority vote"
     if dataset.validation is not None:
-        found["validation"] = _scores(dataset.validation, np.asarray(estimator.predict_proba(dataset.validation.features)), dataset.class_names)
+        found["validation"] = _scores(
+            dataset.validation,
+            np.asarray(estimator.predict_proba(dataset.validation.features)),
+            dataset.class_names,
+        )
         found["validation_labels"] = "truth" if dataset.validation_is_truth else "majority vote"
     for name in ("n_iter_", "best_epoch_", "recommendation_"):
         if getattr(estimator, name, None) is not None:
@@ -281,4 +355,9 @@ def _scores(split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]
     known = np.flatnonzero(split.labels >= 0)
     if not len(known):
         return {"size": 0}
-    return {"size": len(known), **classification_metrics(split.labels[known], probabilities[known], class_names=class_names)}
+    return {
+        "size": len(known),
+        **classification_metrics(
+            split.labels[known], probabilities[known], class_names=class_names
+        ),
+    }

@@ -21,54 +21,173 @@ MAX_SEED = 2**31 - 1
 TABLE_FLAGS = ("features", "images", "annotations", "truth", "test_features", "test_truth")
 # A suite's tables would not be what they say they are if a flag changed these.
 SET_BY_SUITE = (
-    *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations", "keep_one", "dataset_option", "curves"),
+    *(
+        "dataset",
+        "method",
+        "seed",
+        "data_seed",
+        "weights",
+        "hparam",
+        "keep_annotations",
+        "keep_one",
+        "dataset_option",
+        "curves",
+    ),
     *("evaluation", "folds", "repeats", "tune", *TABLE_FLAGS, "classes", "image_size"),
 )
-# One thread: the models are small, and two threads that wait for each other cost three times the time on a busy machine.
+# One thread: the models are small, and two threads that wait for each other cost three times the
+# time on a busy machine.
 DEFAULT_THREADS = 1
 
 _METHOD_FLAGS: list[flags.FlagHolder[Any]] = [
     flags.DEFINE_list("dataset", [], "Datasets by name, separated by commas; see --list."),
     flags.DEFINE_list("method", [], "Methods by name, separated by commas; see --list."),
-    flags.DEFINE_list("suite", [], "Tables and figures of the papers by name, separated by commas; `all`, or `smoke`; see --list."),
-    flags.DEFINE_string("data_dir", None, "Folder with a copy of the published data; without it files are downloaded once into a cache."),
-    flags.DEFINE_string("output_dir", "runs", "Folder for results.csv, summary.csv and a folder a run."),
+    flags.DEFINE_list(
+        "suite",
+        [],
+        "Tables and figures of the papers by name, separated by commas; `all`, or `smoke`; see"
+        " --list.",
+    ),
+    flags.DEFINE_string(
+        "data_dir",
+        None,
+        "Folder with a copy of the published data; without it files are downloaded once into a"
+        " cache.",
+    ),
+    flags.DEFINE_string(
+        "output_dir", "runs", "Folder for results.csv, summary.csv and a folder a run."
+    ),
     flags.DEFINE_integer("seed", 0, "The first seed.", lower_bound=0, upper_bound=MAX_SEED),
     flags.DEFINE_integer(
-        "num_runs", None, "How many seeds: seed, seed + 1, ...; 1 by default. --suite: at most so many of those its table has.", lower_bound=1
+        "num_runs",
+        None,
+        "How many seeds: seed, seed + 1, ...; 1 by default. --suite: at most so many of those its"
+        " table has.",
+        lower_bound=1,
     ),
-    flags.DEFINE_multi_string("hparam", [], "A hyper-parameter as name=value, or method.name=value for one of several methods; may be repeated."),
-    flags.DEFINE_string("weights", None, "Keras weights (.weights.h5 or .keras) that the base network starts from; the same as --hparam weights=."),
+    flags.DEFINE_multi_string(
+        "hparam",
+        [],
+        "A hyper-parameter as name=value, or method.name=value for one of several methods; may be"
+        " repeated.",
+    ),
+    flags.DEFINE_string(
+        "weights",
+        None,
+        "Keras weights (.weights.h5 or .keras) that the base network starts from; the same as"
+        " --hparam weights=.",
+    ),
     flags.DEFINE_boolean("resume", False, "Skip finished runs and go on with half-finished ones."),
     flags.DEFINE_boolean("export", False, "Also write each fitted model as a SavedModel."),
-    flags.DEFINE_boolean("report", None, "Write report.html into each run's folder; by default yes, but not for the runs of --suite."),
+    flags.DEFINE_boolean(
+        "report",
+        None,
+        "Write report.html into each run's folder; by default yes, but not for the runs of"
+        " --suite.",
+    ),
     flags.DEFINE_boolean("list", False, "List methods and datasets and stop."),
     flags.DEFINE_string("device", "auto", "auto, cpu, gpu, or one device such as gpu:1."),
     flags.DEFINE_boolean("mixed_precision", False, "Compute in bfloat16, keep weights in float32."),
-    flags.DEFINE_enum("distribute", "none", ["none", "mirrored", "multi_worker"], "How to spread training over devices."),
-    flags.DEFINE_integer(
-        "logical_cpus", 1, "Split the CPU into so many devices, to try --distribute=mirrored without GPUs.", lower_bound=1, upper_bound=64
+    flags.DEFINE_enum(
+        "distribute",
+        "none",
+        ["none", "mirrored", "multi_worker"],
+        "How to spread training over devices.",
     ),
-    flags.DEFINE_integer("data_seed", None, "Draws simulated crowds and splits; by default each run's own.", lower_bound=0, upper_bound=MAX_SEED),
-    flags.DEFINE_float("keep_annotations", None, "The share of annotations that is kept, drawn with the run's seed."),
-    flags.DEFINE_boolean("keep_one", False, "--keep_annotations: every instance keeps at least one."),
-    flags.DEFINE_multi_string("dataset_option", [], "An option of a dataset's loader as name=value (rate=0.3 of usps_lt); may be repeated."),
-    flags.DEFINE_boolean("curves", False, "Also write the accuracy on training and test rows after each epoch to curves.csv."),
-    flags.DEFINE_string("features", None, "--dataset=table: CSV (or Parquet) with a column `task`, then numbers; or an NPY array with a row a task."),
-    flags.DEFINE_string("images", None, "--dataset=table: in place of --features, a folder of images whose names are the tasks."),
-    flags.DEFINE_integer("image_size", None, "--images: scale each to so many pixels high and wide.", lower_bound=1, upper_bound=4096),
-    flags.DEFINE_string("annotations", None, "--dataset=table: CSV with columns task, worker, label."),
-    flags.DEFINE_string("truth", None, "--dataset=table: CSV with columns task, label; for evaluation only."),
+    flags.DEFINE_integer(
+        "logical_cpus",
+        1,
+        "Split the CPU into so many devices, to try --distribute=mirrored without GPUs.",
+        lower_bound=1,
+        upper_bound=64,
+    ),
+    flags.DEFINE_integer(
+        "data_seed",
+        None,
+        "Draws simulated crowds and splits; by default each run's own.",
+        lower_bound=0,
+        upper_bound=MAX_SEED,
+    ),
+    flags.DEFINE_float(
+        "keep_annotations",
+        None,
+        "The share of annotations that is kept, drawn with the run's seed.",
+    ),
+    flags.DEFINE_boolean(
+        "keep_one", False, "--keep_annotations: every instance keeps at least one."
+    ),
+    flags.DEFINE_multi_string(
+        "dataset_option",
+        [],
+        "An option of a dataset's loader as name=value (rate=0.3 of usps_lt); may be repeated.",
+    ),
+    flags.DEFINE_boolean(
+        "curves",
+        False,
+        "Also write the accuracy on training and test rows after each epoch to curves.csv.",
+    ),
+    flags.DEFINE_string(
+        "features",
+        None,
+        "--dataset=table: CSV (or Parquet) with a column `task`, then numbers; or an NPY array with"
+        " a row a task.",
+    ),
+    flags.DEFINE_string(
+        "images",
+        None,
+        "--dataset=table: in place of --features, a folder of images whose names are the tasks.",
+    ),
+    flags.DEFINE_integer(
+        "image_size",
+        None,
+        "--images: scale each to so many pixels high and wide.",
+        lower_bound=1,
+        upper_bound=4096,
+    ),
+    flags.DEFINE_string(
+        "annotations", None, "--dataset=table: CSV with columns task, worker, label."
+    ),
+    flags.DEFINE_string(
+        "truth", None, "--dataset=table: CSV with columns task, label; for evaluation only."
+    ),
     flags.DEFINE_string("test_features", None, "--dataset=table: features of the test rows."),
     flags.DEFINE_string("test_truth", None, "--dataset=table: labels of the test rows."),
-    flags.DEFINE_string("classes", None, "--dataset=table: all classes in their order, separated by commas; by default those in use, sorted."),
-    flags.DEFINE_integer("jobs", 1, "How many runs to train at once, each in a process of its own.", lower_bound=1, upper_bound=1024),
-    flags.DEFINE_enum("evaluation", "split", ["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."),
+    flags.DEFINE_string(
+        "classes",
+        None,
+        "--dataset=table: all classes in their order, separated by commas; by default those in use,"
+        " sorted.",
+    ),
+    flags.DEFINE_integer(
+        "jobs",
+        1,
+        "How many runs to train at once, each in a process of its own.",
+        lower_bound=1,
+        upper_bound=1024,
+    ),
+    flags.DEFINE_enum(
+        "evaluation",
+        "split",
+        ["split", "cv"],
+        "The dataset's own split, or repeated stratified cross-validation.",
+    ),
     flags.DEFINE_integer("folds", 5, "Folds of --evaluation=cv.", lower_bound=2),
     flags.DEFINE_integer("repeats", 1, "Repeats of --evaluation=cv.", lower_bound=1),
-    flags.DEFINE_integer("tune", 0, "Try so many hyper-parameter settings on validation data before each run.", lower_bound=0),
-    flags.DEFINE_integer("threads", DEFAULT_THREADS, "Threads of each run; part of what makes results repeat bit for bit.", lower_bound=1),
-    flags.DEFINE_float("checkpoint_seconds", 5.0, "The least time between two checkpoints.", lower_bound=0.0),
+    flags.DEFINE_integer(
+        "tune",
+        0,
+        "Try so many hyper-parameter settings on validation data before each run.",
+        lower_bound=0,
+    ),
+    flags.DEFINE_integer(
+        "threads",
+        DEFAULT_THREADS,
+        "Threads of each run; part of what makes results repeat bit for bit.",
+        lower_bound=1,
+    ),
+    flags.DEFINE_float(
+        "checkpoint_seconds", 5.0, "The least time between two checkpoints.", lower_bound=0.0
+    ),
 ]
 NAMES = tuple(holder.name for holder in _METHOD_FLAGS)
 
@@ -144,7 +263,9 @@ class Options:
 
 
 def parse_value(text: str) -> Any:
-    """Returns a hyper-parameter's value: a literal of JSON or Python where it is one, else the text."""
+    """Returns a hyper-parameter's value: a literal of JSON or Python where it is one, else the
+    text.
+    """
     for reader in (json.loads, ast.literal_eval):
         with contextlib.suppress(ValueError, SyntaxError):
             return reader(text)
@@ -180,22 +301,42 @@ def check(options: Options) -> Options:
         return options
     for name in SET_BY_SUITE if options.suite else ():
         if getattr(options, name) != getattr(Options, name):
-            raise UsageError(f"--{name}: expected without --suite, which sets its own, received both")
+            raise UsageError(
+                f"--{name}: expected without --suite, which sets its own, received both"
+            )
     for name in ("dataset", "method") if not options.suite else ():
         if not getattr(options, name):
-            raise UsageError(f"--{name}: expected at least one name, received none (--list shows them)")
+            raise UsageError(
+                f"--{name}: expected at least one name, received none (--list shows them)"
+            )
     if options.seeds[-1] > MAX_SEED:
-        raise UsageError(f"--num_runs: expected seeds up to {MAX_SEED}, received {options.seed} + {options.num_runs} - 1")
+        raise UsageError(
+            f"--num_runs: expected seeds up to {MAX_SEED}, received {options.seed} +"
+            f" {options.num_runs} - 1"
+        )
     if options.distribute == "multi_worker":
-        raise UsageError("--distribute: expected none or mirrored, received multi_worker, which is not supported yet")
+        raise UsageError(
+            "--distribute: expected none or mirrored, received multi_worker, which is not"
+            " supported yet"
+        )
     if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", options.device):
-        raise UsageError(f"--device: expected auto, cpu, gpu, cpu:<n> or gpu:<n>, received {options.device!r}")
+        raise UsageError(
+            f"--device: expected auto, cpu, gpu, cpu:<n> or gpu:<n>, received {options.device!r}"
+        )
     if options.weights is not None and not Path(options.weights).is_file():
-        raise UsageError(f"--weights: expected a file of Keras weights, received {options.weights!r}")
+        raise UsageError(
+            f"--weights: expected a file of Keras weights, received {options.weights!r}"
+        )
     if options.keep_annotations is not None and not 0 < options.keep_annotations <= 1:
-        raise UsageError(f"--keep_annotations: expected a share above 0 and up to 1, received {options.keep_annotations!r}")
+        raise UsageError(
+            "--keep_annotations: expected a share above 0 and up to 1, received"
+            f" {options.keep_annotations!r}"
+        )
     if not options.checkpoint_seconds < float("inf"):
-        raise UsageError(f"--checkpoint_seconds: expected a number of seconds, received {options.checkpoint_seconds!r}")
+        raise UsageError(
+            "--checkpoint_seconds: expected a number of seconds, received"
+            f" {options.checkpoint_seconds!r}"
+        )
     if "table" in options.dataset:
         if options.features is None and options.images is None:
             raise UsageError("--features: --dataset=table needs it (or --images), received none")
@@ -204,23 +345,44 @@ def check(options: Options) -> Options:
         if options.annotations is None:
             raise UsageError("--annotations: --dataset=table needs it, received none")
     elif options.classes is not None:
-        raise UsageError(f"--classes: expected together with --dataset=table only, received --dataset={','.join(options.dataset)}")
+        raise UsageError(
+            "--classes: expected together with --dataset=table only, received"
+            f" --dataset={','.join(options.dataset)}"
+        )
     elif options.table:
         names = ",".join(options.dataset)
-        raise UsageError(f"--{next(iter(options.table))}: expected together with --dataset=table only, received --dataset={names}")
+        raise UsageError(
+            f"--{next(iter(options.table))}: expected together with --dataset=table only, received"
+            f" --dataset={names}"
+        )
     if options.image_size is not None and options.images is None:
-        raise UsageError(f"--image_size: expected together with --images only, received {options.image_size} without it")
+        raise UsageError(
+            f"--image_size: expected together with --images only, received {options.image_size}"
+            " without it"
+        )
     for name, path in options.table.items():
         if name == "images" and not path.is_dir():
-            raise UsageError(f"--images: expected a folder of images, received {path}, which {'is a file' if path.exists() else 'does not exist'}")
+            raise UsageError(
+                f"--images: expected a folder of images, received {path}, which"
+                f" {'is a file' if path.exists() else 'does not exist'}"
+            )
         if name != "images" and not path.is_file():
-            raise UsageError(f"--{name}: expected a CSV file, received {path}, which {'is a folder' if path.is_dir() else 'does not exist'}")
+            raise UsageError(
+                f"--{name}: expected a CSV file, received {path}, which"
+                f" {'is a folder' if path.is_dir() else 'does not exist'}"
+            )
     folder = options.data_dir
     if folder is not None and not folder.is_dir():
-        raise UsageError(f"--data_dir: expected a folder, received {folder}, which {'is a file' if folder.exists() else 'does not exist'}")
+        raise UsageError(
+            f"--data_dir: expected a folder, received {folder}, which"
+            f" {'is a file' if folder.exists() else 'does not exist'}"
+        )
     for name in ("folds", "repeats"):
         if options.evaluation == "split" and getattr(options, name) != getattr(Options, name):
-            raise UsageError(f"--{name}: expected together with --evaluation=cv, received {getattr(options, name)} with --evaluation=split")
+            raise UsageError(
+                f"--{name}: expected together with --evaluation=cv, received"
+                f" {getattr(options, name)} with --evaluation=split"
+            )
     if options.keep_one and options.keep_annotations is None:
         raise UsageError("--keep_one: expected together with --keep_annotations, received it alone")
     return options
@@ -232,7 +394,9 @@ def _one_line(error: Exception, known: Sequence[str]) -> str:
     unknown = re.search(r"Unknown command line flag '([^']+)'", text)
     if unknown:
         close = difflib.get_close_matches(unknown[1], known, n=1)
-        return f"--{unknown[1]}: expected a flag of this command, received an unknown one" + (f"; did you mean --{close[0]}?" if close else "")
+        return f"--{unknown[1]}: expected a flag of this command, received an unknown one" + (
+            f"; did you mean --{close[0]}?" if close else ""
+        )
     return text
 
 
@@ -257,6 +421,9 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
         found[name] = _named_values(name, found[name] or [])
     if found["weights"] is not None:
         found["weights"] = os.path.expanduser(found["weights"])
-        found["hparam"] = (*(item for item in found["hparam"] if item[0] != "weights"), ("weights", found["weights"]))
+        found["hparam"] = (
+            *(item for item in found["hparam"] if item[0] != "weights"),
+            ("weights", found["weights"]),
+        )
     _paths(found)
     return check(Options(**found))

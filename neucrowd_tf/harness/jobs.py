@@ -1,7 +1,8 @@
 """Several runs at once, each in a worker process; one bar for all of them.
 
-A worker is this module started as a program. It reads one line of JSON a run from its standard input and answers each with
-one on its standard output. A worker that dies costs the run it was at, and no other.
+A worker is this module started as a program. It reads one line of JSON a run from its standard
+input and answers each with one on its standard output. A worker that dies costs the run it was at,
+and no other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from neucrowd_tf.harness.results import FAILED
 from neucrowd_tf.harness.run_config import Task
 from neucrowd_tf.harness.run_folder import RunKey
 
-RUNS_PER_WORKER = 20  # then a new process takes over, so that memory that TensorFlow keeps does not add up
+RUNS_PER_WORKER = (
+    20  # then a new process takes over, so that memory that TensorFlow keeps does not add up
+)
 _CANNOT_GO_ON = "cannot_go_on"
 
 
@@ -37,7 +40,10 @@ class Worker:
     """A process that makes one run after another."""
 
     def __init__(self, options: Options, rooms: Sequence[str]) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "neucrowd_tf.harness.jobs", *rooms],
             stdin=subprocess.PIPE,
@@ -61,13 +67,26 @@ class Worker:
         """
         self.runs += 1
         try:
-            self._send(json.dumps({"key": vars(task.key), "hparams": task.hparams, "only_complete": only_complete, "options": options.to_json()}))
+            self._send(
+                json.dumps(
+                    {
+                        "key": vars(task.key),
+                        "hparams": task.hparams,
+                        "only_complete": only_complete,
+                        "options": options.to_json(),
+                    }
+                )
+            )
             answer = self.process.stdout.readline() if self.process.stdout is not None else ""
         except BrokenPipeError:
             answer = ""
         if not answer:
             code = self.process.wait()
-            raise EOFError(f"its process was ended by {signal.Signals(-code).name}" if code < 0 else f"its process ended with exit code {code}")
+            raise EOFError(
+                f"its process was ended by {signal.Signals(-code).name}"
+                if code < 0
+                else f"its process ended with exit code {code}"
+            )
         found: dict[str, Any] = json.loads(answer)
         return found
 
@@ -138,9 +157,16 @@ class Bar:
     def draw(self, done: int) -> None:
         if self.shown:
             filled = self.WIDTH * done // self.total
-            left = (time.monotonic() - self.start) / done * (self.total - done) if done else float("nan")
+            left = (
+                (time.monotonic() - self.start) / done * (self.total - done)
+                if done
+                else float("nan")
+            )
             rest = "" if not done else f"  about {left:.0f} s left"
-            self.stream.write(f"\r[{'=' * filled}{' ' * (self.WIDTH - filled)}] {done}/{self.total} runs{rest}\x1b[K")
+            self.stream.write(
+                f"\r[{'=' * filled}{' ' * (self.WIDTH - filled)}] {done}/{self.total}"
+                f" runs{rest}\x1b[K"
+            )
             self.stream.flush()
 
     def clear(self) -> None:
@@ -149,7 +175,9 @@ class Bar:
             self.stream.flush()
 
 
-def run_jobs(options: Options, todo: Sequence[tuple[Task, bool]], rooms: Sequence[str]) -> Iterator[tuple[Task, Outcome]]:
+def run_jobs(
+    options: Options, todo: Sequence[tuple[Task, bool]], rooms: Sequence[str]
+) -> Iterator[tuple[Task, Outcome]]:
     """Makes runs in `options.jobs` processes at once and yields each as it ends.
 
     Args:
@@ -163,7 +191,9 @@ def run_jobs(options: Options, todo: Sequence[tuple[Task, bool]], rooms: Sequenc
     pool = Pool(options, rooms)
     threads = ThreadPoolExecutor(min(options.jobs, len(todo)))
     try:
-        futures = {threads.submit(pool.make, task, only_complete): task for task, only_complete in todo}
+        futures = {
+            threads.submit(pool.make, task, only_complete): task for task, only_complete in todo
+        }
         bar.draw(0)
         for done, future in enumerate(as_completed(futures), 1):
             bar.clear()
@@ -215,5 +245,7 @@ def work(rooms: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the command's business, which ends its workers
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is the command's business, which ends its workers
     work(sys.argv[1:])

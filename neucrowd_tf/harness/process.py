@@ -1,4 +1,6 @@
-"""What is fixed once a process, before TensorFlow computes anything: threads, devices, precision, determinism."""
+"""What is fixed once a process, before TensorFlow computes anything: threads, devices, precision,
+determinism.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,26 @@ from typing import Any
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.quiet import quiet, without_notes
+from neucrowd_tf.io.quiet import quiet, without_notes
 
-PACKAGES = ("neucrowd-tf", "tensorflow", "keras", "tf-keras", "tensorflow-probability", "numpy", "scipy", "scikit-learn", "pandas", "absl-py")
+PACKAGES = (
+    "neucrowd-tf",
+    "tensorflow",
+    "keras",
+    "tf-keras",
+    "tensorflow-probability",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "absl-py",
+)
 _started: dict[str, Any] = {}
 
 
 def start(options: Options) -> Any:
-    """Fixes threads, devices and precision of this process; further calls return what the first one did.
+    """Fixes threads, devices and precision of this process; further calls return what the first one
+    did.
 
     Returns:
         a `tf.distribute.Strategy`, or None without --distribute.
@@ -28,10 +42,19 @@ def start(options: Options) -> Any:
     Raises:
         UsageError: a device that this machine does not have, or a second call with other settings.
     """
-    settings = (options.threads, options.device, options.mixed_precision, options.distribute, options.logical_cpus)
+    settings = (
+        options.threads,
+        options.device,
+        options.mixed_precision,
+        options.distribute,
+        options.logical_cpus,
+    )
     if _started:
         if _started["settings"] != settings:
-            raise UsageError(f"--threads, --device and such: expected those the process started with, {_started['settings']}, received {settings}")
+            raise UsageError(
+                "--threads, --device and such: expected those the process started with,"
+                f" {_started['settings']}, received {settings}"
+            )
         return _started["strategy"]
     import threadpoolctl
 
@@ -41,7 +64,9 @@ def start(options: Options) -> Any:
         import tensorflow as tf
 
         tf.config.list_physical_devices()
-    tf.get_logger().setLevel("ERROR")  # notes on retracing, which fits of several models in one process cannot avoid
+    tf.get_logger().setLevel(
+        "ERROR"
+    )  # notes on retracing, which fits of several models in one process cannot avoid
     # Held for the process's life: limits end when the object is collected.
     limits = threadpoolctl.threadpool_limits(limits=options.threads)
     try:
@@ -49,16 +74,23 @@ def start(options: Options) -> Any:
         tf.config.threading.set_inter_op_parallelism_threads(options.threads)
         if options.logical_cpus > 1:
             logical = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
-            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
+            tf.config.set_logical_device_configuration(
+                tf.config.list_physical_devices("CPU")[0], logical
+            )
         _choose_device(tf, options)
     except RuntimeError as error:
-        raise UsageError(f"--threads and --device: expected to be set before TensorFlow computes anything, received {error}") from None
+        raise UsageError(
+            "--threads and --device: expected to be set before TensorFlow computes anything,"
+            f" received {error}"
+        ) from None
     tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy("mixed_bfloat16" if options.mixed_precision else "float32")
     strategy = None
     if options.distribute == "mirrored":
         kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-        strategy = tf.distribute.MirroredStrategy([device.name for device in tf.config.list_logical_devices(kind)])
+        strategy = tf.distribute.MirroredStrategy(
+            [device.name for device in tf.config.list_logical_devices(kind)]
+        )
     _started.update(settings=settings, strategy=strategy, limits=limits)
     return strategy
 
@@ -66,8 +98,9 @@ def start(options: Options) -> Any:
 def forget_networks() -> None:
     """Lets Keras number layers from 0 again, as in a new process, and frees what earlier runs left.
 
-    TensorFlow orders sums by the names of a graph's nodes, and these hold the layers' numbers: without this the last bits of a run, and what
-    grows from them, depend on how many networks its process made before.
+    TensorFlow orders sums by the names of a graph's nodes, and these hold the layers' numbers:
+    without this the last bits of a run, and what grows from them, depend on how many networks its
+    process made before.
     """
     import keras
 
@@ -82,7 +115,10 @@ def _choose_device(tf: Any, options: Options) -> None:
     kind, _, index = options.device.upper().partition(":")
     devices = tf.config.list_physical_devices(kind)
     if (index and int(index) >= len(devices)) or not devices:
-        raise UsageError(f"--device: expected one of this machine's {len(devices)} {kind} devices, received {options.device!r}")
+        raise UsageError(
+            f"--device: expected one of this machine's {len(devices)} {kind} devices, received"
+            f" {options.device!r}"
+        )
     if kind == "CPU":
         tf.config.set_visible_devices([], "GPU")
     elif index:
@@ -92,7 +128,9 @@ def _choose_device(tf: Any, options: Options) -> None:
 def peak_memory_mb() -> float:
     """Returns the largest resident memory of this process so far, in MB (of 1,024 KB)."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10  # bytes there, kibibytes elsewhere
+    return (
+        peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+    )  # bytes there, kibibytes elsewhere
 
 
 def versions() -> dict[str, str]:
@@ -108,14 +146,18 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def git_revision() -> str | None:
-    """Returns the checkout's revision, with "+changes" where files differ from it; None outside a checkout or without git."""
+    """Returns the checkout's revision, with "+changes" where files differ from it; None outside a
+    checkout or without git.
+    """
     root = Path(__file__).resolve().parent.parent.parent
     if not (root / ".git").exists():
         return None
     try:
         run = {"cwd": root, "capture_output": True, "text": True, "check": True, "timeout": 10}
         revision = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()  # type: ignore[call-overload]
-        changes = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], **run).stdout.strip()  # type: ignore[call-overload]
+        changes = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=no"], **run
+        ).stdout.strip()  # type: ignore[call-overload]
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{revision}+changes" if changes else revision
@@ -123,4 +165,9 @@ def git_revision() -> str | None:
 
 def thread_counts(options: Options) -> dict[str, int]:
     """Returns the thread counts a run computes with."""
-    return {"tensorflow_intra_op": options.threads, "tensorflow_inter_op": options.threads, "blas": options.threads, "openmp": options.threads}
+    return {
+        "tensorflow_intra_op": options.threads,
+        "tensorflow_inter_op": options.threads,
+        "blas": options.threads,
+        "openmp": options.threads,
+    }

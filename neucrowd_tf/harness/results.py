@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.csv_cells import number_cell, to_csv
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
-from neucrowd_tf.files import write_text
-from neucrowd_tf.harness.paper_figures import paper_figures
 from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.io.csv_cells import number_cell, to_csv
+from neucrowd_tf.io.files import write_text
+from reproduction.paper_figures import paper_figures
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
@@ -50,7 +50,13 @@ def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None)
 
 def _order(row: Row) -> tuple[Any, ...]:
     """Rows stand in the order of dataset, method, seed, repeat, fold, whichever run ended first."""
-    return row["dataset"], row["method"], int(row["seed"]), int(row.get("repeat") or -1), int(row.get("fold") or -1)
+    return (
+        row["dataset"],
+        row["method"],
+        int(row["seed"]),
+        int(row.get("repeat") or -1),
+        int(row.get("fold") or -1),
+    )
 
 
 def read_results(path: Path) -> list[Row]:
@@ -65,16 +71,23 @@ def read_results(path: Path) -> list[Row]:
         reader = csv.DictReader(stream)
         rows = [dict(row) for row in reader]
         header = tuple(reader.fieldnames or ())
-    wrong = header[: len(COLUMNS)] != COLUMNS or any(None in row or None in row.values() or not row["seed"].isdigit() for row in rows)
+    wrong = header[: len(COLUMNS)] != COLUMNS or any(
+        None in row or None in row.values() or not row["seed"].isdigit() for row in rows
+    )
     if wrong:
         shown = ",".join(header) or "an empty file"
-        raise DataError(f"{path}: expected the columns {','.join(COLUMNS)}, received {shown}; choose another --output_dir")
+        raise DataError(
+            f"{path}: expected the columns {','.join(COLUMNS)}, received {shown}; choose another"
+            " --output_dir"
+        )
     return rows
 
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Holds a lock on the folder, so that two commands with one --output_dir do not lose each other's rows."""
+    """Holds a lock on the folder, so that two commands with one --output_dir do not lose each
+    other's rows.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -84,7 +97,9 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
-    """Puts rows into results.csv, in the place of earlier ones of the same runs, rewrites summary.csv, and returns all rows."""
+    """Puts rows into results.csv, in the place of earlier ones of the same runs, rewrites
+    summary.csv, and returns all rows.
+    """
     output_dir.mkdir(parents=True, exist_ok=True)
     with _locked(output_dir):
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
@@ -92,7 +107,10 @@ def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
         ordered = [rows[key] for key in sorted(rows)]
         folded = any(row.get("fold") for row in ordered)
         header = [*COLUMNS, *(FOLD_COLUMNS if folded else ())]
-        write_text(output_dir / "results.csv", to_csv(header, ([row.get(name, "") for name in header] for row in ordered)))
+        write_text(
+            output_dir / "results.csv",
+            to_csv(header, ([row.get(name, "") for name in header] for row in ordered)),
+        )
         write_text(output_dir / "summary.csv", summary_csv(ordered))
     return ordered
 
@@ -101,7 +119,11 @@ def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
 
 
 def _values(rows: Iterable[Row], metric: str) -> dict[tuple[str, ...], float]:
-    return {(row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric]) for row in rows if row["status"] == OK and row[metric]}
+    return {
+        (row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric])
+        for row in rows
+        if row["status"] == OK and row[metric]
+    }
 
 
 def _folds(rows: Iterable[Row]) -> int | None:
@@ -114,7 +136,9 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Returns a record a dataset, method and kind of evaluation: see `summary_csv`."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row["dataset"], row["method"], "cv" if row.get("fold") else "split"), []).append(row)
+        groups.setdefault(
+            (row["dataset"], row["method"], "cv" if row.get("fold") else "split"), []
+        ).append(row)
     records = []
     for (dataset, method, evaluation), mine in groups.items():
         folds = _folds(mine)
@@ -124,9 +148,18 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
         ratio = 1 / (folds - 1) if folds else 0.0
         for metric in METRICS:
             values = list(_values(mine, metric).values())
-            found = mean_interval(values, test_train_ratio=ratio) if values else Interval(math.nan, math.nan, math.nan)
+            found = (
+                mean_interval(values, test_train_ratio=ratio)
+                if values
+                else Interval(math.nan, math.nan, math.nan)
+            )
             deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-            record |= {f"{metric}_mean": found.estimate, f"{metric}_std": deviation, f"{metric}_low": found.low, f"{metric}_high": found.high}
+            record |= {
+                f"{metric}_mean": found.estimate,
+                f"{metric}_std": deviation,
+                f"{metric}_low": found.low,
+                f"{metric}_high": found.high,
+            }
             if metric in COMPARED:
                 record[f"{metric}_paper"] = paper_figures(dataset, method).get(metric, math.nan)
         seconds = list(_values(mine, "fit_seconds").values())
@@ -139,42 +172,89 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return records
 
 
-def _comparison(mine: list[Row], theirs: list[Row], metric: str, rival: str, ratio: float) -> dict[str, Any]:
-    """Returns the paired difference to a rival over the runs that both have, its interval, and whether that is above zero."""
+def _comparison(
+    mine: list[Row], theirs: list[Row], metric: str, rival: str, ratio: float
+) -> dict[str, Any]:
+    """Returns the paired difference to a rival over the runs that both have, its interval, and
+    whether that is above zero.
+    """
     ours, others = _values(mine, metric), _values(theirs, metric)
     both = [key for key in ours if key in others]
     stem, beats = f"{metric}_minus_{rival}", f"{metric}_beats_{rival}"
     if not both:
         return {stem: math.nan, f"{stem}_low": math.nan, f"{stem}_high": math.nan, beats: ""}
-    found = paired_comparison([ours[key] for key in both], [others[key] for key in both], test_train_ratio=ratio)
+    found = paired_comparison(
+        [ours[key] for key in both], [others[key] for key in both], test_train_ratio=ratio
+    )
     answer = "" if math.isnan(found.low) else "yes" if found.low > 0 else "no"
-    return {stem: found.difference, f"{stem}_low": found.low, f"{stem}_high": found.high, beats: answer}
+    return {
+        stem: found.difference,
+        f"{stem}_low": found.low,
+        f"{stem}_high": found.high,
+        beats: answer,
+    }
 
 
 def summary_csv(rows: Sequence[Row]) -> str:
-    """Returns summary.csv: mean, standard deviation and 95 % interval over runs, the paper's figure, and paired differences.
+    """Returns summary.csv: mean, standard deviation and 95 % interval over runs, the paper's
+    figure, and paired differences.
 
-    `<metric>_beats_<rival>` is "yes" where the interval of the difference, over the runs that both have, lies above zero; it is
-    empty where fewer than two runs can be paired.
+    `<metric>_beats_<rival>` is "yes" where the interval of the difference, over the runs that both
+    have, lies above zero; it is empty where fewer than two runs can be paired.
     """
     records = summarise(rows)
     header = list(records[0]) if records else ["dataset", "method"]
-    return to_csv(header, ([value if isinstance(value, str) else number_cell(value) for value in record.values()] for record in records))
+    return to_csv(
+        header,
+        (
+            [value if isinstance(value, str) else number_cell(value) for value in record.values()]
+            for record in records
+        ),
+    )
 
 
 def summary_table(rows: Sequence[Row]) -> str:
     """Returns the summary as a table for a terminal."""
-    lines = [("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds", "paper acc/AUC", "beats mv_lr (acc/AUC)")]
+    lines = [
+        (
+            "dataset",
+            "method",
+            "runs",
+            "accuracy",
+            "AUC",
+            "F1",
+            "log loss",
+            "seconds",
+            "paper acc/AUC",
+            "beats mv_lr (acc/AUC)",
+        )
+    ]
     for record in summarise(rows):
-        cells = [record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""), record["method"], str(record["runs"])]
+        cells = [
+            record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
+            record["method"],
+            str(record["runs"]),
+        ]
         for metric in ("accuracy", "auc", "f1", "log_loss"):
-            mean, half = record[f"{metric}_mean"], record[f"{metric}_high"] - record[f"{metric}_mean"]
-            cells.append("-" if math.isnan(mean) else f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}"))
+            mean, half = (
+                record[f"{metric}_mean"],
+                record[f"{metric}_high"] - record[f"{metric}_mean"],
+            )
+            cells.append(
+                "-"
+                if math.isnan(mean)
+                else f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}")
+            )
         seconds = record["fit_seconds_mean"]
         cells.append("-" if math.isnan(seconds) else f"{seconds:.1f}")
         paper = [record[f"{metric}_paper"] for metric in COMPARED]
-        cells.append("-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper))
+        cells.append(
+            "-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper)
+        )
         cells.append("/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED))
         lines.append(tuple(cells))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

@@ -13,13 +13,16 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import UsageError
 
 LIBRARY = (
+    "neucrowd_tf.two_stage",
+    "neucrowd_tf.choice",
+    "neucrowd_tf.datasets.bundled",
     "neucrowd_tf.neucrowd",
     "neucrowd_tf.rll",
     "neucrowd_tf.crowd_layers",
     "neucrowd_tf.dasc",
     "neucrowd_tf.crowding",
     "neucrowd_tf.iced",
-    "neucrowd_tf.harness.table",
+    "neucrowd_tf.datasets.table",
 )
 
 
@@ -34,10 +37,14 @@ def register(rooms: Iterable[str] = ()) -> None:
 
 def listing(*, suites: bool = True) -> str:
     """Returns a line for each method, each dataset and, unless they are not wanted, each suite."""
-    from neucrowd_tf.harness.suites.catalogue import SUITES
+    from reproduction.catalogue import SUITES
 
     lines = []
-    for title, items in (("Methods", registry.methods()), ("Datasets", registry.datasets()), ("Suites", SUITES if suites else ())):
+    for title, items in (
+        ("Methods", registry.methods()),
+        ("Datasets", registry.datasets()),
+        ("Suites", SUITES if suites else ()),
+    ):
         if not items:
             continue
         width = max((len(item.name) for item in items), default=0)
@@ -50,10 +57,14 @@ def parameter_names(method: registry.Method) -> list[str] | None:
     parameters = inspect.signature(method.factory).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
-    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
+    return [
+        parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL
+    ]
 
 
-def hyper_parameters(methods: Iterable[str], given: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
+def hyper_parameters(
+    methods: Iterable[str], given: Iterable[tuple[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """Returns each method's hyper-parameters from those of the command line.
 
     Args:
@@ -69,17 +80,37 @@ def hyper_parameters(methods: Iterable[str], given: Iterable[tuple[str, Any]]) -
     for full, value in given:
         owner, dot, plain = full.rpartition(".")
         if dot and owner not in names:
-            raise UsageError(f"--hparam: expected one of --method's names before the dot, received {full!r}")
+            raise UsageError(
+                f"--hparam: expected one of --method's names before the dot, received {full!r}"
+            )
         if plain == "seed":
-            raise UsageError("--hparam: expected --seed for the seed, received a hyper-parameter 'seed'")
+            raise UsageError(
+                "--hparam: expected --seed for the seed, received a hyper-parameter 'seed'"
+            )
         known = {name: taken[name] for name in ([owner] if dot else names)}
-        users = [name for name, parameters in known.items() if parameters is None or plain in parameters]
+        users = [
+            name for name, parameters in known.items() if parameters is None or plain in parameters
+        ]
         if not users:
-            every = sorted({parameter for parameters in known.values() for parameter in parameters or () if parameter != "seed"})
+            every = sorted(
+                {
+                    parameter
+                    for parameters in known.values()
+                    for parameter in parameters or ()
+                    if parameter != "seed"
+                }
+            )
             close = difflib.get_close_matches(plain, every, n=1)
             take = "takes" if len(known) == 1 else "take"
-            hint = f"; did you mean {close[0]!r}?" if close else f" ({', '.join(known)} {take} {', '.join(every) or 'none'})"
-            raise UsageError(f"--hparam: expected a hyper-parameter of {', '.join(known)}, received {plain!r}{hint}")
+            hint = (
+                f"; did you mean {close[0]!r}?"
+                if close
+                else f" ({', '.join(known)} {take} {', '.join(every) or 'none'})"
+            )
+            raise UsageError(
+                f"--hparam: expected a hyper-parameter of {', '.join(known)}, received"
+                f" {plain!r}{hint}"
+            )
         for name in users:
             found[name][plain] = value
     return found
@@ -94,5 +125,8 @@ def dataset_options(dataset: registry.Dataset, given: dict[str, Any]) -> dict[st
     for name in given:
         if name not in dataset.options:
             able = [item.name for item in registry.datasets() if name in item.options]
-            raise UsageError(f"--{name}: expected a dataset with that option ({', '.join(able) or 'none has it'}), received --dataset={dataset.name}")
+            raise UsageError(
+                f"--{name}: expected a dataset with that option"
+                f" ({', '.join(able) or 'none has it'}), received --dataset={dataset.name}"
+            )
     return dict(given)

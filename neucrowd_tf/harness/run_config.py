@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf import statistics
-from neucrowd_tf.dataset import CrowdDataset
-from neucrowd_tf.files import jsonable
+from neucrowd_tf.annotations import statistics
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.io.files import jsonable
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A run that is to be made: its key, its hyper-parameters, and whether others run beside it (bars would mix)."""
+    """A run that is to be made: its key, its hyper-parameters, and whether others run beside it
+    (bars would mix).
+    """
 
     key: RunKey
     hparams: dict[str, Any]
@@ -26,7 +28,8 @@ class Task:
 
 
 def settings(task: Task, options: Options) -> dict[str, Any]:
-    """Returns everything that a run's result depends on, apart from the code and the data's files."""
+    """Returns everything that a run's result depends on, apart from the code and the data's
+    files."""
     found = {
         "hparams": task.hparams,
         "data_seed": task.key.seed if options.data_seed is None else options.data_seed,
@@ -44,14 +47,18 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
     if options.dataset_option:
         found["dataset_option"] = dict(options.dataset_option)
     if task.key.dataset == "table":
-        found |= {"classes": options.classes, "image_size": options.image_size} | {name: str(path.resolve()) for name, path in options.table.items()}
+        found |= {"classes": options.classes, "image_size": options.image_size} | {
+            name: str(path.resolve()) for name, path in options.table.items()
+        }
     if options.distribute == "mirrored":
         found["logical_cpus"] = options.logical_cpus
     return found
 
 
 def config(task: Task, options: Options, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
-    """Returns what config.json holds: what is needed to make the run again, and what the data was like."""
+    """Returns what config.json holds: what is needed to make the run again, and what the data was
+    like.
+    """
     card = dataclasses.asdict(dataset.card)
     flags = {name: value for name, value in dataclasses.asdict(options).items() if name != "list"}
     return {

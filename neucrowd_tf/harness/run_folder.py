@@ -12,20 +12,33 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.files import jsonable, read_json
+from neucrowd_tf.io.files import jsonable, read_json
 
 # metrics.json is written last: it is the mark of a finished run.
 FINISHED = "metrics.json"
 CONFIG, STATUS = "config.json", "status.json"
 SAVED_MODEL = "saved_model"
 HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
-FILES = (FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, "predictions.csv", "annotators.csv", "tuning.csv", "report.html")
+FILES = (
+    FINISHED,
+    CONFIG,
+    STATUS,
+    HISTORY,
+    EVALUATION,
+    CURVES,
+    "predictions.csv",
+    "annotators.csv",
+    "tuning.csv",
+    "report.html",
+)
 FOLDERS = ("checkpoints", "tensorboard", SAVED_MODEL)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class RunKey:
-    """Which run: a dataset, a method, a seed, and with cross-validation the fold of a repeat (both from 0)."""
+    """Which run: a dataset, a method, a seed, and with cross-validation the fold of a repeat (both
+    from 0).
+    """
 
     dataset: str
     method: str
@@ -36,7 +49,11 @@ class RunKey:
     def folder(self, output_dir: Path, folds: int) -> Path:
         """Returns the run's folder."""
         base = output_dir / self.dataset / self.method / f"seed-{self.seed}"
-        return base if self.fold is None or self.repeat is None else base / f"fold-{self.repeat * folds + self.fold}"
+        return (
+            base
+            if self.fold is None or self.repeat is None
+            else base / f"fold-{self.repeat * folds + self.fold}"
+        )
 
     def __str__(self) -> str:
         part = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
@@ -62,7 +79,9 @@ class RunFolder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Makes the folder and holds it, so that commands that share an output folder do not make one run at once."""
+        """Makes the folder and holds it, so that commands that share an output folder do not make
+        one run at once.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_RDONLY)
         try:
@@ -75,18 +94,23 @@ class RunFolder:
         """Returns a finished run's metrics.json."""
         found = read_json(self.path / FINISHED)
         if not isinstance(found, dict) or "test" not in found:
-            raise DataError(f"{self.path / FINISHED}: expected the metrics of a run, received something else")
+            raise DataError(
+                f"{self.path / FINISHED}: expected the metrics of a run, received something else"
+            )
         return found
 
     def check_settings(self, settings: dict[str, Any]) -> None:
-        """Raises UsageError when the run in this folder was started with other settings, naming the first that differs."""
+        """Raises UsageError when the run in this folder was started with other settings, naming the
+        first that differs.
+        """
         before, now = read_json(self.path / CONFIG).get("settings", {}), jsonable(settings)
         for name in sorted({*before, *now}):
             # A flag that a version before this one did not have was off.
             if before.get(name) != now.get(name) and (name in before or now.get(name)):
                 raise UsageError(
-                    f"{self.path}: expected the settings that this run was started with ({name}: {before.get(name)}), "
-                    f"received {name}: {now.get(name)}; choose another --output_dir or leave out --resume"
+                    f"{self.path}: expected the settings that this run was started with ({name}:"
+                    f" {before.get(name)}), received {name}: {now.get(name)}; choose another"
+                    " --output_dir or leave out --resume"
                 )
 
     def clear(self) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from neucrowd_tf import registry
-from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.annotations.simulation import remove_annotations
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import process, rooms
@@ -19,7 +20,6 @@ from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
 from neucrowd_tf.harness.run_config import Task, settings
 from neucrowd_tf.harness.run_folder import RunFolder, RunKey
-from neucrowd_tf.simulation import remove_annotations
 
 Report = Callable[[str], None]
 
@@ -31,13 +31,18 @@ def tasks(options: Options, progress: bool | None = None) -> list[Task]:
         UsageError: an unknown method, dataset or hyper-parameter.
     """
     if not registry.datasets():
-        raise UsageError(f"--dataset: expected a checkout of the project, which has the datasets, received {','.join(options.dataset)} without one")
+        raise UsageError(
+            "--dataset: expected a checkout of the project, which has the datasets, received"
+            f" {','.join(options.dataset)} without one"
+        )
     for name in options.dataset:
         rooms.dataset_options(registry.dataset(name), dataset_flags(options, name))
     hparams = rooms.hyper_parameters(options.method, options.hparam)
     parts: list[tuple[int | None, int | None]] = [(None, None)]
     if options.evaluation == "cv":
-        parts = [(repeat, fold) for repeat in range(options.repeats) for fold in range(options.folds)]
+        parts = [
+            (repeat, fold) for repeat in range(options.repeats) for fold in range(options.folds)
+        ]
     return [
         Task(RunKey(dataset, method, seed, repeat, fold), hparams[method], progress)
         for dataset in options.dataset
@@ -75,17 +80,25 @@ class Data:
         if key.fold is None or key.repeat is None:
             return whole
         repeat, fold = key.repeat, key.fold
-        return self._get("fold", (*wanted, seed, repeat, fold), lambda: fold_dataset(whole, repeat=repeat, fold=fold, folds=options.folds, seed=seed))
+        return self._get(
+            "fold",
+            (*wanted, seed, repeat, fold),
+            lambda: fold_dataset(whole, repeat=repeat, fold=fold, folds=options.folds, seed=seed),
+        )
 
     def _read(self, name: str, seed: int) -> CrowdDataset:
         options = self.options
         whole = registry.dataset(name).load(options.data_dir, seed, **dataset_flags(options, name))
         if options.keep_annotations is None:
             return whole
-        left = remove_annotations(whole.annotations, options.keep_annotations, seed, at_least_one=options.keep_one)
+        left = remove_annotations(
+            whole.annotations, options.keep_annotations, seed, at_least_one=options.keep_one
+        )
         return whole.replace(annotations=left)
 
-    def _get(self, what: str, wanted: tuple[Any, ...], load: Callable[[], CrowdDataset]) -> CrowdDataset:
+    def _get(
+        self, what: str, wanted: tuple[Any, ...], load: Callable[[], CrowdDataset]
+    ) -> CrowdDataset:
         if what not in self._kept or self._kept[what][0] != wanted:
             self._kept.pop(what, None)  # the old one is released before the new one is read
             self._kept[what] = wanted, load()
@@ -98,7 +111,8 @@ class Plan:
 
     Attributes:
         finished: runs that are finished and stay as they are.
-        to_complete: finished runs that lack the SavedModel, or a file that an earlier version did not write.
+        to_complete: finished runs that lack the SavedModel, or a file that an earlier version did
+            not write.
         to_run: the others.
     """
 
@@ -119,7 +133,10 @@ def plan(options: Options, wanted: Iterable[Task]) -> Plan:
     for task in wanted:
         folder = RunFolder(task.key.folder(options.output_dir, options.folds))
         if folder.finished and not options.resume:
-            raise UsageError(f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass --resume to keep it")
+            raise UsageError(
+                f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass"
+                " --resume to keep it"
+            )
         if folder.started and options.resume:
             folder.check_settings(settings(task, options))
         if not folder.finished:
@@ -139,15 +156,21 @@ def check_writable(options: Options) -> None:
         with tempfile.TemporaryFile(dir=folder) as stream:
             stream.write(b"x")
     except OSError as error:
-        raise UsageError(f"--output_dir: expected a folder that can be written, received {folder} ({error.strerror})") from None
+        raise UsageError(
+            f"--output_dir: expected a folder that can be written, received {folder}"
+            f" ({error.strerror})"
+        ) from None
 
 
-def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_import: tuple[str, ...] = ()) -> tuple[list[Row], dict[RunKey, Outcome]]:
+def run_all(
+    options: Options, wanted: list[Task], report: Report, rooms_to_import: tuple[str, ...] = ()
+) -> tuple[list[Row], dict[RunKey, Outcome]]:
     """Makes all runs that are left, and writes results.csv and summary.csv after each.
 
     Args:
         report: called with a line after each run.
-        rooms_to_import: modules that worker processes have to import to know all methods and datasets.
+        rooms_to_import: modules that worker processes have to import to know all methods and
+            datasets.
 
     Returns:
         the rows of results.csv (earlier commands' too), and how each run ended.
@@ -157,8 +180,17 @@ def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_impor
     alone = len({(task.key.dataset, task.key.method) for task in wanted}) == 1
     outcomes: dict[RunKey, Outcome] = {}
     for task in (*left.finished, *left.to_complete):
-        outcomes[task.key] = Outcome(OK, RunFolder(task.key.folder(options.output_dir, options.folds)).metrics())
-    rows = add_rows(options.output_dir, [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]) if outcomes else []
+        outcomes[task.key] = Outcome(
+            OK, RunFolder(task.key.folder(options.output_dir, options.folds)).metrics()
+        )
+    rows = (
+        add_rows(
+            options.output_dir,
+            [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()],
+        )
+        if outcomes
+        else []
+    )
     todo = [(task, False) for task in left.to_run] + [(task, True) for task in left.to_complete]
     if not todo:
         return rows, outcomes
@@ -178,11 +210,15 @@ def run_all(options: Options, wanted: list[Task], report: Report, rooms_to_impor
     return rows, outcomes
 
 
-def _run_here(options: Options, todo: list[tuple[Task, bool]], alone: bool) -> Iterator[tuple[Task, Outcome]]:
+def _run_here(
+    options: Options, todo: list[tuple[Task, bool]], alone: bool
+) -> Iterator[tuple[Task, Outcome]]:
     data = Data(options)
     key = todo[0][0].key
     if not registry.dataset(key.dataset).simulated or key.dataset == "table":
-        dataset = data.load(key)  # files that are missing or wrong are told before TensorFlow's slow import
+        dataset = data.load(
+            key
+        )  # files that are missing or wrong are told before TensorFlow's slow import
         if alone:
             _refuse_unsupported(key, dataset)
     strategy = process.start(options)
@@ -198,7 +234,9 @@ def _refuse_unsupported(key: RunKey, dataset: CrowdDataset) -> None:
         raise UsageError(str(error)) from None
 
 
-def make_run(task: Task, options: Options, data: Data, strategy: Any, only_complete: bool) -> Outcome:
+def make_run(
+    task: Task, options: Options, data: Data, strategy: Any, only_complete: bool
+) -> Outcome:
     """Makes one run, or only what a finished one lacks."""
     dataset = data.load(task.key)
     if not only_complete:
@@ -214,14 +252,18 @@ def describe(outcome: Outcome) -> str:
     if outcome.status != OK or outcome.metrics is None:
         return f"{outcome.status}: {outcome.reason}"
     test, timings = outcome.metrics["test"], outcome.metrics["timings"]
-    shown = [f"{name} {test[name]:.3f}" for name in ("accuracy", "auc") if test.get(name) is not None]
+    shown = [
+        f"{name} {test[name]:.3f}" for name in ("accuracy", "auc") if test.get(name) is not None
+    ]
     found = ", ".join([*shown, f"{timings['fit_seconds']:.1f} s"])
     recommended = outcome.metrics.get("recommendation")
     return found if recommended is None else f"{found}\n{recommended['text']}"
 
 
 def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
-    """Returns 0 when every run ended well or was skipped among others, 2 when nothing could run, 1 when some failed."""
+    """Returns 0 when every run ended well or was skipped among others, 2 when nothing could run, 1
+    when some failed.
+    """
     states = [outcome.status for outcome in outcomes.values()]
     if FAILED in states:
         return 1
@@ -229,5 +271,6 @@ def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
 
 
 def progress_wanted(options: Options) -> bool:
-    """Whether to show the bars of each fit: on a terminal, when there is one process to show them."""
+    """Whether to show the bars of each fit: on a terminal, when there is one process to show
+    them."""
     return options.jobs == 1 and sys.stdout.isatty() and sys.stderr.isatty()

@@ -15,11 +15,11 @@ import numpy as np
 from neucrowd_tf import metrics
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset, encode_labels
+from neucrowd_tf.datasets import CrowdDataset, encode_labels
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError
-from neucrowd_tf.files import write_text
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.run_files import number_cell, to_csv
+from neucrowd_tf.io.files import write_text
 from neucrowd_tf.registry import Method
 from neucrowd_tf.training.run import Run
 
@@ -34,8 +34,11 @@ _STREAM = 0x7E57
 Fit = Callable[[dict[str, Any], Any, Any, Any], Any]
 
 
-def candidates(space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], trials: int, seed: int) -> list[dict[str, Any]]:
-    """Returns up to `trials` different settings: the defaults first (an empty one), then random draws from the space.
+def candidates(
+    space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], trials: int, seed: int
+) -> list[dict[str, Any]]:
+    """Returns up to `trials` different settings: the defaults first (an empty one), then random
+    draws from the space.
 
     Args:
         space: values by hyper-parameter.
@@ -60,18 +63,27 @@ def candidates(space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], t
 
 
 def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, float]:
-    """Returns the metric's name and a score that is better the higher it is: AUC for two classes, minus the log loss for more."""
+    """Returns the metric's name and a score that is better the higher it is: AUC for two classes,
+    minus the log loss for more.
+    """
     if probabilities.shape[1] == 2 and len(np.unique(codes)) == 2:
         return "auc", metrics.roc_auc(codes, probabilities)
     return "minus_log_loss", -metrics.log_loss(codes, probabilities)
 
 
-def trial_score(fit: Fit, setting: dict[str, Any], dataset: CrowdDataset, annotations: Annotations, seed: int) -> tuple[str, float]:
-    """Returns the score of one setting: on the validation split, or by cross-validation against the crowd's majority vote."""
+def trial_score(
+    fit: Fit, setting: dict[str, Any], dataset: CrowdDataset, annotations: Annotations, seed: int
+) -> tuple[str, float]:
+    """Returns the score of one setting: on the validation split, or by cross-validation against the
+    crowd's majority vote.
+    """
     pair = dataset.validation_pair()
     if pair is not None:
         estimator = fit(setting, dataset.features, annotations, pair)
-        return score(encode_labels(pair[1], dataset.class_names), np.asarray(estimator.predict_proba(pair[0])))
+        return score(
+            encode_labels(pair[1], dataset.class_names),
+            np.asarray(estimator.predict_proba(pair[0])),
+        )
     from sklearn.model_selection import KFold, StratifiedKFold
 
     rows = np.flatnonzero(annotations.annotated)
@@ -81,7 +93,11 @@ def trial_score(fit: Fit, setting: dict[str, Any], dataset: CrowdDataset, annota
     found = []
     for train, held in split(FOLDS, shuffle=True, random_state=seed).split(rows, consensus):
         estimator = fit(setting, dataset.features[rows[train]], annotations[rows[train]], None)
-        found.append(score(consensus[held], np.asarray(estimator.predict_proba(dataset.features[rows[held]]))))
+        found.append(
+            score(
+                consensus[held], np.asarray(estimator.predict_proba(dataset.features[rows[held]]))
+            )
+        )
     names = sorted({name for name, _ in found})
     return "/".join(names), float(np.mean([value for _, value in found]))
 
@@ -105,7 +121,8 @@ def tune(
     path: Path,
     strategy: Any = None,
 ) -> dict[str, Any]:
-    """Returns the best setting found; the trials are in tuning.csv, which a resumed run goes on from.
+    """Returns the best setting found; the trials are in tuning.csv, which a resumed run goes on
+    from.
 
     The test split is not looked at.
 
@@ -123,7 +140,9 @@ def tune(
     def fit(setting: dict[str, Any], features: Any, crowd: Annotations, validation: Any) -> Any:
         estimator = method.make(dataset=dataset.name, **{"seed": seed, **hparams, **setting})
         process.forget_networks()
-        return estimator.fit(features, crowd, validation, run=Run(progress=False, strategy=strategy))
+        return estimator.fit(
+            features, crowd, validation, run=Run(progress=False, strategy=strategy)
+        )
 
     done, rows, problem = _known(path), [], None
     best: tuple[float, dict[str, Any]] | None = None
@@ -137,11 +156,24 @@ def tune(
             except (IdentitiesError, UnsupportedDataError):
                 raise
             except Exception as error:
-                row, problem = {"metric": "", "score": "", "status": f"failed: {' '.join(str(error).split())}"}, error
+                row, problem = (
+                    {
+                        "metric": "",
+                        "score": "",
+                        "status": f"failed: {' '.join(str(error).split())}",
+                    },
+                    error,
+                )
         rows.append({**row, "trial": str(number), "parameters": text})
         write_text(path, to_csv(HEADER, ([item[name] for name in HEADER] for item in rows)))
         if row["score"] and (best is None or float(row["score"]) > best[0]):
             best = float(row["score"]), setting
     if best is None:
-        raise problem if problem is not None else UnsupportedDataError(f"--tune: none of {len(rows)} settings of {method.name} could be scored")
+        raise (
+            problem
+            if problem is not None
+            else UnsupportedDataError(
+                f"--tune: none of {len(rows)} settings of {method.name} could be scored"
+            )
+        )
     return best[1]

@@ -10,21 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.csv_cells import number_cell, to_csv
-from neucrowd_tf.dataset import CrowdDataset
-from neucrowd_tf.files import write_text
+from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.io.csv_cells import number_cell, to_csv
+from neucrowd_tf.io.files import write_text
 from neucrowd_tf.training.run import Run
 
 COLUMNS = ("stage", "epoch", "train_accuracy", "test_accuracy")
 
 
 class Watcher:
-    """Scores a model as it is being trained. It sees what is trained and changes nothing; the fit sees none of its numbers.
+    """Scores a model as it is being trained. It sees what is trained and changes nothing; the fit
+    sees none of its numbers.
 
-    A killed run goes on with the rows that stand: those after its last checkpoint are worked out again, and are the same.
+    A killed run goes on with the rows that stand: those after its last checkpoint are worked out
+    again, and are the same.
 
     Attributes:
-        estimator: what is fitted; an estimator whose stages train something else than itself says what by `watched(stage)`.
+        estimator: what is fitted; an estimator whose stages train something else than itself says
+            what by `watched(stage)`.
     """
 
     def __init__(self, path: Path, dataset: CrowdDataset) -> None:
@@ -37,10 +40,15 @@ class Watcher:
 
     def after(self, stage: str, epoch: int) -> None:
         """Adds a row for an epoch of a stage, where there is a model to score."""
-        shown = self.estimator.watched(stage) if hasattr(self.estimator, "watched") else self.estimator
+        shown = (
+            self.estimator.watched(stage) if hasattr(self.estimator, "watched") else self.estimator
+        )
         if shown is None or getattr(shown, "model_", None) is None:
             return
-        parts = (self.dataset.features, self.dataset.truth), (self.dataset.test.features, self.dataset.test.labels)
+        parts = (
+            (self.dataset.features, self.dataset.truth),
+            (self.dataset.test.features, self.dataset.test.labels),
+        )
         cells = [number_cell(_accuracy(shown, features, labels)) for features, labels in parts]
         self.rows[stage, str(epoch)] = [stage, str(epoch), *cells]
         write_text(self.path, to_csv(COLUMNS, self.rows.values()))
@@ -63,4 +71,6 @@ def _accuracy(model: Any, features: Any, labels: Any) -> float:
     if labels is None or not (labels >= 0).any():
         return float("nan")
     known = np.flatnonzero(labels >= 0)
-    return float((np.asarray(model._predict_proba(features[known])).argmax(axis=1) == labels[known]).mean())
+    return float(
+        (np.asarray(model._predict_proba(features[known])).argmax(axis=1) == labels[known]).mean()
+    )

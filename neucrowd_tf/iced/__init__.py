@@ -1,4 +1,5 @@
-"""ICED: learning from imbalanced crowd labels by true-label inference and synthetic minority data."""
+"""ICED: learning from imbalanced crowd labels by true-label inference and synthetic minority
+data."""
 
 from neucrowd_tf.iced.certainty import label_certainty
 from neucrowd_tf.iced.estimator import ICED

@@ -46,13 +46,25 @@ def check_arguments(estimator: ICED) -> None:
     """Raises UsageError for an argument that cannot be used."""
     for name, choices in _CHOICES.items():
         if getattr(estimator, name) not in choices:
-            raise UsageError(f"{name}: expected one of {', '.join(map(repr, choices))}, received {getattr(estimator, name)!r}")
+            raise UsageError(
+                f"{name}: expected one of {', '.join(map(repr, choices))}, received"
+                f" {getattr(estimator, name)!r}"
+            )
     for name, least in _COUNTS.items():
         if not _is_count(getattr(estimator, name), least):
-            raise UsageError(f"{name}: expected a whole number from {least}, received {getattr(estimator, name)!r}")
+            raise UsageError(
+                f"{name}: expected a whole number from {least}, received"
+                f" {getattr(estimator, name)!r}"
+            )
     widths = estimator.hidden_units
-    if not isinstance(widths, (list, tuple)) or not len(widths) or not all(_is_count(width, 1) for width in widths):
-        raise UsageError(f"hidden_units: expected whole numbers from 1, received {estimator.hidden_units!r}")
+    if (
+        not isinstance(widths, (list, tuple))
+        or not len(widths)
+        or not all(_is_count(width, 1) for width in widths)
+    ):
+        raise UsageError(
+            f"hidden_units: expected whole numbers from 1, received {estimator.hidden_units!r}"
+        )
     for name, low, high in _NUMBERS:
         value = getattr(estimator, name)
         if value is None and name == "tol":
@@ -64,4 +76,8 @@ def check_arguments(estimator: ICED) -> None:
 
 
 def _is_count(value: object, least: int) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
+    return (
+        isinstance(value, (int, np.integer))
+        and not isinstance(value, bool)
+        and bool(value >= least)
+    )

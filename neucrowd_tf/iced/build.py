@@ -1,4 +1,6 @@
-"""Puts the networks of ICED together: from the user's Keras models or the default ones, and for prediction."""
+"""Puts the networks of ICED together: from the user's Keras models or the default ones, and for
+prediction.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,18 @@ def build_networks(
         encoder = fresh_copy(encoder, seed)
         units = (*units[:-1], int(encoder.output_shape[-1]))
     else:
-        encoder = default_encoder(shape, units, activation=activation, dropout=dropout, l2=l2, seed=seed)
+        encoder = default_encoder(
+            shape, units, activation=activation, dropout=dropout, l2=l2, seed=seed
+        )
     if decoder is not None:
         decoder = fresh_copy(decoder, seed + _DECODER)
     else:
         decoder = default_decoder(shape, units, activation=activation, seed=seed + _DECODER)
-    classifier = _dense_classifier(units[-1], num_classes, seed) if classifier is None else fresh_copy(classifier, seed + _CLASSIFIER)
+    classifier = (
+        _dense_classifier(units[-1], num_classes, seed)
+        if classifier is None
+        else fresh_copy(classifier, seed + _CLASSIFIER)
+    )
     for what, network, expected in (
         ("encoder", encoder, (shape, units[-1:])),
         ("classifier", classifier, (units[-1:], (num_classes,))),
@@ -59,8 +67,19 @@ def build_networks(
     ):
         found = (tuple(network.input_shape[1:]), tuple(network.output_shape[1:]))
         if found != expected:
-            raise DataError(f"{what}: expected a network from {expected[0]} to {expected[1]}, received one from {found[0]} to {found[1]}")
-    return ICEDModel(encoder, classifier, decoder, features, num_classes, batch_size=batch_size, make_optimizer=make_optimizer)
+            raise DataError(
+                f"{what}: expected a network from {expected[0]} to {expected[1]}, received one from"
+                f" {found[0]} to {found[1]}"
+            )
+    return ICEDModel(
+        encoder,
+        classifier,
+        decoder,
+        features,
+        num_classes,
+        batch_size=batch_size,
+        make_optimizer=make_optimizer,
+    )
 
 
 def _dense_classifier(embedding_dim: int, num_classes: int, seed: int) -> keras.Model:
@@ -70,17 +89,36 @@ def _dense_classifier(embedding_dim: int, num_classes: int, seed: int) -> keras.
     return keras.Model(inputs, logits, name="classifier")
 
 
-def prediction_model(model: ICEDModel, feature_shape: tuple[int, ...], mean: NDArray[np.float32], scale: NDArray[np.float32]) -> keras.Model:
-    """Returns raw features -> standardise -> embed -> classify as one Keras model that shares the weights of `model`."""
+def prediction_model(
+    model: ICEDModel,
+    feature_shape: tuple[int, ...],
+    mean: NDArray[np.float32],
+    scale: NDArray[np.float32],
+) -> keras.Model:
+    """Returns raw features -> standardise -> embed -> classify as one Keras model that shares the
+    weights of `model`.
+    """
     inputs = keras.Input(feature_shape, name="features")
-    x = keras.layers.Normalization(axis=-1, mean=mean, variance=np.square(scale), name="standardise")(inputs)
-    embedding = keras.layers.Activation("linear", dtype="float32", name="embedding")(model.encoder(x))
-    probabilities = keras.layers.Activation("softmax", dtype="float32", name="probabilities")(model.classifier(embedding))
-    return keras.Model(inputs, {"probabilities": probabilities, "embedding": embedding}, name="iced")
+    x = keras.layers.Normalization(
+        axis=-1, mean=mean, variance=np.square(scale), name="standardise"
+    )(inputs)
+    embedding = keras.layers.Activation("linear", dtype="float32", name="embedding")(
+        model.encoder(x)
+    )
+    probabilities = keras.layers.Activation("softmax", dtype="float32", name="probabilities")(
+        model.classifier(embedding)
+    )
+    return keras.Model(
+        inputs, {"probabilities": probabilities, "embedding": embedding}, name="iced"
+    )
 
 
-def fit_scaler(features: NDArray[np.float32], standardise: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Returns mean and scale of each feature (of each channel of images); 0 and 1 where nothing is to be standardised."""
+def fit_scaler(
+    features: NDArray[np.float32], standardise: bool
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Returns mean and scale of each feature (of each channel of images); 0 and 1 where nothing is
+    to be standardised.
+    """
     axes = tuple(range(features.ndim - 1))
     width = features.shape[-1]
     if not standardise:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.float64]:
-    """Returns the label certainty score `[N]` of vote counts `[N, C]`: `1 / (1 - sum_c p_c ** 2 + epsilon)`.
+    """Returns the label certainty score `[N]` of vote counts `[N, C]`: `1 / (1 - sum_c p_c ** 2 +
+    epsilon)`.
 
-    With labels as one-hot vectors y, `E ||y - E y||^2 = 1 - sum_c p_c ** 2`, where p are the shares of the votes: 0 when all
-    annotators agree, largest when the votes are spread evenly. An instance without votes scores as one with evenly spread votes.
+    With labels as one-hot vectors y, `E ||y - E y||^2 = 1 - sum_c p_c ** 2`, where p are the shares
+    of the votes: 0 when all annotators agree, largest when the votes are spread evenly. An instance
+    without votes scores as one with evenly spread votes.
 
     Args:
         votes: counts from 0.
@@ -33,7 +35,9 @@ def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.fl
         raise UsageError(f"epsilon: expected a number above 0, received {epsilon!r}")
     counts = np.asarray(votes, dtype=np.float64)
     cast = counts.sum(axis=1, keepdims=True)
-    shares = np.divide(counts, cast, out=np.full_like(counts, 1.0 / counts.shape[1]), where=cast > 0)
+    shares = np.divide(
+        counts, cast, out=np.full_like(counts, 1.0 / counts.shape[1]), where=cast > 0
+    )
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
     certainty: NDArray[np.float64] = 1.0 / (variance + epsilon)
     return certainty

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     import keras
     from numpy.typing import ArrayLike, NDArray
 
-    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.iced.network import ICEDModel
     from neucrowd_tf.iced.rounds import Rounds
 
 
 @register_method(
     "iced_literal",
-    summary="ICED as printed: candidates by inferred label, equation 2.5 and the warm-up by certainty groups to the letter",
+    summary=(
+        "ICED as printed: candidates by inferred label, equation 2.5 and the warm-up by certainty"
+        " groups to the letter"
+    ),
     defaults={"candidates": "inferred", "interpolation": "literal", "warm_up": "groups"},
     requires_identities=True,
     presets=PRESETS,
@@ -45,23 +48,28 @@ if TYPE_CHECKING:
     paper=PAPER,
 )
 class ICED(CrowdEstimator):
-    """True-label inference and synthetic minority data that improve each other, for two classes and more.
+    """True-label inference and synthetic minority data that improve each other, for two classes and
+    more.
 
-    An auto-encoder is trained first; its encoder starts the feature extractor. After a warm-up on majority votes, each round
-    interpolates new instances of the rarer classes in the embedding space, lets the annotators label them as they labelled
-    their neighbours, infers the labels of all instances (Dawid-Skene with a uniform prior) and trains the classifier on them.
+    An auto-encoder is trained first; its encoder starts the feature extractor. After a warm-up on
+    majority votes, each round interpolates new instances of the rarer classes in the embedding
+    space, lets the annotators label them as they labelled their neighbours, infers the labels of
+    all instances (Dawid-Skene with a uniform prior) and trains the classifier on them.
 
     Args:
-        rounds: how often (0 stops after the warm-up); with many of them the classifier begins to follow its own mistakes.
+        rounds: how often (0 stops after the warm-up); with many of them the classifier begins to
+            follow its own mistakes.
         epochs_per_round: passes over the augmented data in each.
         k: neighbours for the interpolation, among the class's own candidates.
         annotation_neighbours: real neighbours that annotators are copied from.
         epsilon: of equation 2.4; a tiny one makes unanimous points duplicates.
         eta: noise on the interpolation is uniform in (-eta, eta).
-        interpolation: "certainty" (equation 2.5 mended), "literal" (as printed) or "uniform" (plain SMOTE).
-        candidates: what says which class a real instance may stand for: "classifier" (its own prediction) or "inferred" (the
-            label inferred in the round before, as printed).
-        targets: what the classifier is trained on: the "hard" inferred labels, or the "soft" posteriors.
+        interpolation: "certainty" (equation 2.5 mended), "literal" (as printed) or "uniform" (plain
+            SMOTE).
+        candidates: what says which class a real instance may stand for: "classifier" (its own
+            prediction) or "inferred" (the label inferred in the round before, as printed).
+        targets: what the classifier is trained on: the "hard" inferred labels, or the "soft"
+            posteriors.
         prior: "uniform" holds the class prior of the inference, "update" estimates it.
         smoothing: pseudo-count of every cell of the confusion matrices.
         em_iterations: most iterations of EM in a round.
@@ -69,14 +77,19 @@ class ICED(CrowdEstimator):
         warm_up_epochs: of the whole warm-up.
         autoencoder_epochs: before everything else.
         decoder_epochs: passes in each round that let the decoder follow the encoder.
-        tol: stop when a round changes at most this share of the inferred labels; None does all rounds.
-        encoder: a Keras model `[None, ...] -> [None, h]` to use as feature extractor; it is copied, not trained itself.
+        tol: stop when a round changes at most this share of the inferred labels; None does all
+            rounds.
+        encoder: a Keras model `[None, ...] -> [None, h]` to use as feature extractor; it is copied,
+            not trained itself.
         classifier: likewise `[None, h] -> [None, C]` logits; one dense layer by default.
-        decoder: likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for `[h]` fits.
-        hidden_units, activation, dropout, l2: the default encoder, fully connected; for images `[height, width, channels]` it
-            is convolutional, with an embedding of `hidden_units[-1]`.
+        decoder: likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one
+            for `[h]` fits.
+        hidden_units, activation, dropout, l2: the default encoder, fully connected; for images
+            `[height, width, channels]` it is convolutional, with an embedding of
+            `hidden_units[-1]`.
         optimizer, learning_rate, batch_size: of all three trainings.
-        standardise: whether features (the channels of images) are standardised on the training instances.
+        standardise: whether features (the channels of images) are standardised on the training
+            instances.
         seed: draws everything that is random.
 
     Attributes:
@@ -86,16 +99,19 @@ class ICED(CrowdEstimator):
         priors_: `[C]` the prior that the inference held or found.
         confusion_matrices_: `[R, C true, C observed]` from the last round.
         certainty_: `[N]` label certainty.
-        labels_history_: `[rounds + 1, N]` inferred labels: before any synthesis (D&S-orig), after the first (D&S-first), ...
+        labels_history_: `[rounds + 1, N]` inferred labels: before any synthesis (D&S-orig), after
+            the first (D&S-first), ...
         candidates_history_: `[rounds, N]` the class that each instance was a candidate of.
         synthetic_history_: `[rounds, C]` how many instances were made of each class.
-        permutations_history_: `[rounds + 1, C]` how EM's classes were put back in place (the identity as a rule).
+        permutations_history_: `[rounds + 1, C]` how EM's classes were put back in place (the
+            identity as a rule).
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
         history_: a dict with a list for each logged value, one entry a round.
         n_iter_: rounds done. converged_: whether `tol` stopped them.
 
     References:
-        Wang et al.: Learning from Imbalanced Crowdsourced Labeled Data, section 2, algorithms 1 and 2.
+        Wang et al.: Learning from Imbalanced Crowdsourced Labeled Data, section 2, algorithms 1 and
+            2.
     """
 
     requires_identities = True
@@ -175,8 +191,13 @@ class ICED(CrowdEstimator):
         self.mean_, self.scale_ = fit_scaler(data.features, self.standardise)
         scaled = np.asarray((data.features - self.mean_) / self.scale_, dtype=np.float32)
         if run.strategy is not None and run.strategy.num_replicas_in_sync > 1:
-            # Replicas meet at every step, which a loop inside the graph cannot wait for; the networks are small.
-            warnings.warn(f"{type(self).__name__}: trains on one device, the strategy's others stay idle", UserWarning, stacklevel=3)
+            # Replicas meet at every step, which a loop inside the graph cannot wait for; the
+            # networks are small.
+            warnings.warn(
+                f"{type(self).__name__}: trains on one device, the strategy's others stay idle",
+                UserWarning,
+                stacklevel=3,
+            )
         run = dataclasses.replace(run, strategy=None)
         model = self._networks(scaled)
         self.model_ = prediction_model(model, self.feature_shape_, self.mean_, self.scale_)
@@ -186,7 +207,9 @@ class ICED(CrowdEstimator):
         rounds = Rounds(model, data.annotations, self.certainty_, self._round_options())
         self.history_ = train_rounds(self, model, rounds, data, run)
         self._keep(rounds)
-        for problem in shortages(self.candidates_history_, self.permutations_history_, rounds.used, self.classes_, self.k):
+        for problem in shortages(
+            self.candidates_history_, self.permutations_history_, rounds.used, self.classes_, self.k
+        ):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
 
@@ -236,7 +259,10 @@ class ICED(CrowdEstimator):
         self.labels_ = self.labels_history_[-1].astype(np.int64)
         self.probas_ = rounds.inference.probas[:size]
         self.priors_, self.confusion_matrices_ = rounds.inference.priors, rounds.inference.errors
-        self.n_iter_, self.converged_ = len(rounds.candidates), rounds.settled(self.history_.get("changed", []))
+        self.n_iter_, self.converged_ = (
+            len(rounds.candidates),
+            rounds.settled(self.history_.get("changed", [])),
+        )
 
     # ----------------------------------------------------------------- use
 
@@ -253,7 +279,14 @@ class ICED(CrowdEstimator):
         import tensorflow as tf
 
         starts = range(0, max(len(features), 1), 4096)
-        return np.concatenate([np.asarray(self.model_(tf.convert_to_tensor(features[i : i + 4096]), training=False)[name]) for i in starts])
+        return np.concatenate(
+            [
+                np.asarray(
+                    self.model_(tf.convert_to_tensor(features[i : i + 4096]), training=False)[name]
+                )
+                for i in starts
+            ]
+        )
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self._outputs(features, "probabilities")

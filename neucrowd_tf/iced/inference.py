@@ -1,4 +1,6 @@
-"""True-label inference on real and synthetic annotations together, and the check for permuted classes."""
+"""True-label inference on real and synthetic annotations together, and the check for permuted
+classes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class Inference:
         probas: `[N, C]` posteriors, classes in the order of the votes.
         priors: `[C]`.
         errors: `[R, C true, C observed]`.
-        permutation: `[C]`: EM's class c was class `permutation[c]`; the identity where nothing was mended.
+        permutation: `[C]`: EM's class c was class `permutation[c]`; the identity where nothing was
+            mended.
     """
 
     probas: NDArray[np.float64]
@@ -47,8 +50,9 @@ class Inference:
 def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.int64]:
     """Returns `[C]` which class each class of EM stands for, by the votes cast in it.
 
-    Row c of the matrix that is matched holds the shares of the votes that instances of EM's class c got, so a rare class
-    weighs as much as a common one, and a common class that has lost half of its instances to a rare one is no permutation.
+    Row c of the matrix that is matched holds the shares of the votes that instances of EM's class c
+    got, so a rare class weighs as much as a common one, and a common class that has lost half of
+    its instances to a rare one is no permutation.
 
     Args:
         probas: `[N, C]` posteriors.
@@ -81,7 +85,8 @@ def infer_labels(
     Args:
         one_hot: `[N, R * C]` CSR, a one at column `annotator * C + label` for each annotation.
         num_classes: C.
-        prior: "uniform" holds the class prior uniform over the classes that annotators use; "update" estimates it.
+        prior: "uniform" holds the class prior uniform over the classes that annotators use;
+            "update" estimates it.
         smoothing, max_iter, tol: see `dawid_skene_em`.
 
     Raises:
@@ -90,26 +95,39 @@ def infer_labels(
     References:
         ICED, section 2.3 (equations 2.1 and 2.2).
     """
-    # Deviation: section 2.3 re-estimates the prior in each M-step, sections 2.4 and 3.2 speak of an inference that assumes a
-    # uniform one, and figure 2 shows what only the latter gives (D&S far below majority vote before synthesis).
+    # Deviation: section 2.3 re-estimates the prior in each M-step, sections 2.4 and 3.2 speak of an
+    # inference that assumes a uniform one, and figure 2 shows what only the latter gives (D&S far
+    # below majority vote before synthesis).
     if prior not in ("uniform", "update"):
         raise UsageError(f"prior: expected 'uniform' or 'update', received {prior!r}")
-    # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and Skene.
+    # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and
+    # Skene.
     start = vote_shares(one_hot, num_classes)
     votes = one_hot @ np.tile(np.eye(num_classes), (one_hot.shape[1] // num_classes, 1))
-    # A class that nobody uses has no evidence about errors, and under a prior of its own it would attract unclear instances.
+    # A class that nobody uses has no evidence about errors, and under a prior of its own it would
+    # attract unclear instances.
     used = votes.sum(axis=0) > 0
     held = used / used.sum() if prior == "uniform" else None
-    found = dawid_skene_em(one_hot, start, prior=held, smoothing=smoothing, max_iter=max_iter, tol=tol)
+    found = dawid_skene_em(
+        one_hot, start, prior=held, smoothing=smoothing, max_iter=max_iter, tol=tol
+    )
     permutation = find_permutation(found.probas, votes)
     back = np.argsort(permutation)
-    return Inference(found.probas[:, back], found.priors[back], found.errors[:, back, :], permutation)
+    return Inference(
+        found.probas[:, back], found.priors[back], found.errors[:, back, :], permutation
+    )
 
 
 def synthetic_one_hot(
-    size: int, num_annotators: int, num_classes: int, triples: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+    size: int,
+    num_annotators: int,
+    num_classes: int,
+    triples: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
 ) -> sparse.csr_matrix:
     """Returns `[size, R * C]` CSR from (instance, annotator, label) codes."""
     instances, annotators, labels = triples
     ones = np.ones(len(labels), dtype=np.float64)
-    return sparse.csr_matrix((ones, (instances, annotators * num_classes + labels)), shape=(size, num_annotators * num_classes))
+    return sparse.csr_matrix(
+        (ones, (instances, annotators * num_classes + labels)),
+        shape=(size, num_annotators * num_classes),
+    )

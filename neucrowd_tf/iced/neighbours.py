@@ -1,4 +1,6 @@
-"""Nearest neighbours, by scikit-learn, without threads where starting them costs more than the search."""
+"""Nearest neighbours, by scikit-learn, without threads where starting them costs more than the
+search.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from threadpoolctl import ThreadpoolController
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Multiplications below which one thread is quicker: a search of 700 rows among 700 with 64 numbers each has 3e7.
+# Multiplications below which one thread is quicker: a search of 700 rows among 700 with 64 numbers
+# each has 3e7.
 _SMALL = 1 << 28
 
 
@@ -23,15 +26,21 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def nearest(points: NDArray[np.float32], queries: NDArray[np.float32] | None, k: int) -> NDArray[np.int64]:
-    """Returns the rows `[M, k]` of the `points` `[N, h]` nearest to each of the `queries` `[M, h]`, nearest first.
+def nearest(
+    points: NDArray[np.float32], queries: NDArray[np.float32] | None, k: int
+) -> NDArray[np.int64]:
+    """Returns the rows `[M, k]` of the `points` `[N, h]` nearest to each of the `queries` `[M, h]`,
+    nearest first.
 
     Args:
-        queries: None asks for the neighbours of the points among each other, a point itself (not others at its place) excluded.
+        queries: None asks for the neighbours of the points among each other, a point itself (not
+            others at its place) excluded.
         k: at most N, or N - 1 without queries.
     """
     work = points.size * (len(points) if queries is None else len(queries))
     limited: Any = _controller().limit(limits=1) if work <= _SMALL else contextlib.nullcontext()
     with limited:
-        found: NDArray[np.int64] = NearestNeighbors(n_neighbors=k).fit(points).kneighbors(queries, return_distance=False)
+        found: NDArray[np.int64] = (
+            NearestNeighbors(n_neighbors=k).fit(points).kneighbors(queries, return_distance=False)
+        )
     return found

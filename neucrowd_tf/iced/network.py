@@ -1,8 +1,10 @@
-"""The networks of ICED - feature extractor, classifier, decoder - in one Keras model whose step is compiled once.
+"""The networks of ICED - feature extractor, classifier, decoder - in one Keras model whose step is
+compiled once.
 
-One call of the compiled step trains for a whole epoch: three loops inside the graph, over the batches of the auto-encoder, of
-the classifier and of the decoder alone. How many batches each has, and which rows are in them, are variables that are set
-before the epoch, so warm-up, auto-encoder and every round run the same compiled function.
+One call of the compiled step trains for a whole epoch: three loops inside the graph, over the
+batches of the auto-encoder, of the classifier and of the decoder alone. How many batches each has,
+and which rows are in them, are variables that are set before the epoch, so warm-up, auto-encoder
+and every round run the same compiled function.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ ROWS_AT_ONCE = 4096
 
 
 class ICEDModel(keras.Model):
-    """Trains on rows of the real instances and of a synthetic set that changes from round to round."""
+    """Trains on rows of the real instances and of a synthetic set that changes from round to
+    round."""
 
     def __init__(
         self,
@@ -47,19 +50,44 @@ class ICEDModel(keras.Model):
         """
         super().__init__()
         self.encoder, self.classifier, self.decoder = encoder, classifier, decoder
-        self.num_instances, self.num_classes, self.batch_size = len(features), num_classes, batch_size
+        self.num_instances, self.num_classes, self.batch_size = (
+            len(features),
+            num_classes,
+            batch_size,
+        )
         self._instances = tf.constant(features)
-        # Shapes are open, so that new values do not mean a new trace. They are set anew before each epoch and therefore
-        # are no part of a checkpoint.
-        self._synthetic = tf.Variable(np.zeros((1, *features.shape[1:]), np.float32), shape=(None, *features.shape[1:]), trainable=False)
-        self._targets = tf.Variable(np.zeros((len(features), num_classes), np.float32), shape=(None, num_classes), trainable=False)
-        self._orders = [tf.Variable(np.zeros(1, np.int32), shape=(None,), trainable=False) for _ in range(3)]
+        # Shapes are open, so that new values do not mean a new trace. They are set anew before each
+        # epoch and therefore are no part of a checkpoint.
+        self._synthetic = tf.Variable(
+            np.zeros((1, *features.shape[1:]), np.float32),
+            shape=(None, *features.shape[1:]),
+            trainable=False,
+        )
+        self._targets = tf.Variable(
+            np.zeros((len(features), num_classes), np.float32),
+            shape=(None, num_classes),
+            trainable=False,
+        )
+        self._orders = [
+            tf.Variable(np.zeros(1, np.int32), shape=(None,), trainable=False) for _ in range(3)
+        ]
         self._steps = tf.Variable(np.zeros(3, np.int32), trainable=False)
-        self.autoencoder_optimizer, self.decoder_optimizer, self.classifier_optimizer = make_optimizer(), make_optimizer(), make_optimizer()
-        self.autoencoder_optimizer.build([*encoder.trainable_variables, *decoder.trainable_variables])
+        self.autoencoder_optimizer, self.decoder_optimizer, self.classifier_optimizer = (
+            make_optimizer(),
+            make_optimizer(),
+            make_optimizer(),
+        )
+        self.autoencoder_optimizer.build(
+            [*encoder.trainable_variables, *decoder.trainable_variables]
+        )
         self.decoder_optimizer.build(decoder.trainable_variables)
-        self.classifier_optimizer.build([*encoder.trainable_variables, *classifier.trainable_variables])
-        self._decode = tf.function(self._decode_batch, input_signature=[tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)])
+        self.classifier_optimizer.build(
+            [*encoder.trainable_variables, *classifier.trainable_variables]
+        )
+        self._decode = tf.function(
+            self._decode_batch,
+            input_signature=[tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)],
+        )
         self.built = True
         self.compile(optimizer=self.classifier_optimizer, jit_compile=False)
 
@@ -72,7 +100,9 @@ class ICEDModel(keras.Model):
         classifier: NDArray[np.integer[Any]] | None = None,
         decoder: NDArray[np.integer[Any]] | None = None,
     ) -> None:
-        """Says which rows the next epoch's batches take, in their order; each order is a multiple of the batch size, or None."""
+        """Says which rows the next epoch's batches take, in their order; each order is a multiple
+        of the batch size, or None.
+        """
         steps = []
         for variable, order in zip(self._orders, (autoencoder, classifier, decoder), strict=True):
             if order is not None and len(order):
@@ -81,7 +111,9 @@ class ICEDModel(keras.Model):
         self._steps.assign(np.array(steps, dtype=np.int32))
 
     def set_rows(self, targets: NDArray[Any], synthetic: NDArray[np.float32] | None = None) -> None:
-        """Sets class probabilities `[N + S, C]` of the real and then the synthetic rows, and the synthetic features `[S, ...]`."""
+        """Sets class probabilities `[N + S, C]` of the real and then the synthetic rows, and the
+        synthetic features `[S, ...]`.
+        """
         self._targets.assign(np.asarray(targets, dtype=np.float32))
         if synthetic is not None and len(synthetic):
             self._synthetic.assign(synthetic)
@@ -89,15 +121,29 @@ class ICEDModel(keras.Model):
     # ----------------------------------------------------------------- one compiled step
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Trains for one epoch; `data` is the epoch's number, on which nothing depends but what was set before."""
+        """Trains for one epoch; `data` is the epoch's number, on which nothing depends but what was
+        set before.
+        """
         del data
-        reconstruction = self._loop(0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder])
-        loss = self._loop(1, self._classifier_loss, self.classifier_optimizer, [self.encoder, self.classifier])
+        reconstruction = self._loop(
+            0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder]
+        )
+        loss = self._loop(
+            1, self._classifier_loss, self.classifier_optimizer, [self.encoder, self.classifier]
+        )
         decoding = self._loop(2, self._decoder_loss, self.decoder_optimizer, [self.decoder])
         return {"loss": loss, "reconstruction": reconstruction + decoding}
 
-    def _loop(self, which: int, loss_of: Callable[[Any], Any], optimizer: keras.optimizers.Optimizer, networks: list[keras.Model]) -> Any:
-        """Takes all steps of one of the three trainings and returns the mean loss (0 without any step)."""
+    def _loop(
+        self,
+        which: int,
+        loss_of: Callable[[Any], Any],
+        optimizer: keras.optimizers.Optimizer,
+        networks: list[keras.Model],
+    ) -> Any:
+        """Takes all steps of one of the three trainings and returns the mean loss (0 without any
+        step).
+        """
         variables = [variable for network in networks for variable in network.trainable_variables]
         order, steps, size = self._orders[which], self._steps[which], self.batch_size
 
@@ -111,7 +157,12 @@ class ICEDModel(keras.Model):
             return step + 1, total + loss
 
         zero = tf.zeros((), tf.float32)
-        _, total = tf.while_loop(lambda step, _: step < steps, body, (tf.zeros((), tf.int32), zero), parallel_iterations=1)
+        _, total = tf.while_loop(
+            lambda step, _: step < steps,
+            body,
+            (tf.zeros((), tf.int32), zero),
+            parallel_iterations=1,
+        )
         return tf.math.divide_no_nan(total, tf.cast(steps, tf.float32))
 
     def _gather(self, rows: Any) -> Any:
@@ -127,10 +178,15 @@ class ICEDModel(keras.Model):
 
     def _decoder_loss(self, rows: Any) -> Any:
         x = tf.gather(self._instances, rows)
-        return self._error(x, self.decoder(tf.stop_gradient(self.encoder(x, training=False)), training=True))
+        return self._error(
+            x, self.decoder(tf.stop_gradient(self.encoder(x, training=False)), training=True)
+        )
 
     def _classifier_loss(self, rows: Any) -> Any:
-        logits = tf.cast(self.classifier(self.encoder(self._gather(rows), training=True), training=True), tf.float32)
+        logits = tf.cast(
+            self.classifier(self.encoder(self._gather(rows), training=True), training=True),
+            tf.float32,
+        )
         targets = tf.gather(self._targets, rows)
         return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, logits))
 
@@ -147,11 +203,18 @@ class ICEDModel(keras.Model):
         return tf.cast(z, tf.float32), tf.nn.softmax(tf.cast(logits, tf.float32))
 
     def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Returns embeddings `[N, h]` and class probabilities `[N, C]` of the real instances, with dropout off."""
+        """Returns embeddings `[N, h]` and class probabilities `[N, C]` of the real instances, with
+        dropout off.
+        """
         starts = range(0, self.num_instances, ROWS_AT_ONCE)
         stops = [min(start + ROWS_AT_ONCE, self.num_instances) for start in starts]
-        parts = [self._outputs(tf.constant(start), tf.constant(stop)) for start, stop in zip(starts, stops, strict=True)]
-        return np.concatenate([np.asarray(z) for z, _ in parts]), np.concatenate([np.asarray(p) for _, p in parts])
+        parts = [
+            self._outputs(tf.constant(start), tf.constant(stop))
+            for start, stop in zip(starts, stops, strict=True)
+        ]
+        return np.concatenate([np.asarray(z) for z, _ in parts]), np.concatenate(
+            [np.asarray(p) for _, p in parts]
+        )
 
     def _decode_batch(self, embeddings: Any) -> Any:
         return tf.cast(self.decoder(embeddings, training=False), tf.float32)
@@ -159,5 +222,12 @@ class ICEDModel(keras.Model):
     def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
         shape = (0, *self._instances.shape[1:])
-        parts = [self._decode(tf.constant(embeddings[start : start + ROWS_AT_ONCE])) for start in range(0, len(embeddings), ROWS_AT_ONCE)]
-        return np.concatenate([np.asarray(part) for part in parts]) if parts else np.zeros(shape, np.float32)
+        parts = [
+            self._decode(tf.constant(embeddings[start : start + ROWS_AT_ONCE]))
+            for start in range(0, len(embeddings), ROWS_AT_ONCE)
+        ]
+        return (
+            np.concatenate([np.asarray(part) for part in parts])
+            if parts
+            else np.zeros(shape, np.float32)
+        )

@@ -1,4 +1,6 @@
-"""Synthetic embeddings: SMOTE whose interpolation keeps close to the point with the more certain label."""
+"""Synthetic embeddings: SMOTE whose interpolation keeps close to the point with the more certain
+label.
+"""
 
 from __future__ import annotations
 
@@ -16,38 +18,54 @@ if TYPE_CHECKING:
 Interpolation = Literal["certainty", "literal", "uniform"]
 
 
-def interpolation_weights(certainty: NDArray[Any], neighbour_certainty: NDArray[Any], noise: NDArray[Any], *, literal: bool = False) -> NDArray[Any]:
-    """Returns delta `[S]`, how far a synthetic point lies on the way from a candidate to its neighbour.
+def interpolation_weights(
+    certainty: NDArray[Any],
+    neighbour_certainty: NDArray[Any],
+    noise: NDArray[Any],
+    *,
+    literal: bool = False,
+) -> NDArray[Any]:
+    """Returns delta `[S]`, how far a synthetic point lies on the way from a candidate to its
+    neighbour.
 
     Args:
-        certainty, neighbour_certainty: `[S]` label certainty of the candidate (S) and of its neighbour (S').
+        certainty, neighbour_certainty: `[S]` label certainty of the candidate (S) and of its
+            neighbour (S').
         noise: `[S]` eta.
-        literal: `S / (S + S') + eta` as printed, in place of `S' / (S + S') + eta` clipped to [0, 1].
+        literal: `S / (S + S') + eta` as printed, in place of `S' / (S + S') + eta` clipped to [0,
+            1].
 
     References:
         ICED, equation 2.5.
     """
-    own, other = np.asarray(certainty, dtype=np.float64), np.asarray(neighbour_certainty, dtype=np.float64)
+    own, other = (
+        np.asarray(certainty, dtype=np.float64),
+        np.asarray(neighbour_certainty, dtype=np.float64),
+    )
     if literal:
         return own / (own + other) + noise
-    # Deviation: as printed, a certain candidate moves away towards an uncertain neighbour, against the text's purpose; and a
-    # delta outside [0, 1] extrapolates.
+    # Deviation: as printed, a certain candidate moves away towards an uncertain neighbour, against
+    # the text's purpose; and a delta outside [0, 1] extrapolates.
     return np.clip(other / (own + other) + noise, 0.0, 1.0)
 
 
 def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.int64]:
-    """Returns `[C]` how many synthetic instances each class needs to be as large as the largest one.
+    """Returns `[C]` how many synthetic instances each class needs to be as large as the largest
+    one.
 
     A class with fewer than two instances gets none: there is nothing to interpolate between.
     """
-    # Deviation: R repeats a candidate overshoot or fall short of balance; what balances the classes replaces them.
+    # Deviation: R repeats a candidate overshoot or fall short of balance; what balances the classes
+    # replaces them.
     counts = np.bincount(labels, minlength=num_classes)
     return np.where(counts >= 2, counts.max(initial=0) - counts, 0).astype(np.int64)
 
 
 @dataclasses.dataclass(frozen=True)
 class Synthetic:
-    """Synthetic points: `embeddings` `[S, h]`, and the `[S]` candidate and neighbour rows and `weights` they come from."""
+    """Synthetic points: `embeddings` `[S, h]`, and the `[S]` candidate and neighbour rows and
+    `weights` they come from.
+    """
 
     embeddings: NDArray[np.float32]
     candidates: NDArray[np.int64]
@@ -68,14 +86,16 @@ def synthesise(
 ) -> Synthetic:
     """Makes `count` synthetic embeddings of one class from its candidates.
 
-    Each candidate is used `count // m` times and some of them, drawn at random, once more; its neighbour is drawn from its k
-    nearest candidates (itself excluded, others at the same place not).
+    Each candidate is used `count // m` times and some of them, drawn at random, once more; its
+    neighbour is drawn from its k nearest candidates (itself excluded, others at the same place
+    not).
 
     Args:
         embeddings: `[N, h]`.
         rows: `[m]` the class's candidates, at least two.
         certainty: `[N]`.
-        rng: of this class and round alone; one generator for several classes would give them the same draws when it is re-made.
+        rng: of this class and round alone; one generator for several classes would give them the
+            same draws when it is re-made.
         k: shrunk to m - 1 where there are fewer.
         eta: the noise on delta is uniform in (-eta, eta).
         interpolation: "certainty" (mended), "literal" (as printed), or "uniform" (plain SMOTE).
@@ -88,7 +108,10 @@ def synthesise(
         ICED, equations 2.3 and 2.5; Chawla et al. (2002), SMOTE.
     """
     if interpolation not in ("certainty", "literal", "uniform"):
-        raise UsageError(f"interpolation: expected 'certainty', 'literal' or 'uniform', received {interpolation!r}")
+        raise UsageError(
+            "interpolation: expected 'certainty', 'literal' or 'uniform', received"
+            f" {interpolation!r}"
+        )
     if k < 1:
         raise UsageError(f"k: expected at least 1 neighbour, received {k}")
     if len(rows) < 2:
@@ -102,6 +125,8 @@ def synthesise(
         weights = rng.random(count)
     else:
         noise = rng.uniform(-eta, eta, size=count)
-        weights = interpolation_weights(certainty[rows[base]], certainty[rows[other]], noise, literal=interpolation == "literal")
+        weights = interpolation_weights(
+            certainty[rows[base]], certainty[rows[other]], noise, literal=interpolation == "literal"
+        )
     made = points[base] + weights[:, None].astype(points.dtype) * (points[other] - points[base])
     return Synthetic(made, rows[base], rows[other], weights)

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 def label_assurance(votes: ArrayLike) -> NDArray[np.float32]:
     """Returns the label assurance of each instance, `[N]` within [0, 1].
 
-    With two classes this is definition 2, `|1 - 2 ||y||_1 / d|`, where d is the number of labels the instance has: 0 for a
-    tie, 1 where all agree. With C classes it is `(C p - 1) / (C - 1)`, p being the share of the most frequent label,
-    which equals definition 2 for C = 2 and keeps its ends: 0 where all classes are as frequent, 1 where all agree.
+    With two classes this is definition 2, `|1 - 2 ||y||_1 / d|`, where d is the number of labels
+    the instance has: 0 for a tie, 1 where all agree. With C classes it is `(C p - 1) / (C - 1)`, p
+    being the share of the most frequent label, which equals definition 2 for C = 2 and keeps its
+    ends: 0 where all classes are as frequent, 1 where all agree.
 
     Args:
         votes: `[N, C]` how often each class was given; an instance without labels has assurance 0.
@@ -23,9 +24,14 @@ def label_assurance(votes: ArrayLike) -> NDArray[np.float32]:
     References:
         NeuCrowd, definition 2.
     """
-    # Deviation: d is each instance's own number of labels (the paper's crowds are complete), and C classes are covered.
+    # Deviation: d is each instance's own number of labels (the paper's crowds are complete), and C
+    # classes are covered.
     counts = np.asarray(votes, dtype=np.float64)
     total = counts.sum(axis=1)
     classes = counts.shape[1]
     share = counts.max(axis=1) / np.maximum(total, 1.0)
-    return np.where(total > 0, (classes * share - 1.0) / (classes - 1.0), 0.0).clip(0.0, 1.0).astype(np.float32)
+    return (
+        np.where(total > 0, (classes * share - 1.0) / (classes - 1.0), 0.0)
+        .clip(0.0, 1.0)
+        .astype(np.float32)
+    )

@@ -1,4 +1,6 @@
-"""The robust anchor (NeuCrowd, definition 4): one anchor for a batch, in which assured examples weigh more."""
+"""The robust anchor (NeuCrowd, definition 4): one anchor for a batch, in which assured examples
+weigh more.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,13 @@ import keras
 import tensorflow as tf
 
 
-def robust_anchor(anchors: Any, assurance: Any, classes: Any, num_classes: int, *, reduction: str = "mean") -> Any:
+def robust_anchor(
+    anchors: Any, assurance: Any, classes: Any, num_classes: int, *, reduction: str = "mean"
+) -> Any:
     """Replaces each tuplet's anchor by its batch's robust anchor.
 
-    With more than one positive class in the batch there is one robust anchor for each of them. Under `tf.distribute` the
-    batch is that of all replicas together.
+    With more than one positive class in the batch there is one robust anchor for each of them.
+    Under `tf.distribute` the batch is that of all replicas together.
 
     Args:
         anchors: `[batch, h]` embeddings of the selected anchors.
@@ -27,7 +31,8 @@ def robust_anchor(anchors: Any, assurance: Any, classes: Any, num_classes: int, 
     References:
         NeuCrowd, definition 4.
     """
-    # Deviation: the sum grows with the batch and leaves the space that the other embeddings live in; the weighted mean does not.
+    # Deviation: the sum grows with the batch and leaves the space that the other embeddings live
+    # in; the weighted mean does not.
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction: expected 'mean' or 'sum', received {reduction!r}")
     strength = tf.cast(assurance, anchors.dtype)
@@ -45,14 +50,22 @@ def robust_anchor(anchors: Any, assurance: Any, classes: Any, num_classes: int, 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class RobustAnchor(keras.layers.Layer):
-    """Definition 4 as a layer: call it with (anchors `[batch, h]`, assurance `[batch]`, classes `[batch]`)."""
+    """Definition 4 as a layer: call it with (anchors `[batch, h]`, assurance `[batch]`, classes
+    `[batch]`).
+    """
 
     def __init__(self, num_classes: int = 1, reduction: str = "mean", **options: Any) -> None:
         super().__init__(**options)
         self.num_classes, self.reduction = num_classes, reduction
 
     def call(self, anchors: Any, assurance: Any, classes: Any) -> Any:
-        return robust_anchor(anchors, assurance, classes, self.num_classes, reduction=self.reduction)
+        return robust_anchor(
+            anchors, assurance, classes, self.num_classes, reduction=self.reduction
+        )
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_classes": self.num_classes, "reduction": self.reduction}
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "reduction": self.reduction,
+        }

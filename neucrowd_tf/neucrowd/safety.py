@@ -1,4 +1,6 @@
-"""Safety-aware sampling (NeuCrowd, definition 3): examples whose neighbourhood agrees with their label are drawn more often."""
+"""Safety-aware sampling (NeuCrowd, definition 3): examples whose neighbourhood agrees with their
+label are drawn more often.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def neighbourhood_size(batch_size: int, num_instances: int) -> int:
-    """Returns k = sqrt(b), b being the batch size, but no more than the other instances there are (definition 3)."""
+    """Returns k = sqrt(b), b being the batch size, but no more than the other instances there are
+    (definition 3).
+    """
     return max(1, min(int(math.sqrt(batch_size)), num_instances - 1))
 
 
@@ -27,8 +31,8 @@ def safe_examples(
 ) -> NDArray[np.bool_]:
     """Returns which examples are safe, `[N]`.
 
-    An example is safe if and only if the summed assurance of those of its k nearest neighbours (l2, itself left out) that
-    have its label exceeds that of the others by more than the margin.
+    An example is safe if and only if the summed assurance of those of its k nearest neighbours (l2,
+    itself left out) that have its label exceeds that of the others by more than the margin.
 
     Args:
         embeddings: `[N, h]` in the current embedding space.
@@ -51,8 +55,8 @@ def safe_examples(
 def sampling_weights(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
     """Returns relative sampling weights `[N]`: 1 for safe examples, `unsafe_weight` for the others.
 
-    Section 3.3.1 gives safe examples "higher probabilities"; section 4.4 says that unsafe ones are excluded
-    (`unsafe_weight=0`).
+    Section 3.3.1 gives safe examples "higher probabilities"; section 4.4 says that unsafe ones are
+    excluded (`unsafe_weight=0`).
     """
     # Deviation: the paper gives no number; .3 was found to train best on validation data.
     return np.where(safe, 1.0, unsafe_weight)

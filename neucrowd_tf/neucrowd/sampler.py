@@ -1,4 +1,6 @@
-"""The n-tuplet sampling network (NeuCrowd, section 3.3.4): it predicts how hard a tuplet will be for the embedding network."""
+"""The n-tuplet sampling network (NeuCrowd, section 3.3.4): it predicts how hard a tuplet will be
+for the embedding network.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ import tensorflow as tf
 class SamplingNetwork(keras.layers.Layer):
     """A weight-shared encoder whose n embeddings, concatenated, give one linear "hardness" score.
 
-    A linear score of concatenated embeddings is a sum of one number for each slot, so `score_table` computes those
-    numbers once for each distinct instance, and a whole pool of tuplets is scored by looking them up.
+    A linear score of concatenated embeddings is a sum of one number for each slot, so `score_table`
+    computes those numbers once for each distinct instance, and a whole pool of tuplets is scored by
+    looking them up.
 
     References:
         NeuCrowd, section 3.3.4. The square loss trains it towards the embedding network's loss.
@@ -23,7 +26,10 @@ class SamplingNetwork(keras.layers.Layer):
         self.encoder = encoder
         self.n = n
         self.slots = self.add_weight(
-            shape=(encoder.output_shape[-1], n), initializer=keras.initializers.GlorotUniform(seed=seed), name="slots", autocast=False
+            shape=(encoder.output_shape[-1], n),
+            initializer=keras.initializers.GlorotUniform(seed=seed),
+            name="slots",
+            autocast=False,
         )
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias", autocast=False)
         self.built = True
@@ -39,12 +45,14 @@ class SamplingNetwork(keras.layers.Layer):
 
 
 def keep_hardest(scores: Any, keep: int, selecting: Any) -> Any:
-    """Returns the positions `[keep]` of the tuplets with the highest predicted hardness (section 3.4, step 1).
+    """Returns the positions `[keep]` of the tuplets with the highest predicted hardness (section
+    3.4, step 1).
 
     Args:
         scores: `[pool]` predicted hardness.
         keep: how many tuplets to keep.
-        selecting: scalar bool; where it is False (the sampling network's warm-up) the first `keep` are taken as drawn.
+        selecting: scalar bool; where it is False (the sampling network's warm-up) the first `keep`
+            are taken as drawn.
     """
     as_drawn = -tf.cast(tf.range(tf.shape(scores)[0]), scores.dtype)
     _, rows = tf.math.top_k(tf.where(selecting, scores, as_drawn), k=keep, sorted=True)

@@ -1,4 +1,5 @@
-"""Embedding networks: the weight-shared towers of NeuCrowd, RLL and the metric-learning baselines."""
+"""Embedding networks: the weight-shared towers of NeuCrowd, RLL and the metric-learning
+baselines."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ Initializer = Literal["glorot", "normal"]
 
 
 def make_initializer(name: str, seed: int) -> keras.initializers.Initializer:
-    """Returns a kernel initialiser: "glorot" (uniform), or "normal" (sd .05), NeuCrowd's section 4.3.
+    """Returns a kernel initialiser: "glorot" (uniform), or "normal" (sd .05), NeuCrowd's section
+    4.3.
 
     Raises:
         ValueError: another name.
@@ -32,9 +34,13 @@ def make_optimizer(name: str, learning_rate: float) -> keras.optimizers.Optimize
         UsageError: a name that Keras does not know.
     """
     try:
-        return keras.optimizers.get({"class_name": name, "config": {"learning_rate": learning_rate}})
+        return keras.optimizers.get(
+            {"class_name": name, "config": {"learning_rate": learning_rate}}
+        )
     except (ValueError, TypeError):
-        raise UsageError(f"optimizer: expected the name of a Keras optimizer, received {name!r}") from None
+        raise UsageError(
+            f"optimizer: expected the name of a Keras optimizer, received {name!r}"
+        ) from None
 
 
 def check_activation(name: str) -> None:
@@ -42,7 +48,9 @@ def check_activation(name: str) -> None:
     try:
         keras.activations.get(name)
     except (ValueError, TypeError):
-        raise UsageError(f"activation: expected the name of a Keras activation, received {name!r}") from None
+        raise UsageError(
+            f"activation: expected the name of a Keras activation, received {name!r}"
+        ) from None
 
 
 def dense_encoder(
@@ -56,7 +64,8 @@ def dense_encoder(
     seed: int = 0,
     name: str = "encoder",
 ) -> keras.Model:
-    """Returns fully connected layers `[None, input_dim] -> [None, units[-1]]`, dropout before each but the first.
+    """Returns fully connected layers `[None, input_dim] -> [None, units[-1]]`, dropout before each
+    but the first.
 
     Args:
         units: the width of each layer; the last one is the embedding's.

@@ -1,13 +1,14 @@
-"""Metric-learning losses: contrastive, triplet, semi-hard triplet, lifted structured, triplet-center.
+"""Metric-learning losses: contrastive, triplet, semi-hard triplet, lifted structured,
+triplet-center.
 
-Each is a pure function of distances and a choice of pairs or triplets (`neucrowd_tf.nn.miners`), and a Keras loss for
-batches of labels `[B]` and embeddings `[B, h]`:
+Each is a pure function of distances and a choice of pairs or triplets (`neucrowd_tf.nn.miners`),
+and a Keras loss for batches of labels `[B]` and embeddings `[B, h]`:
 
     model.compile(optimizer="adam", loss=SemiHardTripletLoss(margin=1.0))
     model.fit(features, class_codes)
 
-A batch without the pairs that a loss needs (one class only, one example of each) has loss zero and gradient zero, and
-examples that coincide have finite gradients.
+A batch without the pairs that a loss needs (one class only, one example of each) has loss zero and
+gradient zero, and examples that coincide have finite gradients.
 """
 
 from __future__ import annotations
@@ -24,18 +25,32 @@ _FAR = 1e9
 
 
 def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = False) -> Any:
-    """Returns l2 distances between rows, `[B, M]` of `[B, h]` and `[M, h]` (by default the same rows).
+    """Returns l2 distances between rows, `[B, M]` of `[B, h]` and `[M, h]` (by default the same
+    rows).
 
-    Where two rows coincide, and the norm has no gradient, the gradient is zero. float16 is computed in float32.
+    Where two rows coincide, and the norm has no gradient, the gradient is zero. float16 is computed
+    in float32.
     """
     a = widened(embeddings)
     b = a if others is None else widened(others)
-    if len(a.shape) != 2 or len(b.shape) != 2 or (a.shape[1] != b.shape[1] and None not in (a.shape[1], b.shape[1])):
-        raise ValueError(f"embeddings: expected shapes [B, h] and [M, h], received {tuple(a.shape)} and {tuple(b.shape)}")
-    # Distances do not change with the origin; moved to the middle, rounding does not swamp short ones.
+    if (
+        len(a.shape) != 2
+        or len(b.shape) != 2
+        or (a.shape[1] != b.shape[1] and None not in (a.shape[1], b.shape[1]))
+    ):
+        raise ValueError(
+            f"embeddings: expected shapes [B, h] and [M, h], received {tuple(a.shape)} and"
+            f" {tuple(b.shape)}"
+        )
+    # Distances do not change with the origin; moved to the middle, rounding does not swamp short
+    # ones.
     centre = ops.stop_gradient(ops.mean(b, axis=0))
     a, b = a - centre, b - centre
-    square = ops.sum(a * a, axis=1)[:, None] + ops.sum(b * b, axis=1)[None, :] - 2.0 * ops.matmul(a, ops.transpose(b))
+    square = (
+        ops.sum(a * a, axis=1)[:, None]
+        + ops.sum(b * b, axis=1)[None, :]
+        - 2.0 * ops.matmul(a, ops.transpose(b))
+    )
     square = ops.maximum(square, EPSILON)
     return square if squared else ops.sqrt(square)
 
@@ -45,7 +60,9 @@ def _same_shape(**tensors: Any) -> list[Any]:
     made = {name: ops.convert_to_tensor(tensor) for name, tensor in tensors.items()}
     shapes = [tuple(tensor.shape) for tensor in made.values()]
     for shape in shapes[1:]:
-        agree = len(shape) == len(shapes[0]) and all(None in (x, y) or x == y for x, y in zip(shape, shapes[0], strict=True))
+        agree = len(shape) == len(shapes[0]) and all(
+            None in (x, y) or x == y for x, y in zip(shape, shapes[0], strict=True)
+        )
         if not agree:
             shown = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in made.items())
             raise ValueError(f"expected tensors of one shape, received {shown}")
@@ -53,7 +70,8 @@ def _same_shape(**tensors: Any) -> list[Any]:
 
 
 def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
-    """Returns the contrastive loss of pairs, `[P]`: half the squared distance, or half the squared shortfall from the margin.
+    """Returns the contrastive loss of pairs, `[P]`: half the squared distance, or half the squared
+    shortfall from the margin.
 
     Args:
         distances: `[P]` (or any shape) l2 distances.
@@ -61,7 +79,8 @@ def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
         margin: how far apart examples of different labels are wanted.
 
     References:
-        Hadsell, Chopra, LeCun (2006): Dimensionality reduction by learning an invariant mapping, eq. (4).
+        Hadsell, Chopra, LeCun (2006): Dimensionality reduction by learning an invariant mapping,
+        eq. (4).
     """
     distances, same = _same_shape(distances=widened(distances), same=same)
     apart = ops.square(ops.maximum(margin - distances, 0.0))
@@ -78,7 +97,10 @@ def triplet_loss(positive_distances: Any, negative_distances: Any, *, margin: fl
     References:
         Schroff, Kalenichenko, Philbin (2015): FaceNet, eq. (2).
     """
-    near, far = _same_shape(positive_distances=widened(positive_distances), negative_distances=widened(negative_distances))
+    near, far = _same_shape(
+        positive_distances=widened(positive_distances),
+        negative_distances=widened(negative_distances),
+    )
     return ops.maximum(near - far + margin, 0.0)
 
 
@@ -91,11 +113,13 @@ def lifted_structured_loss(distances: Any, labels: Any, *, margin: float = 1.0) 
         margin: alpha.
 
     Returns:
-        `[B, B]` half of max(0, J_ij) squared, J_ij = log(sum of exp(alpha - D) over the negatives of i and those of j) + D_ij;
-        and `[B, B]` bool, which of them count. Each pair stands there twice.
+        `[B, B]` half of max(0, J_ij) squared, J_ij = log(sum of exp(alpha - D) over the negatives
+        of i and those of j) + D_ij; and `[B, B]` bool, which of them count. Each pair stands there
+        twice.
 
     References:
-        Oh Song, Xiang, Jegelka, Savarese (2016): Deep metric learning via lifted structured feature embedding, eq. (4).
+        Oh Song, Xiang, Jegelka, Savarese (2016): Deep metric learning via lifted structured feature
+        embedding, eq. (4).
     """
     distances = widened(distances)
     positives, negatives = pair_masks(labels)
@@ -106,27 +130,39 @@ def lifted_structured_loss(distances: Any, labels: Any, *, margin: float = 1.0) 
 
 
 def triplet_center_loss(distances: Any, labels: Any, *, margin: float = 1.0) -> Any:
-    """Returns the triplet-center loss, `[B]`: max(0, d(own center) + margin - d(nearest other center)).
+    """Returns the triplet-center loss, `[B]`: max(0, d(own center) + margin - d(nearest other
+    center)).
 
     Args:
-        distances: `[B, C]` between examples and the classes' centers; half the squared l2 distance in the paper.
+        distances: `[B, C]` between examples and the classes' centers; half the squared l2 distance
+            in the paper.
         labels: `[B]` class codes below C.
         margin: how much nearer the own center is wanted.
 
     References:
-        He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss for multi-view 3D object retrieval, eq. (5).
+        He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss for multi-view 3D object retrieval, eq.
+        (5).
     """
     distances, labels = widened(distances), flat_labels(labels)
-    if len(distances.shape) != 2 or (None not in (distances.shape[0], labels.shape[0]) and distances.shape[0] != labels.shape[0]):
-        raise ValueError(f"expected distances [B, C] and labels [B], received {tuple(distances.shape)} and {tuple(labels.shape)}")
-    own = ops.equal(ops.cast(labels, "int32")[:, None], ops.arange(distances.shape[1], dtype="int32")[None, :])
+    if len(distances.shape) != 2 or (
+        None not in (distances.shape[0], labels.shape[0]) and distances.shape[0] != labels.shape[0]
+    ):
+        raise ValueError(
+            f"expected distances [B, C] and labels [B], received {tuple(distances.shape)} and"
+            f" {tuple(labels.shape)}"
+        )
+    own = ops.equal(
+        ops.cast(labels, "int32")[:, None], ops.arange(distances.shape[1], dtype="int32")[None, :]
+    )
     near = ops.sum(ops.where(own, distances, 0.0), axis=1)
     other = ops.min(ops.where(own, _FAR, distances), axis=1, initial=_FAR)
     return ops.maximum(near + margin - other, 0.0)
 
 
 def _shares(losses: Any, counted: Any) -> Any:
-    """Returns `[B]` each anchor's share of losses `[B, ...]`; their mean is the mean over what counts, or 0 if nothing does."""
+    """Returns `[B]` each anchor's share of losses `[B, ...]`; their mean is the mean over what
+    counts, or 0 if nothing does.
+    """
     weight = ops.cast(counted, losses.dtype)
     axes = tuple(range(1, len(losses.shape)))
     total = ops.maximum(ops.sum(weight), 1.0)
@@ -145,7 +181,10 @@ class _BatchLoss(keras.losses.Loss):
         labels, embeddings = flat_labels(y_true), ops.convert_to_tensor(y_pred)
         sizes = (labels.shape[0], embeddings.shape[0])
         if len(embeddings.shape) != 2 or (None not in sizes and sizes[0] != sizes[1]):
-            raise ValueError(f"expected labels [B] and outputs [B, h], received {tuple(labels.shape)} and {tuple(embeddings.shape)}")
+            raise ValueError(
+                f"expected labels [B] and outputs [B, h], received {tuple(labels.shape)} and"
+                f" {tuple(embeddings.shape)}"
+            )
         return self.batch_loss(labels, embeddings)
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
@@ -166,7 +205,12 @@ class ContrastiveLoss(_BatchLoss):
         margin: how far apart examples of different labels are wanted.
     """
 
-    def __init__(self, margin: float = 1.0, reduction: str = "sum_over_batch_size", name: str = "contrastive_loss") -> None:
+    def __init__(
+        self,
+        margin: float = 1.0,
+        reduction: str = "sum_over_batch_size",
+        name: str = "contrastive_loss",
+    ) -> None:
         super().__init__(margin, reduction, name)
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
@@ -177,7 +221,8 @@ class ContrastiveLoss(_BatchLoss):
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class TripletLoss(_BatchLoss):
-    """The triplet loss over all triplets of a batch; see `triplet_loss`. Memory grows as the cube of the batch.
+    """The triplet loss over all triplets of a batch; see `triplet_loss`. Memory grows as the cube
+    of the batch.
 
     Call it with class codes `[B]` and embeddings `[B, h]`.
 
@@ -186,7 +231,13 @@ class TripletLoss(_BatchLoss):
         squared: whether distances are squared.
     """
 
-    def __init__(self, margin: float = 1.0, squared: bool = True, reduction: str = "sum_over_batch_size", name: str = "triplet_loss") -> None:
+    def __init__(
+        self,
+        margin: float = 1.0,
+        squared: bool = True,
+        reduction: str = "sum_over_batch_size",
+        name: str = "triplet_loss",
+    ) -> None:
         super().__init__(margin, reduction, name)
         self.squared = squared
 
@@ -195,7 +246,11 @@ class TripletLoss(_BatchLoss):
         distances = pairwise_distances(embeddings, squared=self.squared)
         counted = ops.logical_and(positives[:, :, None], negatives[:, None, :])
         near, far = distances[:, :, None], distances[:, None, :]
-        losses = triplet_loss(ops.broadcast_to(near, ops.shape(counted)), ops.broadcast_to(far, ops.shape(counted)), margin=self.margin)
+        losses = triplet_loss(
+            ops.broadcast_to(near, ops.shape(counted)),
+            ops.broadcast_to(far, ops.shape(counted)),
+            margin=self.margin,
+        )
         return _shares(losses, counted)
 
     def get_config(self) -> dict[str, Any]:
@@ -204,10 +259,12 @@ class TripletLoss(_BatchLoss):
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class SemiHardTripletLoss(_BatchLoss):
-    """The triplet loss of every positive pair of a batch with its semi-hard negative; see `semihard_negatives`.
+    """The triplet loss of every positive pair of a batch with its semi-hard negative; see
+    `semihard_negatives`.
 
-    Call it with class codes `[B]` and embeddings `[B, h]`. What TensorFlow Addons' `TripletSemiHardLoss` computed
-    with `distance_metric="squared-L2"`, or with "L2" where `squared` is False.
+    Call it with class codes `[B]` and embeddings `[B, h]`. What TensorFlow Addons'
+    `TripletSemiHardLoss` computed with `distance_metric="squared-L2"`, or with "L2" where `squared`
+    is False.
 
     Args:
         margin: how much nearer the positive is wanted.
@@ -215,7 +272,11 @@ class SemiHardTripletLoss(_BatchLoss):
     """
 
     def __init__(
-        self, margin: float = 1.0, squared: bool = True, reduction: str = "sum_over_batch_size", name: str = "semihard_triplet_loss"
+        self,
+        margin: float = 1.0,
+        squared: bool = True,
+        reduction: str = "sum_over_batch_size",
+        name: str = "semihard_triplet_loss",
     ) -> None:
         super().__init__(margin, reduction, name)
         self.squared = squared
@@ -223,7 +284,12 @@ class SemiHardTripletLoss(_BatchLoss):
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
         distances = pairwise_distances(embeddings, squared=self.squared)
         chosen, counted = semihard_negatives(distances, labels)
-        return _shares(triplet_loss(distances, ops.take_along_axis(distances, chosen, axis=1), margin=self.margin), counted)
+        return _shares(
+            triplet_loss(
+                distances, ops.take_along_axis(distances, chosen, axis=1), margin=self.margin
+            ),
+            counted,
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "squared": self.squared}
@@ -239,18 +305,26 @@ class LiftedStructuredLoss(_BatchLoss):
         margin: alpha.
     """
 
-    def __init__(self, margin: float = 1.0, reduction: str = "sum_over_batch_size", name: str = "lifted_structured_loss") -> None:
+    def __init__(
+        self,
+        margin: float = 1.0,
+        reduction: str = "sum_over_batch_size",
+        name: str = "lifted_structured_loss",
+    ) -> None:
         super().__init__(margin, reduction, name)
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
-        return _shares(*lifted_structured_loss(pairwise_distances(embeddings), labels, margin=self.margin))
+        return _shares(
+            *lifted_structured_loss(pairwise_distances(embeddings), labels, margin=self.margin)
+        )
 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class TripletCenterLoss(_BatchLoss):
     """The triplet-center loss; see `triplet_center_loss`.
 
-    Call it with class codes `[B]` and distances `[B, C]` to the classes' centers, which `ClassCenters` gives:
+    Call it with class codes `[B]` and distances `[B, C]` to the classes' centers, which
+    `ClassCenters` gives:
 
         model = keras.Sequential([encoder, ClassCenters(num_classes)])
         model.compile(optimizer="adam", loss=TripletCenterLoss(margin=5.0))
@@ -259,7 +333,12 @@ class TripletCenterLoss(_BatchLoss):
         margin: how much nearer the own center is wanted.
     """
 
-    def __init__(self, margin: float = 1.0, reduction: str = "sum_over_batch_size", name: str = "triplet_center_loss") -> None:
+    def __init__(
+        self,
+        margin: float = 1.0,
+        reduction: str = "sum_over_batch_size",
+        name: str = "triplet_center_loss",
+    ) -> None:
         super().__init__(margin, reduction, name)
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
@@ -268,31 +347,51 @@ class TripletCenterLoss(_BatchLoss):
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class ClassCenters(keras.layers.Layer):
-    """A trained center for each class: embeddings `[B, h]` to half the squared distances to all centers, `[B, C]`.
+    """A trained center for each class: embeddings `[B, h]` to half the squared distances to all
+    centers, `[B, C]`.
 
     Args:
         num_classes: C.
-        initializer: of the centers; by default normal with standard deviation .5 (zeros would never part from each other).
+        initializer: of the centers; by default normal with standard deviation .5 (zeros would never
+            part from each other).
         seed: draws the default centers.
 
     References:
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss, section 3.2.
     """
 
-    def __init__(self, num_classes: int, initializer: Any = None, seed: int = 0, **options: Any) -> None:
+    def __init__(
+        self, num_classes: int, initializer: Any = None, seed: int = 0, **options: Any
+    ) -> None:
         super().__init__(**options)
         self.num_classes, self.seed = num_classes, seed
-        self.initializer = keras.initializers.RandomNormal(stddev=0.5, seed=seed) if initializer is None else keras.initializers.get(initializer)
+        self.initializer = (
+            keras.initializers.RandomNormal(stddev=0.5, seed=seed)
+            if initializer is None
+            else keras.initializers.get(initializer)
+        )
 
     def build(self, input_shape: Any) -> None:
-        self.centers = self.add_weight(shape=(self.num_classes, input_shape[-1]), initializer=self.initializer, name="centers", autocast=False)
+        self.centers = self.add_weight(
+            shape=(self.num_classes, input_shape[-1]),
+            initializer=self.initializer,
+            name="centers",
+            autocast=False,
+        )
 
     def call(self, embeddings: Any) -> Any:
-        return 0.5 * pairwise_distances(ops.cast(embeddings, self.centers.dtype), self.centers, squared=True)
+        return 0.5 * pairwise_distances(
+            ops.cast(embeddings, self.centers.dtype), self.centers, squared=True
+        )
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
         return input_shape[0], self.num_classes
 
     def get_config(self) -> dict[str, Any]:
         serialised = keras.initializers.serialize(self.initializer)
-        return {**super().get_config(), "num_classes": self.num_classes, "initializer": serialised, "seed": self.seed}
+        return {
+            **super().get_config(),
+            "num_classes": self.num_classes,
+            "initializer": serialised,
+            "seed": self.seed,
+        }

@@ -1,7 +1,7 @@
 """Miners: which pairs and triplets of a batch a metric-learning loss is computed on.
 
-A miner looks at labels (and distances) and returns indices or masks; the losses in `neucrowd_tf.nn.losses` consume them.
-No gradient flows through a choice.
+A miner looks at labels (and distances) and returns indices or masks; the losses in
+`neucrowd_tf.nn.losses` consume them. No gradient flows through a choice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from keras import ops
 
 
 def flat_labels(labels: Any) -> Any:
-    """Returns labels as `[B]`, taking `[B]` and `[B, 1]`; compared as they are, a `[B, 1]` would broadcast to `[B, B]`.
+    """Returns labels as `[B]`, taking `[B]` and `[B, 1]`; compared as they are, a `[B, 1]` would
+    broadcast to `[B, B]`.
 
     Raises:
         ValueError: another shape (one-hot labels, say).
@@ -21,12 +22,16 @@ def flat_labels(labels: Any) -> Any:
     if len(labels.shape) == 2 and labels.shape[1] == 1:
         return ops.reshape(labels, (-1,))
     if len(labels.shape) != 1:
-        raise ValueError(f"labels: expected class codes of shape [B] or [B, 1], received shape {tuple(labels.shape)}")
+        raise ValueError(
+            "labels: expected class codes of shape [B] or [B, 1], received shape"
+            f" {tuple(labels.shape)}"
+        )
     return labels
 
 
 def pair_masks(labels: Any) -> tuple[Any, Any]:
-    """Returns which pairs `[B, B]` have the same label (without an example and itself), and which have different ones.
+    """Returns which pairs `[B, B]` have the same label (without an example and itself), and which
+    have different ones.
 
     Args:
         labels: `[B]` class codes.
@@ -34,11 +39,15 @@ def pair_masks(labels: Any) -> tuple[Any, Any]:
     labels = flat_labels(labels)
     same = ops.equal(labels[:, None], labels[None, :])
     position = ops.arange(ops.shape(labels)[0])
-    return ops.logical_and(same, ops.not_equal(position[:, None], position[None, :])), ops.logical_not(same)
+    return ops.logical_and(
+        same, ops.not_equal(position[:, None], position[None, :])
+    ), ops.logical_not(same)
 
 
 def pair_indices(labels: Any) -> tuple[Any, Any, Any]:
-    """Returns every pair of a batch once: `[P]` first, `[P]` second, `[P]` bool whether they have the same label."""
+    """Returns every pair of a batch once: `[P]` first, `[P]` second, `[P]` bool whether they have
+    the same label.
+    """
     labels = flat_labels(labels)
     size = ops.shape(labels)[0]
     later = ops.arange(size)[:, None] < ops.arange(size)[None, :]
@@ -47,40 +56,49 @@ def pair_indices(labels: Any) -> tuple[Any, Any, Any]:
 
 
 def triplet_indices(labels: Any) -> tuple[Any, Any, Any]:
-    """Returns every triplet of a batch: `[T]` anchor, `[T]` positive, `[T]` negative. T grows as the cube of the batch."""
+    """Returns every triplet of a batch: `[T]` anchor, `[T]` positive, `[T]` negative. T grows as
+    the cube of the batch.
+    """
     positives, negatives = pair_masks(labels)
-    anchor, positive, negative = ops.nonzero(ops.logical_and(positives[:, :, None], negatives[:, None, :]))
+    anchor, positive, negative = ops.nonzero(
+        ops.logical_and(positives[:, :, None], negatives[:, None, :])
+    )
     return anchor, positive, negative
 
 
 def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
     """Returns the semi-hard negative of each anchor and positive.
 
-    It is the nearest of the negatives that are farther from the anchor than the positive is; where there is none, the
-    farthest negative.
+    It is the nearest of the negatives that are farther from the anchor than the positive is; where
+    there is none, the farthest negative.
 
     Args:
         distances: `[B, B]` between the examples of a batch, as the loss measures them.
         labels: `[B]` class codes.
 
     Returns:
-        `[B, B]` int32 the negative for each (anchor, positive), and `[B, B]` bool where there is one: the two have the same
-        label and the batch holds another.
+        `[B, B]` int32 the negative for each (anchor, positive), and `[B, B]` bool where there is
+        one: the two have the same label and the batch holds another.
 
     References:
         Schroff, Kalenichenko, Philbin (2015): FaceNet, section 3.2.
     """
     positives, negatives = pair_masks(labels)
     distances = ops.stop_gradient(ops.convert_to_tensor(distances))
-    # How many negatives are no farther than each example, by sorting, which takes far less than comparing all triplets.
-    # Sorting twice (it is stable) puts negatives before other examples that are equally far.
+    # How many negatives are no farther than each example, by sorting, which takes far less than
+    # comparing all triplets. Sorting twice (it is stable) puts negatives before other examples that
+    # are equally far.
     first = ops.argsort(ops.cast(ops.logical_not(negatives), "int32"), axis=1)
-    order = ops.take_along_axis(first, ops.argsort(ops.take_along_axis(distances, first, axis=1), axis=1), axis=1)
+    order = ops.take_along_axis(
+        first, ops.argsort(ops.take_along_axis(distances, first, axis=1), axis=1), axis=1
+    )
     passed = ops.cumsum(ops.cast(ops.take_along_axis(negatives, order, axis=1), "int32"), axis=1)
     passed = ops.take_along_axis(passed, ops.argsort(order, axis=1), axis=1)
     total = ops.sum(ops.cast(negatives, "int32"), axis=1, keepdims=True)
     infinity = ops.convert_to_tensor(float("inf"), dtype=distances.dtype)
     nearest_first = ops.argsort(ops.where(negatives, distances, infinity), axis=1)
-    place = ops.maximum(ops.minimum(passed, total - 1), 0)  # the next one, or the farthest where none is left
+    place = ops.maximum(
+        ops.minimum(passed, total - 1), 0
+    )  # the next one, or the farthest where none is left
     chosen = ops.take_along_axis(nearest_first, place, axis=1)
     return ops.cast(chosen, "int32"), ops.logical_and(positives, total > 0)

@@ -1,4 +1,6 @@
-"""The command: python -m neucrowd_tf.report --annotations=A.csv [--features=F.csv] [--truth=T.csv] [--run=FOLDER] [--output=report.html]"""
+"""The command: python -m neucrowd_tf.report --annotations=A.csv [--features=F.csv] [--truth=T.csv]
+[--run=FOLDER] [--output=report.html]
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,28 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m neucrowd_tf.report", description="Writes a report on a crowd's labels as one HTML page.", allow_abbrev=False)
-    parser.add_argument("--annotations", type=Path, help="labels: CSV with task, worker, label, or any other layout that --dataset=table reads")
-    parser.add_argument("--truth", type=Path, help="CSV with task, label: shown beside what is inferred")
-    parser.add_argument("--features", type=Path, help="the features table, whose tasks are reported on in its order")
-    parser.add_argument("--run", type=Path, help="a run's folder: adds the model's results, or remakes them alone")
-    parser.add_argument("--output", type=Path, default=None, help="the page to write (default: report.html)")
+    parser = _Parser(
+        prog="python -m neucrowd_tf.report",
+        description="Writes a report on a crowd's labels as one HTML page.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--annotations",
+        type=Path,
+        help="labels: CSV with task, worker, label, or any other layout that --dataset=table reads",
+    )
+    parser.add_argument(
+        "--truth", type=Path, help="CSV with task, label: shown beside what is inferred"
+    )
+    parser.add_argument(
+        "--features", type=Path, help="the features table, whose tasks are reported on in its order"
+    )
+    parser.add_argument(
+        "--run", type=Path, help="a run's folder: adds the model's results, or remakes them alone"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=None, help="the page to write (default: report.html)"
+    )
     return parser
 
 
@@ -35,15 +53,18 @@ def write(arguments: argparse.Namespace) -> Path:
         UsageError, DataError: what cannot be used, in a line.
     """
     from neucrowd_tf.annotations import as_name_array
-    from neucrowd_tf.feature_files import read_features
-    from neucrowd_tf.files import write_text
-    from neucrowd_tf.quiet import import_tensorflow
+    from neucrowd_tf.io.features import read_features
+    from neucrowd_tf.io.files import write_text
+    from neucrowd_tf.io.quiet import import_tensorflow
+    from neucrowd_tf.io.tables import read_annotations, read_truth
     from neucrowd_tf.report.build import build_report
     from neucrowd_tf.report.results import read_run
-    from neucrowd_tf.table_files import read_annotations, read_truth
 
     if arguments.annotations is None and arguments.run is None:
-        raise UsageError("--annotations: expected a file with labels (or --run with a run's folder), received none")
+        raise UsageError(
+            "--annotations: expected a file with labels (or --run with a run's folder), received"
+            " none"
+        )
     output = Path("report.html") if arguments.output is None else arguments.output
     if output.is_dir():
         raise UsageError(f"--output: expected a file, received the folder {output}")
@@ -53,13 +74,21 @@ def write(arguments: argparse.Namespace) -> Path:
         annotations = read_annotations(arguments.annotations, tasks)
         if arguments.truth is not None:
             names = as_name_array([str(name) for name in annotations.instance_names.tolist()])
-            truth = read_truth(arguments.truth, names, annotations.class_names, others=arguments.features is None)
+            truth = read_truth(
+                arguments.truth, names, annotations.class_names, others=arguments.features is None
+            )
     if arguments.run is not None:
         if any((arguments.run / "tensorboard").glob("*tfevents*")):
-            import_tensorflow()  # TensorBoard's reader of learning curves does, and is not quiet about it
+            # TensorBoard's reader of learning curves does, and is not quiet about it
+            import_tensorflow()
         model = read_run(arguments.run)
     source = arguments.annotations or arguments.run
-    write_text(output, build_report(annotations, truth=truth, model=model, title=f"Crowd report: {source.name or source}"))
+    write_text(
+        output,
+        build_report(
+            annotations, truth=truth, model=model, title=f"Crowd report: {source.name or source}"
+        ),
+    )
     return output
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.files import write_text
+from neucrowd_tf.io.files import write_text
 from neucrowd_tf.report.crowd_part import crowd_part
 from neucrowd_tf.report.model_part import METRICS, model_part
 from neucrowd_tf.report.results import ModelResults, read_method, read_run, siblings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.report.pictures import Pictures
 
 FILE = "report.html"
@@ -37,7 +37,8 @@ def build_report(
     title: str = "Crowd report",
     notes: Sequence[str] = (),
 ) -> str:
-    """Returns the page: statistics, annotators ranked, instances by doubt, and a model's results; parts without data are left out.
+    """Returns the page: statistics, annotators ranked, instances by doubt, and a model's results;
+    parts without data are left out.
 
     Args:
         annotations: of N (training) instances, or None for a model alone.
@@ -48,26 +49,45 @@ def build_report(
     """
     missing: list[str] = []
     artist = _artist(missing)
-    context: dict[str, Any] = {"title": shown(title, 100), "version": __version__, "notes": list(notes), "missing": missing}
-    context["crowd"] = None if annotations is None else crowd_part(annotations.observed(), truth, model, artist, missing)
+    context: dict[str, Any] = {
+        "title": shown(title, 100),
+        "version": __version__,
+        "notes": list(notes),
+        "missing": missing,
+    }
+    context["crowd"] = (
+        None
+        if annotations is None
+        else crowd_part(annotations.observed(), truth, model, artist, missing)
+    )
     context["model"] = None if model is None else model_part(model, artist, missing)
     page = _render(context)
     if len(page.encode("utf-8", "replace")) > LARGEST_PAGE:  # pictures and downloads are the bulk
-        missing.append("Pictures and downloads are left out, as the page would have been larger than 5 MB.")
-        context["crowd"] = None if annotations is None else crowd_part(annotations.observed(), truth, model, None, [], downloads=False)
+        missing.append(
+            "Pictures and downloads are left out, as the page would have been larger than 5 MB."
+        )
+        context["crowd"] = (
+            None
+            if annotations is None
+            else crowd_part(annotations.observed(), truth, model, None, [], downloads=False)
+        )
         context["model"] = None if model is None else model_part(model, None, [])
         page = _render(context)
     return page
 
 
 def write_report(
-    run_folder: str | Path, dataset: CrowdDataset | None = None, estimator: Any = None, metrics: Mapping[str, Any] | None = None
+    run_folder: str | Path,
+    dataset: CrowdDataset | None = None,
+    estimator: Any = None,
+    metrics: Mapping[str, Any] | None = None,
 ) -> Path:
     """Writes a run's report.html into its folder.
 
     Args:
         run_folder: of a finished run (or one that has written predictions.csv).
-        dataset, estimator: what the run trained on and the fitted method. Without them the page has the model's results alone.
+        dataset, estimator: what the run trained on and the fitted method. Without them the page has
+            the model's results alone.
         metrics: what metrics.json is going to hold, where it has not been written yet.
 
     Returns:
@@ -78,17 +98,24 @@ def write_report(
     """
     folder = Path(run_folder)
     model = read_run(folder, dataset, estimator, metrics)
-    name = dataset.name if dataset is not None else folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
+    name = (
+        dataset.name
+        if dataset is not None
+        else folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
+    )
     notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
     annotations = None if dataset is None else dataset.annotations
     truth = None if dataset is None else dataset.truth
-    page = build_report(annotations, truth=truth, model=model, title=f"{name}: {model.method}", notes=notes)
+    page = build_report(
+        annotations, truth=truth, model=model, title=f"{name}: {model.method}", notes=notes
+    )
     write_text(folder / FILE, page)
     return folder / FILE
 
 
 def refresh_comparison(run_folder: str | Path) -> bool:
-    """Brings the comparison in a run's report.html up to date, with methods that have finished since it was written.
+    """Brings the comparison in a run's report.html up to date, with methods that have finished
+    since it was written.
 
     Returns:
         whether the page has changed; False where there is none.
@@ -101,8 +128,12 @@ def refresh_comparison(run_folder: str | Path) -> bool:
     _, end, tail = rest.partition(COMPARISON[1])
     if not begin or not end:
         return False
-    context = {"comparison": siblings(folder), "method_metrics": METRICS, "method": read_method(folder)}
-    page = f"{head}{begin}\n{_environment().get_template('comparison.html').render(context)}{end}{tail}"
+    context = {
+        "comparison": siblings(folder),
+        "method_metrics": METRICS,
+        "method": read_method(folder),
+    }
+    page = f"{head}{begin}\n{_environment().get_template('comparison.html').render(context)}{end}{tail}"  # noqa: E501
     if page == f"{head}{begin}{rest}":
         return False
     write_text(path, page)
@@ -115,7 +146,9 @@ def _artist(missing: list[str]) -> Pictures | None:
     if available():
         with contextlib.suppress(ImportError):
             return Pictures()
-    missing.append("Pictures need matplotlib, which is not installed: pip install 'neucrowd-tf[plots]'.")
+    missing.append(
+        "Pictures need matplotlib, which is not installed: pip install 'neucrowd-tf[plots]'."
+    )
     return None
 
 
@@ -127,7 +160,16 @@ def _environment() -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("neucrowd_tf.report"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("neucrowd_tf.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "shown": shown, "tooltip": tooltip}
+    environment.filters |= {
+        "number": number,
+        "percent": percent,
+        "shown": shown,
+        "tooltip": tooltip,
+    }
     return environment

@@ -1,4 +1,6 @@
-"""What the report says of a crowd: a consensus, and the instances ranked by how doubtful their labels are."""
+"""What the report says of a crowd: a consensus, and the instances ranked by how doubtful their
+labels are.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +41,24 @@ class Consensus:
 
 
 def consensus(annotations: Annotations) -> Consensus:
-    """Infers one label an instance: by Dawid and Skene's EM, or from the votes where it is not known who voted."""
+    """Infers one label an instance: by Dawid and Skene's EM, or from the votes where it is not
+    known who voted.
+    """
     known = annotations.has_identities
     stage = DawidSkene() if known else MajorityVote(ties="first")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         stage.fit(annotations)
     labels = np.where(annotations.annotated, stage.labels_, -1)
-    return Consensus("Dawid and Skene" if known else "majority vote", labels, stage.probas_, stage.errors_)
+    return Consensus(
+        "Dawid and Skene" if known else "majority vote", labels, stage.probas_, stage.errors_
+    )
 
 
 def difficulties(annotations: Annotations) -> NDArray[np.float64] | None:
-    """Returns GLAD's difficulty of each instance `[N]`; None where it is not known who voted, or for very many annotations."""
+    """Returns GLAD's difficulty of each instance `[N]`; None where it is not known who voted, or
+    for very many annotations.
+    """
     if not annotations.has_identities or annotations.num_annotations > MOST_FOR_GLAD:
         return None
     with warnings.catch_warnings():
@@ -82,7 +90,9 @@ class Doubts:
 
 def normalised_entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns the entropy of each row of `[N, C]` divided by log C, from 0 to 1."""
-    found: NDArray[np.float64] = entr(probabilities).sum(axis=1) / np.log(max(2, probabilities.shape[1]))
+    found: NDArray[np.float64] = entr(probabilities).sum(axis=1) / np.log(
+        max(2, probabilities.shape[1])
+    )
     return found
 
 
@@ -99,14 +109,16 @@ def rank_by_doubt(
 ) -> Doubts:
     """Ranks the annotated instances by how doubtful their consensus label is.
 
-    Each measure (entropy, GLAD's difficulty, disagreement with the model) is turned into ranks, as their scales cannot be
-    compared, and the ranks are averaged. Equal scores are ordered by the share of votes, the lowest first.
+    Each measure (entropy, GLAD's difficulty, disagreement with the model) is turned into ranks, as
+    their scales cannot be compared, and the ranks are averaged. Equal scores are ordered by the
+    share of votes, the lowest first.
 
     Args:
         annotations: of N instances.
         agreed: their consensus.
         difficulty: `[N]` or None.
-        model: `[N, C]` probabilities that a model predicts for the same instances, or None; NaN rows were not predicted.
+        model: `[N, C]` probabilities that a model predicts for the same instances, or None; NaN
+            rows were not predicted.
     """
     rows = np.flatnonzero(annotations.annotated)
     counts = annotations.vote_counts()[rows]
@@ -121,7 +133,11 @@ def rank_by_doubt(
     against = None
     if model is not None and len(model) == annotations.num_instances:
         against = 1.0 - model[rows, labels]
-        filled = np.where(np.isfinite(against), against, np.nanmedian(against) if np.isfinite(against).any() else 0.0)
+        filled = np.where(
+            np.isfinite(against),
+            against,
+            np.nanmedian(against) if np.isfinite(against).any() else 0.0,
+        )
         measures.append(_rank(filled))
     score = np.mean(measures, axis=0) if len(rows) else np.zeros(0)
     order = np.lexsort((rows, share, -score))

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf import statistics
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.csv_cells import number_cell, text_cell, to_csv
+from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.report import crowd
 from neucrowd_tf.report.heatmap import heatmap
 from neucrowd_tf.report.pictures import Pictures, draw
@@ -25,13 +24,20 @@ MOST_INSTANCES = 60
 MOST_RELABELLED = 1000
 LARGEST_DOWNLOAD = 600_000
 FEW_LABELS = 5
-# An annotator who knows less than this share of what good ones know (the upper quartile), or hardly anything, looks like a spammer.
-# Informedness is judged by what others say, and where these are often wrong it is low for everybody: hence the comparison.
+# An annotator who knows less than this share of what good ones know (the upper quartile), or hardly
+# anything, looks like a spammer. Informedness is judged by what others say, and where these are
+# often wrong it is low for everybody: hence the comparison.
 SPAMMER, NOTHING = 0.3, 0.05
-ALONE = "nobody to compare with"  # no one else labelled the annotator's instances: nothing is known, good or bad
+# no one else labelled the annotator's instances: nothing is known, good or bad
+ALONE = "nobody to compare with"
 
 # What the columns of counts of votes would say: they are places in a count, and no annotators.
-_OF_ANNOTATORS = ("num_annotators", "annotations_per_annotator", "sparsity", "mean_annotator_accuracy")
+_OF_ANNOTATORS = (
+    "num_annotators",
+    "annotations_per_annotator",
+    "sparsity",
+    "mean_annotator_accuracy",
+)
 
 _STATISTICS = {
     "num_instances": "instances",
@@ -50,6 +56,7 @@ _STATISTICS = {
     "majority_accuracy": "accuracy of the majority vote",
     "mean_annotator_accuracy": "accuracy of annotators, mean",
 }
+
 
 def crowd_part(
     annotations: Annotations,
@@ -70,18 +77,41 @@ def crowd_part(
         shares["truth"] = described["truth_class_shares"]
     votes = statistics.annotations_per_instance(annotations)
     pictures = [
-        draw(artist, "Classes by share of instances", missing, lambda a: a.bars(classes, shares, "share of instances")),
-        draw(artist, "Labels an instance", missing, lambda a: a.histogram(votes, "labels", "instances")),
+        draw(
+            artist,
+            "Classes by share of instances",
+            missing,
+            lambda a: a.bars(classes, shares, "share of instances"),
+        ),
+        draw(
+            artist,
+            "Labels an instance",
+            missing,
+            lambda a: a.histogram(votes, "labels", "instances"),
+        ),
     ]
     ranked = None
     if annotations.has_identities:
         given = annotations.labels_per_annotator()
-        pictures.append(draw(artist, "Labels an annotator", missing, lambda a: a.histogram(given, "labels", "annotators")))
+        pictures.append(
+            draw(
+                artist,
+                "Labels an annotator",
+                missing,
+                lambda a: a.histogram(given, "labels", "annotators"),
+            )
+        )
         ranked = _annotators(annotations, agreed, truth, downloads)
     else:
-        missing.append("Annotators are not ranked: the data holds vote counts, and it is not known who voted.")
+        missing.append(
+            "Annotators are not ranked: the data holds vote counts, and it is not known who voted."
+        )
     return {
-        "facts": [(label, described[name], name) for name, label in _STATISTICS.items() if name in described],
+        "facts": [
+            (label, described[name], name)
+            for name, label in _STATISTICS.items()
+            if name in described
+        ],
         "stats": described,
         "consensus": agreed.method,
         "pictures": [picture for picture in pictures if picture],
@@ -108,7 +138,12 @@ def flag(row: Mapping[str, Any], good: float, chance: float) -> str:
     return "like a spammer" if row["informedness"] < max(SPAMMER * good, NOTHING) else ""
 
 
-def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArray[np.int64] | None, downloads: bool) -> dict[str, Any]:
+def _annotators(
+    annotations: Annotations,
+    agreed: crowd.Consensus,
+    truth: NDArray[np.int64] | None,
+    downloads: bool,
+) -> dict[str, Any]:
     from neucrowd_tf.evaluation import rank_annotators
 
     nameless = Annotations(
@@ -126,7 +161,9 @@ def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArra
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = counts / counts.sum(axis=2, keepdims=True)
     actual = None if truth is None else statistics.annotator_accuracy(annotations, truth)[0][codes]
-    records: list[dict[str, Any]] = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    records: list[dict[str, Any]] = [
+        {str(name): value for name, value in row.items()} for row in table.to_dict("records")
+    ]
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     small = len(classes) <= 30
     chance = 1.0 / max(1, annotations.num_classes)
@@ -135,9 +172,23 @@ def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArra
     rows = []
     for place, record in enumerate(records):
         record |= {"annotator": names[codes[place]], "flag": flag(record, good, chance)}
-        recalls = ", ".join(f"{name} {percent(share)}" for name, share in zip(classes, np.diagonal(shares[place]), strict=True)) if small else ""
+        recalls = (
+            ", ".join(
+                f"{name} {percent(share)}"
+                for name, share in zip(classes, np.diagonal(shares[place]), strict=True)
+            )
+            if small
+            else ""
+        )
         picture = heatmap(shares[place]) if small else None
-        rows.append({**record, "heatmap": picture, "recalls": recalls, "actual": None if actual is None else actual[place]})
+        rows.append(
+            {
+                **record,
+                "heatmap": picture,
+                "recalls": recalls,
+                "actual": None if actual is None else actual[place],
+            }
+        )
     flagged = [row for row in rows if row["flag"] in ("like a spammer", "worse than chance")]
     kept = rows if len(rows) <= MOST_ANNOTATORS else [*rows[:40], *rows[40 - MOST_ANNOTATORS :]]
     return {
@@ -155,12 +206,19 @@ def _annotators(annotations: Annotations, agreed: crowd.Consensus, truth: NDArra
 
 def _annotator_csv(table: pd.DataFrame, rows: Sequence[Mapping[str, Any]]) -> str | None:
     columns = ["rank", *(name for name in table.columns if name != "rank"), "flag"]
-    cells = ([text_cell(row["annotator"]), *(row[name] if name == "flag" else number_cell(row[name]) for name in columns)] for row in rows)
+    cells = (
+        [
+            text_cell(row["annotator"]),
+            *(row[name] if name == "flag" else number_cell(row[name]) for name in columns),
+        ]
+        for row in rows
+    )
     return _download(["annotator", *columns], list(cells))
 
 
 def _download(header: Sequence[str], rows: list[list[str]]) -> str | None:
-    """Returns a CSV as a link, of so many rows as stay within the size; None where there are none."""
+    """Returns a CSV as a link, of so many rows as stay within the size; None where there are
+    none."""
     while rows:
         text = to_csv(header, rows)
         if len(text.encode("utf-8", "replace")) <= LARGEST_DOWNLOAD:
@@ -179,13 +237,20 @@ def _instances(
 ) -> dict[str, Any]:
     difficulty = crowd.difficulties(annotations)
     if difficulty is None and annotations.has_identities:
-        missing.append(f"GLAD's difficulties are left out, as there are more than {crowd.MOST_FOR_GLAD:,} labels.")
+        missing.append(
+            f"GLAD's difficulties are left out, as there are more than {crowd.MOST_FOR_GLAD:,}"
+            " labels."
+        )
     predicted = None if model is None else model.training
     doubts = crowd.rank_by_doubt(annotations, agreed, difficulty, predicted)
     names, counts = annotations.class_names.tolist(), annotations.vote_counts()
     rows = []
     for place, code in enumerate(doubts.rows[:MOST_RELABELLED].tolist()):
-        given = [(names[c], int(counts[code, c])) for c in np.argsort(-counts[code], kind="stable") if counts[code, c]]
+        given = [
+            (names[c], int(counts[code, c]))
+            for c in np.argsort(-counts[code], kind="stable")
+            if counts[code, c]
+        ]
         rows.append(
             {
                 "task": annotations.instance_names[code],
@@ -197,11 +262,18 @@ def _instances(
                 "entropy": doubts.entropy[place],
                 "difficulty": None if doubts.difficulty is None else doubts.difficulty[place],
                 "disagreement": None if doubts.disagreement is None else doubts.disagreement[place],
-                "predicted": None if predicted is None or not np.isfinite(predicted[code]).all() else names[int(predicted[code].argmax())],
+                "predicted": (
+                    None
+                    if predicted is None or not np.isfinite(predicted[code]).all()
+                    else names[int(predicted[code].argmax())]
+                ),
                 "actual": None if truth is None or truth[code] < 0 else names[truth[code]],
             }
         )
-    has = {name: any(row[name] is not None for row in rows) for name in ("difficulty", "disagreement", "predicted", "actual")}
+    has = {
+        name: any(row[name] is not None for row in rows)
+        for name in ("difficulty", "disagreement", "predicted", "actual")
+    }
     optional = {"difficulty": "GLAD difficulty", "disagreement": "disagreement with the model"}
     measures = ["consensus entropy", *(what for name, what in optional.items() if has[name])]
     return {
@@ -216,9 +288,21 @@ def _instances(
 
 
 def _instance_csv(rows: Sequence[Mapping[str, Any]], has: Mapping[str, bool]) -> str | None:
-    numbers = ["score", "votes", "share", "entropy", *(name for name in ("difficulty", "disagreement") if has[name])]
+    numbers = [
+        "score",
+        "votes",
+        "share",
+        "entropy",
+        *(name for name in ("difficulty", "disagreement") if has[name]),
+    ]
     texts = ["task", "consensus", *(["predicted"] if has["predicted"] else [])]
     cells = [
-        [*("" if row[name] is None else text_cell(row[name]) for name in texts), *(number_cell(row[name]) for name in numbers)] for row in rows
+        [
+            *("" if row[name] is None else text_cell(row[name]) for name in texts),
+            *(number_cell(row[name]) for name in numbers),
+        ]
+        for row in rows
     ]
-    return _download([*texts, *(f"doubt_{name}" if name == "score" else name for name in numbers)], cells)
+    return _download(
+        [*texts, *(f"doubt_{name}" if name == "score" else name for name in numbers)], cells
+    )

@@ -1,4 +1,6 @@
-"""The page's part on a model: test metrics, confusion, calibration, learning curves, comparison and recommendation."""
+"""The page's part on a model: test metrics, confusion, calibration, learning curves, comparison and
+recommendation.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,23 @@ METRICS = {
     "ece": "calibration error",
 }
 # The values drawn first, by the end of their names.
-_CURVES = ("loss", "val_accuracy", "val_auc", "val_log_loss", "accuracy", "val_loss", "imbalance", "R")
+_CURVES = (
+    "loss",
+    "val_accuracy",
+    "val_auc",
+    "val_log_loss",
+    "accuracy",
+    "val_loss",
+    "imbalance",
+    "R",
+)
 MOST_CURVES = 6
 
 
 def model_part(model: ModelResults, artist: Pictures | None, missing: list[str]) -> dict[str, Any]:
-    """Returns what the template shows of a model; pictures that cannot be drawn are added to `missing`."""
+    """Returns what the template shows of a model; pictures that cannot be drawn are added to
+    `missing`.
+    """
     known = np.flatnonzero(model.labels >= 0)
     classes = [shown(name) for name in model.class_names.tolist()]
     found: dict[str, Any] = {
@@ -41,8 +54,15 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
         "metrics": [],
         "per_class": [],
         "confusion": None,
-        "recommendation": None if model.recommendation is None else _recommendation(model.recommendation, artist, missing),
-        "settings": [(name, shown(value, 60)) for name, value in dict(model.settings.get("parameters") or {}).items()],
+        "recommendation": (
+            None
+            if model.recommendation is None
+            else _recommendation(model.recommendation, artist, missing)
+        ),
+        "settings": [
+            (name, shown(value, 60))
+            for name, value in dict(model.settings.get("parameters") or {}).items()
+        ],
         "seed": model.settings.get("seed"),
         "comparison": list(model.comparison),
         "method_metrics": METRICS,
@@ -55,27 +75,56 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
         np.add.at(confusion, (truth, scores.argmax(axis=1)), 1)
         shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
         if len(classes) <= MOST_CELLS:
-            cells = [list(zip(row, part, strict=True)) for row, part in zip(confusion.tolist(), shares.tolist(), strict=True)]
+            cells = [
+                list(zip(row, part, strict=True))
+                for row, part in zip(confusion.tolist(), shares.tolist(), strict=True)
+            ]
             found["confusion"] = list(zip(classes, cells, strict=True))
         else:
-            pictures.append(draw(artist, "Confusion matrix, shares of each true class", missing, lambda a: a.matrix(shares, model.labels_are)))
+            pictures.append(
+                draw(
+                    artist,
+                    "Confusion matrix, shares of each true class",
+                    missing,
+                    lambda a: a.matrix(shares, model.labels_are),
+                )
+            )
         caption = "Calibration: how often predictions of a given confidence are right"
         pictures.append(draw(artist, caption, missing, lambda a: a.calibration(truth, scores)))
     if model.points is not None:
         points, codes, wrong, what = model.points
-        caption = f"Map of the test rows: {what}, first two principal components; rings mark wrong predictions"
-        pictures.append(draw(artist, caption, missing, lambda a: a.scatter(points, codes, model.class_names.tolist(), wrong)))
+        caption = (
+            f"Map of the test rows: {what}, first two principal components; rings mark wrong"
+            " predictions"
+        )
+        pictures.append(
+            draw(
+                artist,
+                caption,
+                missing,
+                lambda a: a.scatter(points, codes, model.class_names.tolist(), wrong),
+            )
+        )
     found["pictures"] = [picture for picture in pictures if picture]
     found["curves"] = _curves(model, artist, missing)
     return found
 
 
-def _scores(truth: NDArray[np.int64], scores: NDArray[np.float64], classes: list[str], calibration_error: float | None) -> dict[str, Any]:
+def _scores(
+    truth: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    classes: list[str],
+    calibration_error: float | None,
+) -> dict[str, Any]:
     from neucrowd_tf.evaluation import bootstrap_intervals
     from neucrowd_tf.metrics import classification_metrics, expected_calibration_error
 
     metrics = classification_metrics(truth, scores, calibration=False)
-    metrics["ece"] = expected_calibration_error(truth, scores) if calibration_error is None else calibration_error
+    metrics["ece"] = (
+        expected_calibration_error(truth, scores)
+        if calibration_error is None
+        else calibration_error
+    )
     resamples = 200 if len(truth) <= 2000 else 50
     intervals = bootstrap_intervals(truth, scores, resamples=resamples).to_dict("index")
     per_class = [(name, metrics["per_class"][str(code)]) for code, name in enumerate(classes)]
@@ -83,26 +132,58 @@ def _scores(truth: NDArray[np.int64], scores: NDArray[np.float64], classes: list
     return {"metrics": rows, "per_class": per_class[:50], "headline": metrics}
 
 
-def _curves(model: ModelResults, artist: Pictures | None, missing: list[str]) -> list[dict[str, str]]:
+def _curves(
+    model: ModelResults, artist: Pictures | None, missing: list[str]
+) -> list[dict[str, str]]:
     def order(name: str) -> tuple[int, str]:
         return (_CURVES.index(name) if name in _CURVES else len(_CURVES), name)
 
-    names = [name for name in sorted(model.curves, key=order) if any(len(steps) > 1 for steps, _ in model.curves[name].values())]
+    names = [
+        name
+        for name in sorted(model.curves, key=order)
+        if any(len(steps) > 1 for steps, _ in model.curves[name].values())
+    ]
     found = []
     for name in names[:MOST_CURVES]:
         stages = model.curves[name]
-        found.append(draw(artist, f"Learning curve: {shown(name)}", missing, lambda a, stages=stages: a.curves(stages)))  # type: ignore[misc]
+        found.append(
+            draw(
+                artist,
+                f"Learning curve: {shown(name)}",
+                missing,
+                lambda a, stages=stages: a.curves(stages),
+            )
+        )  # type: ignore[misc]
     return [picture for picture in found if picture]
 
 
-def _recommendation(found: Mapping[str, Any], artist: Pictures | None, missing: list[str]) -> dict[str, Any]:
+def _recommendation(
+    found: Mapping[str, Any], artist: Pictures | None, missing: list[str]
+) -> dict[str, Any]:
     rows = [row for row in found.get("methods", []) if row.get("score") is not None]
     rivals = [row for row in rows if row.get("difference") is not None]
     picture = None
     if rivals:
-        middle, low, high = (np.array([100 * float(row[name]) for row in rivals]) for name in ("difference", "low", "high"))
+        middle, low, high = (
+            np.array([100 * float(row[name]) for row in rivals])
+            for name in ("difference", "low", "high")
+        )
         names = [str(row["method"]) for row in rivals]
-        caption = "Held-out accuracy minus that of majority vote and logistic regression, in points, with intervals"
-        picture = draw(artist, caption, missing, lambda a: a.intervals(names, middle, low, high, "points above mv_lr"))
+        caption = (
+            "Held-out accuracy minus that of majority vote and logistic regression, in points, with"
+            " intervals"
+        )
+        picture = draw(
+            artist,
+            caption,
+            missing,
+            lambda a: a.intervals(names, middle, low, high, "points above mv_lr"),
+        )
     left_out = [row for row in found.get("methods", []) if row.get("score") is None]
-    return {"chosen": found.get("method"), "text": found.get("text", ""), "rows": rows, "left_out": left_out, "picture": picture}
+    return {
+        "chosen": found.get("method"),
+        "text": found.get("text", ""),
+        "rows": rows,
+        "left_out": left_out,
+        "picture": picture,
+    }

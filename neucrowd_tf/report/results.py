@@ -1,4 +1,6 @@
-"""What the report says of a model: read from a run's folder, and from the fitted method where that is at hand."""
+"""What the report says of a model: read from a run's folder, and from the fitted method where that
+is at hand.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.files import read_json
+from neucrowd_tf.io.files import read_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.dataset import CrowdDataset
+    from neucrowd_tf.datasets import CrowdDataset
 
 Curve = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
 
 MOST_MAPPED = 2000
-# Predicting the training instances costs a pass over them; beyond this many numbers the report does without.
+# Predicting the training instances costs a pass over them; beyond this many numbers the report does
+# without.
 MOST_PREDICTED = 50_000_000
 MOST_STAGES = 8
 
@@ -34,11 +37,12 @@ class ModelResults:
     Attributes:
         method: its name.
         class_names: `[C]`.
-        labels: `[M]` test class codes, -1 where not known; `probabilities` `[M, C]` what the model says.
+        labels: `[M]` test class codes, -1 where not known; `probabilities` `[M, C]` what the model
+            says.
         labels_are: "truth" or "majority vote".
         training: `[N, C]` what the model says of the training instances, or None.
-        points: `[K, 2]` test instances in the plane with their class codes `[K]`, whether they were predicted wrongly `[K]`, and
-            what the plane shows; or None.
+        points: `[K, 2]` test instances in the plane with their class codes `[K]`, whether they were
+            predicted wrongly `[K]`, and what the plane shows; or None.
         curves: for each value that was logged, a line a stage of training.
         comparison: a row a method on the same data: `method`, `seed`, and metrics.
         recommendation: what `--method=auto` found, or None.
@@ -61,14 +65,17 @@ class ModelResults:
 
 
 def read_run(
-    folder: Path, dataset: CrowdDataset | None = None, estimator: Any = None, metrics: Mapping[str, Any] | None = None
+    folder: Path,
+    dataset: CrowdDataset | None = None,
+    estimator: Any = None,
+    metrics: Mapping[str, Any] | None = None,
 ) -> ModelResults:
     """Returns the results of a run.
 
     Args:
         folder: of a run that wrote predictions.csv.
-        dataset, estimator: what was trained on and the fitted method; without them the folder's files alone are used, and what
-            needs the training instances is left out.
+        dataset, estimator: what was trained on and the fitted method; without them the folder's
+            files alone are used, and what needs the training instances is left out.
         metrics: what metrics.json is going to hold, where it has not been written yet.
 
     Raises:
@@ -102,7 +109,9 @@ def read_run(
 def read_method(folder: Path, metrics: Mapping[str, Any] | None = None) -> str:
     """Returns the name of a run's method."""
     found = _json(folder / "metrics.json") if metrics is None else metrics
-    return str(found.get("method") or _json(folder / "config.json").get("method") or folder.parent.name)
+    return str(
+        found.get("method") or _json(folder / "config.json").get("method") or folder.parent.name
+    )
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -113,7 +122,8 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def read_predictions(path: Path) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:
-    """Returns class names `[C]`, test class codes `[M]` (-1 for an empty cell) and probabilities `[M, C]` of a predictions.csv.
+    """Returns class names `[C]`, test class codes `[M]` (-1 for an empty cell) and probabilities
+    `[M, C]` of a predictions.csv.
 
     Raises:
         DataError: no such file, or not one that a run wrote.
@@ -123,26 +133,43 @@ def read_predictions(path: Path) -> tuple[NDArray[Any], NDArray[np.int64], NDArr
     with path.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))
     header = rows[0] if rows else []
-    if header[:3] != ["task", "label", "predicted"] or len(header) < 5 or any(not name.startswith("p_") for name in header[3:]):
-        raise DataError(f"{path}: expected the columns task, label, predicted, p_<class>..., received {', '.join(header[:5])}")
+    if (
+        header[:3] != ["task", "label", "predicted"]
+        or len(header) < 5
+        or any(not name.startswith("p_") for name in header[3:])
+    ):
+        raise DataError(
+            f"{path}: expected the columns task, label, predicted, p_<class>..., received"
+            f" {', '.join(header[:5])}"
+        )
     names = [name.removeprefix("p_") for name in header[3:]]
-    # A class that begins like a formula has an apostrophe in front of it in the cells, not in the header.
-    code = {spelling: index for index, name in enumerate(names) for spelling in (f"'{name}", name)} | {"": -1}
+    # A class that begins like a formula has an apostrophe in front of it in the cells, not in the
+    # header.
+    code = {
+        spelling: index for index, name in enumerate(names) for spelling in (f"'{name}", name)
+    } | {"": -1}
     labels = np.full(len(rows) - 1, -1, dtype=np.int64)
     probabilities = np.empty((len(rows) - 1, len(names)))
     for i, row in enumerate(rows[1:]):
         if len(row) != len(header) or row[1] not in code:
-            raise DataError(f"{path}: row {i}: expected a known class and {len(names)} probabilities, received {row[1]!r} and {len(row) - 3} cells")
+            raise DataError(
+                f"{path}: row {i}: expected a known class and {len(names)} probabilities, received"
+                f" {row[1]!r} and {len(row) - 3} cells"
+            )
         labels[i] = code[row[1]]
         try:
             probabilities[i] = [float(cell) for cell in row[3:]]
         except ValueError:
-            raise DataError(f"{path}: row {i}: expected probabilities, received {', '.join(row[3:])[:80]}") from None
+            raise DataError(
+                f"{path}: row {i}: expected probabilities, received {', '.join(row[3:])[:80]}"
+            ) from None
     return np.asarray(names, dtype=object), labels, probabilities
 
 
 def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:
-    """Returns what the model says of the training instances `[N, C]`: of each when it was held out, where the method knows that."""
+    """Returns what the model says of the training instances `[N, C]`: of each when it was held out,
+    where the method knows that.
+    """
     size = len(dataset.features)
     held_out = getattr(estimator, "held_out_probas_", None)
     rows = getattr(estimator, "rows_", None)
@@ -156,27 +183,40 @@ def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np
 
 
 def plane(
-    dataset: CrowdDataset, estimator: Any, labels: NDArray[np.int64], probabilities: NDArray[np.float64]
+    dataset: CrowdDataset,
+    estimator: Any,
+    labels: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_], str] | None:
-    """Returns test instances in the plane of the two largest principal components, of the embedding where the method has one."""
+    """Returns test instances in the plane of the two largest principal components, of the embedding
+    where the method has one.
+    """
     from sklearn.decomposition import PCA
     from sklearn.preprocessing import StandardScaler
 
     rows = np.linspace(0, len(labels) - 1, min(len(labels), MOST_MAPPED)).astype(int)
     features = dataset.test.features[rows]
     embeds = callable(getattr(estimator, "transform", None))
-    values = np.asarray(estimator.transform(features) if embeds else features, dtype=np.float64).reshape(len(rows), -1)
+    values = np.asarray(
+        estimator.transform(features) if embeds else features, dtype=np.float64
+    ).reshape(len(rows), -1)
     if values.shape[1] < 2 or len(rows) < 3:
         return None
     scaled = StandardScaler().fit_transform(values)
     points = PCA(2, svd_solver="randomized", random_state=0, iterated_power=4).fit_transform(scaled)
     codes = labels[rows]
     wrong = (codes >= 0) & (probabilities[rows].argmax(axis=1) != codes)
-    return points, codes, wrong, "embedding" if embeds else "features (this method has no embedding)"
+    return (
+        points,
+        codes,
+        wrong,
+        "embedding" if embeds else "features (this method has no embedding)",
+    )
 
 
 def learning_curves(folder: Path) -> dict[str, dict[str, Curve]]:
-    """Returns the scalars of TensorBoard's event files: for each value a line for each stage, steps and values.
+    """Returns the scalars of TensorBoard's event files: for each value a line for each stage, steps
+    and values.
 
     Where a step was written more than once (a run that was resumed), the last value counts.
     """
@@ -189,10 +229,14 @@ def learning_curves(folder: Path) -> dict[str, dict[str, Curve]]:
     reader.Reload()
     found: dict[str, dict[str, Curve]] = {}
     for tag in sorted(reader.Tags()["tensors"]):
-        if reader.SummaryMetadata(tag).plugin_data.plugin_name != "scalars" or tag.startswith("test/"):
+        if reader.SummaryMetadata(tag).plugin_data.plugin_name != "scalars" or tag.startswith(
+            "test/"
+        ):
             continue
         stage, _, name = tag.rpartition("/")
-        by_step = {event.step: float(make_ndarray(event.tensor_proto)) for event in reader.Tensors(tag)}
+        by_step = {
+            event.step: float(make_ndarray(event.tensor_proto)) for event in reader.Tensors(tag)
+        }
         steps = np.array(sorted(by_step), dtype=np.int64)
         values = np.array([by_step[int(step)] for step in steps])
         if np.isfinite(values).any():
@@ -201,11 +245,16 @@ def learning_curves(folder: Path) -> dict[str, dict[str, Curve]]:
 
 
 def _few(stages: dict[str, Curve]) -> dict[str, Curve]:
-    """Returns at most eight stages, evenly taken, in the order of the numbers in their names; cross-validation's fits are left out."""
+    """Returns at most eight stages, evenly taken, in the order of the numbers in their names;
+    cross-validation's fits are left out.
+    """
     import re
 
     def natural(name: str) -> list[Any]:
-        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+        return [
+            (0, int(part), "") if part.isdigit() else (1, 0, part)
+            for part in re.split(r"(\d+)", name)
+        ]
 
     names = sorted((name for name in stages if not name.startswith("cv/")), key=natural)
     if len(names) > MOST_STAGES:
@@ -214,9 +263,11 @@ def _few(stages: dict[str, Curve]) -> dict[str, Curve]:
 
 
 def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Returns the test metrics of the finished runs of all methods on the same dataset and seed (and fold), by accuracy.
+    """Returns the test metrics of the finished runs of all methods on the same dataset and seed
+    (and fold), by accuracy.
 
-    They lie beside a run's folder: `<dataset>/<method>/seed-<s>[/fold-<k>]`. `mine` are this run's, where they are not written yet.
+    They lie beside a run's folder: `<dataset>/<method>/seed-<s>[/fold-<k>]`. `mine` are this run's,
+    where they are not written yet.
     """
     fold = folder.name.startswith("fold-")
     base = folder.resolve().parents[2 if fold else 1]
@@ -226,8 +277,20 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
     rows = []
     for path in sorted(base.glob("*")):
         own = mine is not None and path / part == folder.resolve()
-        metrics: Mapping[str, Any] = mine if own and mine is not None else _json(path / part / "metrics.json")
+        metrics: Mapping[str, Any] = (
+            mine if own and mine is not None else _json(path / part / "metrics.json")
+        )
         if isinstance(metrics.get("test"), dict) and "method" in metrics:
-            numbers = {name: value for name, value in metrics["test"].items() if isinstance(value, (int, float))}
-            rows.append({"method": str(metrics["method"]), **numbers, "fit_seconds": (metrics.get("timings") or {}).get("fit_seconds")})
+            numbers = {
+                name: value
+                for name, value in metrics["test"].items()
+                if isinstance(value, (int, float))
+            }
+            rows.append(
+                {
+                    "method": str(metrics["method"]),
+                    **numbers,
+                    "fit_seconds": (metrics.get("timings") or {}).get("fit_seconds"),
+                }
+            )
     return sorted(rows, key=lambda row: -(row.get("accuracy") or -math.inf))

@@ -15,18 +15,27 @@ LONGEST_TITLE = 300
 def printable(value: Any) -> str:
     """Returns an id or a label as printable text on one line.
 
-    Control characters, marks that turn the direction of writing, and halves of surrogate pairs become U+FFFD: they could hide
-    or rearrange what stands beside them.
+    Control characters, marks that turn the direction of writing, and halves of surrogate pairs
+    become U+FFFD: they could hide or rearrange what stands beside them.
     """
     text = str(value.item() if isinstance(value, np.generic) else value)
     if text.isascii() and text.isprintable():
         return text
-    kept = ("\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") else letter for letter in text)
+    kept = (
+        (
+            "\ufffd"
+            if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+            else letter
+        )
+        for letter in text
+    )
     return "".join(kept)
 
 
 def shown(value: Any, longest: int = LONGEST_NAME) -> str:
-    """Returns a name as it stands in a table or a picture: printable, and shortened in the middle when it is long."""
+    """Returns a name as it stands in a table or a picture: printable, and shortened in the middle
+    when it is long.
+    """
     # A very long name is cut before each of its characters is looked at.
     text = str(value.item() if isinstance(value, np.generic) else value)
     size = len(text)
@@ -36,7 +45,7 @@ def shown(value: Any, longest: int = LONGEST_NAME) -> str:
     if size <= longest and len(text) <= longest:
         return text
     head = (longest - 1) * 2 // 3
-    return f"{text[:head]}…{text[-(longest - 1 - head):]}"
+    return f"{text[:head]}…{text[-(longest - 1 - head) :]}"
 
 
 def tooltip(value: Any) -> str:
@@ -44,11 +53,16 @@ def tooltip(value: Any) -> str:
     text = str(value.item() if isinstance(value, np.generic) else value)
     if len(text) <= LONGEST_NAME:
         return ""
-    return f"{printable(text[:LONGEST_TITLE])}{'…' if len(text) > LONGEST_TITLE else ''} ({len(text):,} characters)"
+    return (
+        f"{printable(text[:LONGEST_TITLE])}{'…' if len(text) > LONGEST_TITLE else ''}"
+        f" ({len(text):,} characters)"
+    )
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """Returns a number as text: whole numbers with thousands separated, others to `digits` places, a dash for none."""
+    """Returns a number as text: whole numbers with thousands separated, others to `digits` places,
+    a dash for none.
+    """
     if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
         return "–"
     if isinstance(value, (bool, np.bool_)):
@@ -68,4 +82,6 @@ def percent(value: Any) -> str:
 
 def csv_link(text: str) -> str:
     """Returns a data address that a browser saves as a CSV."""
-    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
+    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(
+        text.encode("utf-8", "replace")
+    ).decode("ascii")

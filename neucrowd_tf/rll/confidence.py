@@ -1,4 +1,6 @@
-"""Label confidence (RLL, section III-B): how far each example's label can be trusted, given its few votes."""
+"""Label confidence (RLL, section III-B): how far each example's label can be trusted, given its few
+votes.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,22 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def _own_votes(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _own_votes(
+    votes: ArrayLike, labels: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns `[N]` votes for each example's own label, and `[N]` all its votes."""
     counts = np.asarray(votes, dtype=np.float64)
     if counts.ndim != 2 or np.shape(labels) != (len(counts),):
-        raise UsageError(f"confidence: expected votes [N, C] and labels [N], received {counts.shape} and {np.shape(labels)}")
+        raise UsageError(
+            f"confidence: expected votes [N, C] and labels [N], received {counts.shape} and"
+            f" {np.shape(labels)}"
+        )
     return counts[np.arange(len(counts)), labels], counts.sum(axis=1)
 
 
 def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-    """Returns the share of votes for each example's own label, `[N]` within [0, 1]; 0 where there are no votes.
+    """Returns the share of votes for each example's own label, `[N]` within [0, 1]; 0 where there
+    are no votes.
 
     Args:
         votes: `[N, C]` how often each class was given.
@@ -32,7 +40,8 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
     References:
         RLL, eq. (1).
     """
-    # Deviation: eq. (1) is the share of positive votes, which would make a sure negative example weigh nothing.
+    # Deviation: eq. (1) is the share of positive votes, which would make a sure negative example
+    # weigh nothing.
     own, total = _own_votes(votes, labels)
     return np.divide(own, total, out=np.zeros_like(own), where=total > 0).astype(np.float32)
 
@@ -44,46 +53,62 @@ def class_prior(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[n
 
 
 def beta_parameters(
-    prior: ArrayLike,
-    *,
-    mass: float = 1.0,
-    alpha: float | None = None,
-    beta: float | None = None,
+    prior: ArrayLike, *, mass: float = 1.0, alpha: float | None = None, beta: float | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the Beta prior of the confidence in each class's label, as two `[C]` arrays (for and against that label).
+    """Returns the Beta prior of the confidence in each class's label, as two `[C]` arrays (for and
+    against that label).
 
     Args:
-        prior: `[C]` class prior; class c gets Beta(mass * prior[c], mass * (1 - prior[c])), whose mean is the prior.
+        prior: `[C]` class prior; class c gets Beta(mass * prior[c], mass * (1 - prior[c])), whose
+            mean is the prior.
         mass: how many votes the prior counts as.
-        alpha, beta: with two classes, the positive class's Beta(alpha, beta) instead; the negative class's is then Beta(beta, alpha).
+        alpha, beta: with two classes, the positive class's Beta(alpha, beta) instead; the negative
+            class's is then Beta(beta, alpha).
 
     Raises:
-        UsageError: one of alpha and beta alone, given for more than two classes, or numbers that are not positive.
+        UsageError: one of alpha and beta alone, given for more than two classes, or numbers that
+            are not positive.
     """
     share = np.asarray(prior, dtype=np.float64)
     if (alpha is None) != (beta is None):
         raise UsageError(f"alpha, beta: expected both or neither, received {alpha!r} and {beta!r}")
     if alpha is not None and beta is not None:
         if len(share) != 2:
-            raise UsageError(f"alpha, beta: expected two classes, received {len(share)}; use class_prior and prior_mass")
+            raise UsageError(
+                f"alpha, beta: expected two classes, received {len(share)}; use class_prior and"
+                " prior_mass"
+            )
         if not (alpha > 0 and beta > 0):
-            raise UsageError(f"alpha, beta: expected positive numbers, received {alpha!r} and {beta!r}")
+            raise UsageError(
+                f"alpha, beta: expected positive numbers, received {alpha!r} and {beta!r}"
+            )
         return np.array([beta, alpha], dtype=np.float64), np.array([alpha, beta], dtype=np.float64)
     if not mass > 0:
         raise UsageError(f"prior_mass: expected a positive number, received {mass!r}")
-    if share.ndim != 1 or not np.isfinite(share).all() or (share < 0).any() or not abs(share.sum() - 1.0) < 1e-3:
-        raise UsageError(f"class_prior: expected probabilities of the classes that sum to 1, received {share.tolist()}")
+    if (
+        share.ndim != 1
+        or not np.isfinite(share).all()
+        or (share < 0).any()
+        or not abs(share.sum() - 1.0) < 1e-3
+    ):
+        raise UsageError(
+            "class_prior: expected probabilities of the classes that sum to 1, received"
+            f" {share.tolist()}"
+        )
     share = np.clip(share, 1e-6, 1.0 - 1e-6)  # a Beta distribution has positive parameters
     return mass * share, mass * (1.0 - share)
 
 
 def bayesian_confidence(
-    votes: ArrayLike, labels: NDArray[np.integer[Any]], parameters: tuple[NDArray[np.float64], NDArray[np.float64]]
+    votes: ArrayLike,
+    labels: NDArray[np.integer[Any]],
+    parameters: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float32]:
-    """Returns the posterior mean of the confidence in each example's own label, `[N]` within (0, 1).
+    """Returns the posterior mean of the confidence in each example's own label, `[N]` within (0,
+    1).
 
-    An example with label c and v votes for it out of d has the posterior Beta(alpha_c + v, beta_c + d - v). Without votes
-    the prior mean is left.
+    An example with label c and v votes for it out of d has the posterior Beta(alpha_c + v, beta_c +
+    d - v). Without votes the prior mean is left.
 
     Args:
         votes: `[N, C]` how often each class was given.
@@ -95,19 +120,23 @@ def bayesian_confidence(
     """
     import tensorflow_probability as tfp
 
-    # Deviation: for a negative example the paper's formula would give its "positiveness"; here it is the confidence in the
-    # label that the example is used with, own label against the rest, which covers C classes too.
+    # Deviation: for a negative example the paper's formula would give its "positiveness"; here it
+    # is the confidence in the label that the example is used with, own label against the rest,
+    # which covers C classes too.
     own, total = _own_votes(votes, labels)
     in_favour, against = (np.asarray(part)[labels] for part in parameters)
     posterior = tfp.distributions.Beta(in_favour + own, against + (total - own))
     return np.asarray(posterior.mean(), dtype=np.float32)
 
 
-def subsample_annotations(annotations: Annotations, per_instance: int, seed: int | Sequence[int]) -> Annotations:
-    """Returns annotations with at most `per_instance` labels for each instance, drawn at random (the d of table III).
+def subsample_annotations(
+    annotations: Annotations, per_instance: int, seed: int | Sequence[int]
+) -> Annotations:
+    """Returns annotations with at most `per_instance` labels for each instance, drawn at random
+    (the d of table III).
 
-    Where only vote counts are known, each instance's votes are drawn without replacement from its own (hypergeometric),
-    which is the same distribution.
+    Where only vote counts are known, each instance's votes are drawn without replacement from its
+    own (hypergeometric), which is the same distribution.
 
     Args:
         per_instance: d, at least 1; instances with fewer labels keep what they have.
@@ -120,7 +149,9 @@ def subsample_annotations(annotations: Annotations, per_instance: int, seed: int
         RLL, section IV-E.
     """
     if not isinstance(per_instance, (int, np.integer)) or per_instance < 1:
-        raise UsageError(f"annotators_per_instance: expected a whole number from 1, received {per_instance!r}")
+        raise UsageError(
+            f"annotators_per_instance: expected a whole number from 1, received {per_instance!r}"
+        )
     draw = np.random.default_rng(seed)
     if not annotations.has_identities:
         left = annotations.vote_counts().astype(np.int64)
@@ -129,7 +160,9 @@ def subsample_annotations(annotations: Annotations, per_instance: int, seed: int
         for c in range(left.shape[1]):
             drawn[:, c] = draw.hypergeometric(left[:, c], left[:, c + 1 :].sum(axis=1), size)
             size = size - drawn[:, c]
-        return Annotations.from_votes(drawn, instance_names=annotations.instance_names, class_names=annotations.class_names)
+        return Annotations.from_votes(
+            drawn, instance_names=annotations.instance_names, class_names=annotations.class_names
+        )
     order = np.lexsort((draw.random(len(annotations.labels)), annotations.instances))
     ordered = annotations.instances[order]
     starts = np.searchsorted(ordered, ordered, side="left")

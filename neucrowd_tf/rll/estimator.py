@@ -10,7 +10,13 @@ import numpy as np
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.rll.confidence import bayesian_confidence, beta_parameters, class_prior, mle_confidence, subsample_annotations
+from neucrowd_tf.rll.confidence import (
+    bayesian_confidence,
+    beta_parameters,
+    class_prior,
+    mle_confidence,
+    subsample_annotations,
+)
 from neucrowd_tf.training.arguments import check_number, check_whole
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import DEFAULT_CS, RepresentationEstimator
@@ -19,7 +25,10 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PAPER = "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced Labels: An Educational Case Study"
+_PAPER = (
+    "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced Labels: An"
+    " Educational Case Study"
+)
 _SPACE: dict[str, tuple[Any, ...]] = {
     "k": (2, 3, 4, 5),
     "eta": (2.0, 5.0, 10.0, 20.0),
@@ -45,40 +54,50 @@ _SPACE: dict[str, tuple[Any, ...]] = {
 )
 @register_method(
     "rll",
-    summary="RLL: embedding from groups of two positive and k negative examples, labels by majority vote",
+    summary=(
+        "RLL: embedding from groups of two positive and k negative examples, labels by majority"
+        " vote"
+    ),
     defaults={"confidence": "majority"},
     space=_SPACE,
     paper=_PAPER,
 )
 class RLL(RepresentationEstimator):
-    """Embedding from groups of a positive pair and k negatives, each example weighted by the confidence in its label.
+    """Embedding from groups of a positive pair and k negatives, each example weighted by the
+    confidence in its label.
 
-    Works on annotations and on vote counts alone, for two classes (as in the paper) and for more: then each class is the
-    positive one in turn.
+    Works on annotations and on vote counts alone, for two classes (as in the paper) and for more:
+    then each class is the positive one in turn.
 
     Args:
-        confidence: "bayesian" (eq. 2), "mle" (eq. 1) or "majority" (every label counts fully: plain RLL).
+        confidence: "bayesian" (eq. 2), "mle" (eq. 1) or "majority" (every label counts fully: plain
+            RLL).
         k: negatives in a group.
         eta: smoothing of the softmax.
         weight_inside: whether the confidence multiplies inside the exponent (eq. 3), or outside it.
         similarity: "cosine" (section III-A) or "euclidean".
-        class_prior: `[C]` prior in the order of the classes; by default the share of each consensus label in training.
+        class_prior: `[C]` prior in the order of the classes; by default the share of each consensus
+            label in training.
         prior_mass: how many votes the prior counts as.
-        alpha, beta: with two classes, Beta(alpha, beta) for the positive label instead of the class prior.
-        annotators_per_instance: d, how many of each instance's annotations are used, drawn by the seed; None uses all.
-        encoder: a Keras model to use as embedding network in place of fully connected layers; it is copied, not trained itself.
+        alpha, beta: with two classes, Beta(alpha, beta) for the positive label instead of the class
+            prior.
+        annotators_per_instance: d, how many of each instance's annotations are used, drawn by the
+            seed; None uses all.
+        encoder: a Keras model to use as embedding network in place of fully connected layers; it is
+            copied, not trained itself.
         hidden_units, activation, dropout, l2, initializer: the fully connected layers.
         optimizer, learning_rate: by Keras' name.
         batch_size: groups a step.
-        steps_per_epoch, epochs, patience, monitor: how long to train and which validation figure ("auc", "accuracy" or
-            "log_loss") chooses the epoch.
+        steps_per_epoch, epochs, patience, monitor: how long to train and which validation figure
+            ("auc", "accuracy" or "log_loss") chooses the epoch.
         standardise: whether features are standardised on the training instances.
         Cs: what the downstream logistic regression's C is chosen from.
         validation_fraction: the share held out when `fit` gets no validation data.
         seed: draws everything that is random.
 
     Attributes:
-        confidence_: `[n]` confidence in the labels of the instances that the embedding was trained on (without held-out ones).
+        confidence_: `[n]` confidence in the labels of the instances that the embedding was trained
+            on (without held-out ones).
         prior_: `[C]` the class prior that was used, or None unless `confidence` is "bayesian".
         model_, history_, n_iter_, best_epoch_, train_labels_, rows_: see `RepresentationEstimator`.
 
@@ -150,7 +169,10 @@ class RLL(RepresentationEstimator):
     def _check_arguments(self) -> None:
         super()._check_arguments()
         if self.confidence not in ("bayesian", "mle", "majority"):
-            raise UsageError(f"confidence: expected 'bayesian', 'mle' or 'majority', received {self.confidence!r}")
+            raise UsageError(
+                "confidence: expected 'bayesian', 'mle' or 'majority', received"
+                f" {self.confidence!r}"
+            )
         check_whole("k", self.k)
         check_whole("annotators_per_instance", self.annotators_per_instance, optional=True)
         check_number("eta", self.eta, least=0)
@@ -167,16 +189,22 @@ class RLL(RepresentationEstimator):
         except (TypeError, ValueError):
             prior = np.zeros(())
         if prior.ndim != 1:
-            raise UsageError(f"class_prior: expected a list of probabilities, received {self.class_prior!r}")
+            raise UsageError(
+                f"class_prior: expected a list of probabilities, received {self.class_prior!r}"
+            )
         return prior
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if self.annotators_per_instance is not None:
-            fewer = subsample_annotations(data.annotations, self.annotators_per_instance, [self.seed, 0xD])
+            fewer = subsample_annotations(
+                data.annotations, self.annotators_per_instance, [self.seed, 0xD]
+            )
             data = dataclasses.replace(data, annotations=fewer)
         super()._fit(data, run)
 
-    def _confidence(self, votes: NDArray[np.int32], labels: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _confidence(
+        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
         """Returns the confidence in each label, `[N]` (section III-B)."""
         self.prior_ = None
         if self.confidence == "majority":
@@ -184,14 +212,20 @@ class RLL(RepresentationEstimator):
         if self.confidence == "mle":
             return mle_confidence(votes, labels)
         num_classes = votes.shape[1]
-        prior = class_prior(labels, num_classes) if self.class_prior is None else self._class_prior()
+        prior = (
+            class_prior(labels, num_classes) if self.class_prior is None else self._class_prior()
+        )
         if len(prior) != num_classes:
-            raise UsageError(f"class_prior: expected {num_classes} probabilities, received {len(prior)}")
+            raise UsageError(
+                f"class_prior: expected {num_classes} probabilities, received {len(prior)}"
+            )
         parameters = beta_parameters(prior, mass=self.prior_mass, alpha=self.alpha, beta=self.beta)
         self.prior_ = parameters[0] / (parameters[0] + parameters[1])
         return bayesian_confidence(votes, labels, parameters)
 
-    def _trainer(self, features: NDArray[np.float32], data: TrainingData, labels: NDArray[np.int64], run: Run) -> tuple[Any, Any]:
+    def _trainer(
+        self, features: NDArray[np.float32], data: TrainingData, labels: NDArray[np.int64], run: Run
+    ) -> tuple[Any, Any]:
         from neucrowd_tf.nn.encoders import make_optimizer
         from neucrowd_tf.training.tuplet_model import TupletModel
         from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
@@ -207,5 +241,9 @@ class RLL(RepresentationEstimator):
             weight_inside=self.weight_inside,
         )
         optimizer = make_optimizer(self.optimizer, self.learning_rate)
-        model.compile(optimizer=optimizer, steps_per_execution=run.steps_per_call(self.steps_per_epoch), jit_compile=False)
+        model.compile(
+            optimizer=optimizer,
+            steps_per_execution=run.steps_per_call(self.steps_per_epoch),
+            jit_compile=False,
+        )
         return model, uniform_batches(self.seed, self.batch_size, self.k + 2)

@@ -1,4 +1,6 @@
-"""Batches with equally many instances of each class, as indices: for losses that are computed on a whole batch."""
+"""Batches with equally many instances of each class, as indices: for losses that are computed on a
+whole batch.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,18 @@ if TYPE_CHECKING:
 
 
 def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> Any:
-    """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions, functions of (seed, step) alone.
+    """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions,
+    functions of (seed, step) alone.
 
-    Each column holds instances of one of the C classes that occur, without repeats unless the class has fewer than that many:
-    those go round again. A batch is a pseudo-random permutation of each class, cut off, which costs no more for many
-    instances than for few.
+    Each column holds instances of one of the C classes that occur, without repeats unless the class
+    has fewer than that many: those go round again. A batch is a pseudo-random permutation of each
+    class, cut off, which costs no more for many instances than for few.
 
     Args:
         seed: draws the batches.
         labels: `[N]` class codes.
-        batch: how many instances a batch has, rounded down to equal parts; at least two of each class.
+        batch: how many instances a batch has, rounded down to equal parts; at least two of each
+            class.
 
     Raises:
         DataError: fewer than two classes occur.

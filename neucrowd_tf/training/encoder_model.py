@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 class EncoderModel(keras.Model):
-    """An encoder, the training instances it is trained on, and a step that a subclass fills with `batch_losses`.
+    """An encoder, the training instances it is trained on, and a step that a subclass fills with
+    `batch_losses`.
 
-    A batch of the pipeline says which instances to take (or holds the random numbers that say so); features stay where they
-    are. The trained variables are those of the encoder and whatever else the subclass holds.
+    A batch of the pipeline says which instances to take (or holds the random numbers that say so);
+    features stay where they are. The trained variables are those of the encoder and whatever else
+    the subclass holds.
     """
 
     def __init__(self, encoder: keras.Model, features: NDArray[np.float32]) -> None:
@@ -40,19 +42,28 @@ class EncoderModel(keras.Model):
         return self.encoder(features, training=training)
 
     def embed_rows(self, encoder: Any, rows: Any, training: bool) -> Any:
-        """Returns embeddings `[..., h]` of instances `[...]`, each distinct one embedded once where that is less work."""
+        """Returns embeddings `[..., h]` of instances `[...]`, each distinct one embedded once where
+        that is less work.
+        """
         count = rows.shape.num_elements()
         if count is not None and len(self._instances) <= count:
             return tf.gather(encoder(self._instances, training=training), rows)
         flat, where = tf.unique(tf.reshape(rows, [-1]))
-        return tf.gather(encoder(tf.gather(self._instances, flat), training=training), tf.reshape(where, tf.shape(rows)))
+        return tf.gather(
+            encoder(tf.gather(self._instances, flat), training=training),
+            tf.reshape(where, tf.shape(rows)),
+        )
 
     def batch_losses(self, data: Any) -> Any:
-        """Returns the losses `[B]` of one batch of the pipeline, in float32; their mean is minimised."""
+        """Returns the losses `[B]` of one batch of the pipeline, in float32; their mean is
+        minimised.
+        """
         raise NotImplementedError
 
     def global_mean(self, values: Any) -> Any:
-        """Returns the mean over the batch of all replicas, as this replica's share of it (replicas' gradients are summed)."""
+        """Returns the mean over the batch of all replicas, as this replica's share of it (replicas'
+        gradients are summed).
+        """
         replicas = tf.distribute.get_replica_context()
         count = 1 if replicas is None else replicas.num_replicas_in_sync
         return tf.reduce_mean(values) / count
@@ -76,7 +87,10 @@ class EncoderModel(keras.Model):
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
         if len(features) == 0:
             return np.zeros((0, self.encoder.output_shape[-1]), dtype=np.float32)
-        parts = [self._embed(tf.convert_to_tensor(features[start : start + rows_at_once])) for start in range(0, len(features), rows_at_once)]
+        parts = [
+            self._embed(tf.convert_to_tensor(features[start : start + rows_at_once]))
+            for start in range(0, len(features), rows_at_once)
+        ]
         return np.concatenate([np.asarray(part, dtype=np.float32) for part in parts])
 
     @tf.function(reduce_retracing=True)

@@ -1,4 +1,6 @@
-"""The contract of every method that learns from features and annotations. TensorFlow is imported only when it is used."""
+"""The contract of every method that learns from features and annotations. TensorFlow is imported
+only when it is used.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.annotations import Annotations, as_annotations
-from neucrowd_tf.dataset import encode_labels
+from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.run import Run
@@ -43,7 +45,8 @@ def check_features(features: ArrayLike, what: str = "features") -> NDArray[np.fl
     """Returns features as float32 `[N, ...]`.
 
     Raises:
-        DataError: not numbers, fewer than two dimensions, or a NaN or infinite value (with its row and column).
+        DataError: not numbers, fewer than two dimensions, or a NaN or infinite value (with its row
+            and column).
     """
     array = np.asarray(features)
     if array.dtype.kind not in "fiub":
@@ -55,15 +58,19 @@ def check_features(features: ArrayLike, what: str = "features") -> NDArray[np.fl
     if not np.isfinite(array).all():
         row, *column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
         shown = column[0] if len(column) == 1 else tuple(column)
-        raise DataError(f"{what}: row {row}, column {shown}: expected a finite number, received {array[(row, *column)]}")
+        raise DataError(
+            f"{what}: row {row}, column {shown}: expected a finite number, received"
+            f" {array[(row, *column)]}"
+        )
     return array
 
 
 class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     """Base of the classifiers that train on crowd labels.
 
-    A subclass stores its arguments in the constructor, fits in `_fit(data, run)` and predicts in `_predict_proba`; it
-    sets results that end in `_`. It says with `requires_identities` and `max_classes` what it cannot do without.
+    A subclass stores its arguments in the constructor, fits in `_fit(data, run)` and predicts in
+    `_predict_proba`; it sets results that end in `_`. It says with `requires_identities` and
+    `max_classes` what it cannot do without.
     """
 
     requires_identities: ClassVar[bool] = False
@@ -86,10 +93,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         Args:
             features: `[N, ...]` numbers.
-            annotations: N instances; `Annotations` or a dense `[N, R]` matrix with -1 for missing labels. Instances
-                without annotations are left out with a warning.
-            validation: features and labels (class names) for choices such as the best epoch; where it is None, methods
-                that need it hold out a part of the annotated instances.
+            annotations: N instances; `Annotations` or a dense `[N, R]` matrix with -1 for missing
+                labels. Instances without annotations are left out with a warning.
+            validation: features and labels (class names) for choices such as the best epoch; where
+                it is None, methods that need it hold out a part of the annotated instances.
             run: where checkpoints and TensorBoard logs go; by default nowhere.
 
         Raises:
@@ -104,25 +111,42 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         raise NotImplementedError
 
-    def _check(self, features: ArrayLike, annotations: Annotations | ArrayLike, validation: tuple[ArrayLike, ArrayLike] | None) -> TrainingData:
+    def _check(
+        self,
+        features: ArrayLike,
+        annotations: Annotations | ArrayLike,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+    ) -> TrainingData:
         x = check_features(features)
         crowd = as_annotations(annotations)
         name = type(self).__name__
         if len(x) != crowd.num_instances:
-            raise DataError(f"expected as many feature rows as annotated instances, received {len(x)} and {crowd.num_instances}")
+            raise DataError(
+                f"expected as many feature rows as annotated instances, received {len(x)} and"
+                f" {crowd.num_instances}"
+            )
         if self.requires_identities:
             crowd.require_identities(name)
         if self.max_classes is not None and crowd.num_classes > self.max_classes:
-            raise UnsupportedDataError(f"{name} handles at most {self.max_classes} classes, received {crowd.num_classes}")
+            raise UnsupportedDataError(
+                f"{name} handles at most {self.max_classes} classes, received {crowd.num_classes}"
+            )
         used = np.flatnonzero(crowd.vote_counts().sum(axis=0))
         if len(used) < 2:
-            seen = "no label at all" if not len(used) else f"only {crowd.class_names.tolist()[used[0]]!r}"
-            raise DataError(f"annotations: expected labels of at least two classes, received {seen}")
+            seen = (
+                "no label at all"
+                if not len(used)
+                else f"only {crowd.class_names.tolist()[used[0]]!r}"
+            )
+            raise DataError(
+                f"annotations: expected labels of at least two classes, received {seen}"
+            )
         rows = np.flatnonzero(crowd.annotated)
         if len(rows) < len(x):
             missing = crowd.instance_names[np.flatnonzero(~crowd.annotated)[:3]].tolist()
             warnings.warn(
-                f"{len(x) - len(rows)} instances have no annotations and are left out of training (the first: {', '.join(map(repr, missing))})",
+                f"{len(x) - len(rows)} instances have no annotations and are left out of training"
+                f" (the first: {', '.join(map(repr, missing))})",
                 UserWarning,
                 stacklevel=3,
             )
@@ -134,10 +158,16 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if validation is not None:
             vx = check_features(validation[0], "validation features")
             if vx.shape[1:] != x.shape[1:]:
-                raise DataError(f"validation features: expected shape [*, {', '.join(map(str, x.shape[1:]))}], received {vx.shape}")
+                raise DataError(
+                    f"validation features: expected shape [*, {', '.join(map(str, x.shape[1:]))}],"
+                    f" received {vx.shape}"
+                )
             codes = encode_labels(validation[1], self.classes_, "validation labels")  # type: ignore[arg-type]
             if len(codes) != len(vx):
-                raise DataError(f"validation: expected as many labels as rows, received {len(codes)} and {len(vx)}")
+                raise DataError(
+                    f"validation: expected as many labels as rows, received {len(codes)} and"
+                    f" {len(vx)}"
+                )
             checked = (vx, codes)
         return TrainingData(x, crowd, checked, rows)
 
@@ -146,7 +176,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         x = check_features(features)
         if x.shape[1:] != tuple(self.feature_shape_):
-            raise DataError(f"features: expected shape [*, {', '.join(map(str, self.feature_shape_))}], received {x.shape}")
+            raise DataError(
+                f"features: expected shape [*, {', '.join(map(str, self.feature_shape_))}],"
+                f" received {x.shape}"
+            )
         return x
 
     def predict_proba(self, features: ArrayLike) -> NDArray[Any]:
@@ -158,26 +191,55 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         codes = self.predict_proba(features).argmax(axis=1)
         return self.classes_[codes]
 
-    def score(self, features: ArrayLike, labels: Annotations | ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Returns the accuracy against labels, or against the majority vote of annotations (`Annotations` or dense)."""
+    def score(
+        self,
+        features: ArrayLike,
+        labels: Annotations | ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Returns the accuracy against labels, or against the majority vote of annotations
+        (`Annotations` or dense).
+        """
         if isinstance(labels, Annotations) or np.asarray(labels).ndim == 2:
             crowd = as_annotations(labels, num_classes=len(self.classes_))
             votes = crowd.observed().vote_counts()
             known = votes.sum(axis=1) > 0
-            truth, guess = votes.argmax(axis=1)[known], self.predict_proba(features).argmax(axis=1)[known]
-            return float(accuracy_score(truth, guess, sample_weight=None if sample_weight is None else np.asarray(sample_weight)[known]))
-        return float(accuracy_score(encode_labels(labels, self.classes_), self.predict_proba(features).argmax(axis=1), sample_weight=sample_weight))  # type: ignore[arg-type]
+            truth, guess = (
+                votes.argmax(axis=1)[known],
+                self.predict_proba(features).argmax(axis=1)[known],
+            )
+            return float(
+                accuracy_score(
+                    truth,
+                    guess,
+                    sample_weight=(
+                        None if sample_weight is None else np.asarray(sample_weight)[known]
+                    ),
+                )
+            )
+        return float(
+            accuracy_score(
+                encode_labels(labels, self.classes_),
+                self.predict_proba(features).argmax(axis=1),
+                sample_weight=sample_weight,
+            )
+        )  # type: ignore[arg-type]
 
     def inference_model(self) -> Any:
-        """Returns a Keras model from raw features `[None, ...]` to a dict with "probabilities" and, where there is one, "embedding"."""
+        """Returns a Keras model from raw features `[None, ...]` to a dict with "probabilities" and,
+        where there is one, "embedding".
+        """
         raise NotImplementedError(f"{type(self).__name__} cannot be exported")
 
 
-def hold_out(data: TrainingData, labels: NDArray[np.int64], fraction: float, seed: int) -> tuple[TrainingData, NDArray[np.int64]]:
+def hold_out(
+    data: TrainingData, labels: NDArray[np.int64], fraction: float, seed: int
+) -> tuple[TrainingData, NDArray[np.int64]]:
     """Splits training data when no validation data was given.
 
     Args:
-        labels: `[N]` consensus class codes; they become the validation labels and stratify the split where each class has two.
+        labels: `[N]` consensus class codes; they become the validation labels and stratify the
+            split where each class has two.
         fraction: the share held out.
 
     Returns:
@@ -192,13 +254,25 @@ def hold_out(data: TrainingData, labels: NDArray[np.int64], fraction: float, see
         return data, np.arange(len(labels))
     if math.ceil(fraction * len(labels)) >= len(labels):
         raise DataError(
-            f"annotations: expected instances to train on beside the share of {fraction:g} that is held out to validate on, received {len(labels)} "
-            "annotated in all; pass validation data"
+            f"annotations: expected instances to train on beside the share of {fraction:g} that is"
+            f" held out to validate on, received {len(labels)} annotated in all; pass validation"
+            " data"
         )
     counts = np.bincount(labels)
-    stratify = labels if counts[counts > 0].min() >= 2 and round(fraction * len(labels)) >= (counts > 0).sum() else None
-    train, held = train_test_split(np.arange(len(labels)), test_size=fraction, random_state=seed, stratify=stratify)
+    stratify = (
+        labels
+        if counts[counts > 0].min() >= 2 and round(fraction * len(labels)) >= (counts > 0).sum()
+        else None
+    )
+    train, held = train_test_split(
+        np.arange(len(labels)), test_size=fraction, random_state=seed, stratify=stratify
+    )
     train.sort()
     held.sort()
-    part = TrainingData(data.features[train], data.annotations[train], (data.features[held], labels[held]), data.rows[train])
+    part = TrainingData(
+        data.features[train],
+        data.annotations[train],
+        (data.features[held], labels[held]),
+        data.rows[train],
+    )
     return part, train

@@ -1,4 +1,6 @@
-"""The linear head: standardised features and a logistic regression whose strength is chosen without test labels."""
+"""The linear head: standardised features and a logistic regression whose strength is chosen without
+test labels.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
-# The logit of a class that training never saw. The largest logit of the others is at least 0 (they are centred), so its
-# probability is at most exp(-100), which is finite in float32 as -inf would not be.
+# The logit of a class that training never saw. The largest logit of the others is at least 0 (they
+# are centred), so its probability is at most exp(-100), which is finite in float32 as -inf would
+# not be.
 ABSENT = -100.0
 MAX_ITERATIONS = 1000
 FOLDS = 5
@@ -34,10 +37,12 @@ class LinearHead(Persistent, BaseEstimator):
 
     Attributes:
         mean_, scale_: `[d]` what the features are standardised with.
-        kernel_: `[d, C]` weights on standardised features. With two classes the first column is zero.
+        kernel_: `[d, C]` weights on standardised features. With two classes the first column is
+            zero.
         bias_: `[C]`.
         C_: the inverse regularisation strength that was chosen.
-        scores_: minus the log loss of each strength that was tried, in their order; empty when there was no choice.
+        scores_: minus the log loss of each strength that was tried, in their order; empty when
+            there was no choice.
     """
 
     mean_: NDArray[np.float64]
@@ -53,7 +58,9 @@ class LinearHead(Persistent, BaseEstimator):
             raise NotFittedError("this LinearHead is not fitted: make one with fit_logistic")
         values = np.asarray(x, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != len(self.kernel_):
-            raise DataError(f"features: expected shape [*, {len(self.kernel_)}], received {values.shape}")
+            raise DataError(
+                f"features: expected shape [*, {len(self.kernel_)}], received {values.shape}"
+            )
         return ((values - self.mean_) / self.scale_) @ self.kernel_ + self.bias_
 
     def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
@@ -61,21 +68,28 @@ class LinearHead(Persistent, BaseEstimator):
         return np.asarray(softmax(self.decision_function(x), axis=1))
 
     def folded(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns weights `[d, C]` and bias `[C]` that apply to features as they are, without standardising them first."""
+        """Returns weights `[d, C]` and bias `[C]` that apply to features as they are, without
+        standardising them first.
+        """
         kernel = self.kernel_ / self.scale_[:, None]
         return kernel, self.bias_ - self.mean_ @ kernel
 
     def layers(self) -> list[Any]:
-        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`: normalisation and a dense softmax.
+        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`: normalisation and a
+        dense softmax.
 
-        They compute in float64, as `predict_proba` does: where classes are separable the weights are large, and float32
-        would lose the digits that the two have to agree in.
+        They compute in float64, as `predict_proba` does: where classes are separable the weights
+        are large, and float32 would lose the digits that the two have to agree in.
         """
         import keras
 
-        normalise = keras.layers.Normalization(axis=-1, mean=self.mean_, variance=self.scale_**2, dtype="float64", name="standardise")
+        normalise = keras.layers.Normalization(
+            axis=-1, mean=self.mean_, variance=self.scale_**2, dtype="float64", name="standardise"
+        )
         normalise.build((None, len(self.mean_)))
-        dense = keras.layers.Dense(len(self.bias_), activation="softmax", dtype="float64", name="probabilities")
+        dense = keras.layers.Dense(
+            len(self.bias_), activation="softmax", dtype="float64", name="probabilities"
+        )
         dense.build((None, len(self.mean_)))
         dense.set_weights([self.kernel_, self.bias_])
         return [normalise, dense]
@@ -95,14 +109,17 @@ def fit_logistic(
 ) -> LinearHead:
     """Fits a logistic regression, its L2 strength chosen by log loss.
 
-    AUC, which the papers report, would not do for two classes: it says nothing of the threshold, and takes strengths under
-    which every probability is near the commoner class's share.
+    AUC, which the papers report, would not do for two classes: it says nothing of the threshold,
+    and takes strengths under which every probability is near the commoner class's share.
 
     Args:
         x: `[N, d]` features.
-        codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of about zero.
-        Cs: inverse strengths to choose from; among equals the first (list the strongest regularisation first).
-        validation: features `[M, d]` and codes `[M]` to choose by; without them by cross-validation over the rows.
+        codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of
+            about zero.
+        Cs: inverse strengths to choose from; among equals the first (list the strongest
+            regularisation first).
+        validation: features `[M, d]` and codes `[M]` to choose by; without them by cross-validation
+            over the rows.
         sample_weight: `[N]` weights of the rows.
         seed: shuffles the rows into folds.
         standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
@@ -115,16 +132,25 @@ def fit_logistic(
     x = np.asarray(x, dtype=np.float64)
     codes = np.asarray(codes)
     if x.ndim != 2 or codes.shape != (len(x),) or not len(x):
-        raise DataError(f"logistic regression: expected features [N, d] and codes [N], N > 0, received {x.shape} and {codes.shape}")
+        raise DataError(
+            "logistic regression: expected features [N, d] and codes [N], N > 0, received"
+            f" {x.shape} and {codes.shape}"
+        )
     check_strengths("Cs", Cs)
-    weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weight = (
+        np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    )
     used = weight > 0
     if not used.all():
         x, codes, weight = x[used], codes[used], weight[used]
         groups = None if groups is None else groups[used]
     head = LinearHead()
     head.mean_ = np.average(x, axis=0, weights=weight) if standardise else np.zeros(x.shape[1])
-    deviation = np.sqrt(np.average((x - head.mean_) ** 2, axis=0, weights=weight)) if standardise else np.ones(x.shape[1])
+    deviation = (
+        np.sqrt(np.average((x - head.mean_) ** 2, axis=0, weights=weight))
+        if standardise
+        else np.ones(x.shape[1])
+    )
     # A column that is constant up to rounding would blow rounding errors up.
     head.scale_ = np.where(deviation > 1e-7 * np.maximum(1.0, np.abs(head.mean_)), deviation, 1.0)
     z = (x - head.mean_) / head.scale_
@@ -135,10 +161,13 @@ def fit_logistic(
             parts = [(z, codes, weight, held, np.asarray(validation[1]), None)]
         else:
             parts = [
-                (z[train], codes[train], weight[train], z[test], codes[test], weight[test]) for train, test in _folds(z, codes, groups, seed)
+                (z[train], codes[train], weight[train], z[test], codes[test], weight[test])
+                for train, test in _folds(z, codes, groups, seed)
             ]
         if parts:
-            scores = np.mean([_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts], axis=0)
+            scores = np.mean(
+                [_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts], axis=0
+            )
             head.scores_ = [float(score) for score in scores]
             best = int(np.argmax(scores))
     head.C_ = float(Cs[best]) if head.scores_ else float(Cs[len(Cs) // 2])
@@ -146,8 +175,12 @@ def fit_logistic(
     return head
 
 
-def _folds(z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, seed: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yields the rows of stratified folds, as many as the data allows; none for a single row or group."""
+def _folds(
+    z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Yields the rows of stratified folds, as many as the data allows; none for a single row or
+    group.
+    """
     units = len(codes) if groups is None else len(np.unique(groups))
     if units < 2:
         return
@@ -155,7 +188,11 @@ def _folds(z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, se
     rarest = int(counts[counts > 0].min())
     if groups is not None:
         plain: Any = GroupKFold(min(FOLDS, units))
-        splitter = StratifiedGroupKFold(min(FOLDS, rarest, units), shuffle=True, random_state=seed) if rarest >= 2 else plain
+        splitter = (
+            StratifiedGroupKFold(min(FOLDS, rarest, units), shuffle=True, random_state=seed)
+            if rarest >= 2
+            else plain
+        )
     elif rarest >= 2:
         splitter = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=seed)
     else:
@@ -164,9 +201,15 @@ def _folds(z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, se
 
 
 def _weights(
-    z: NDArray[Any], codes: NDArray[Any], weight: NDArray[Any], num_classes: int, Cs: Sequence[float]
+    z: NDArray[Any],
+    codes: NDArray[Any],
+    weight: NDArray[Any],
+    num_classes: int,
+    Cs: Sequence[float],
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Returns kernel `[d, C]` and bias `[C]` for each strength; each solution starts from the one before."""
+    """Returns kernel `[d, C]` and bias `[C]` for each strength; each solution starts from the one
+    before.
+    """
     found = []
     present = np.unique(codes)
     model = LogisticRegression(max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
@@ -178,7 +221,9 @@ def _weights(
         else:
             model.set_params(C=strength)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # separable data at weak strengths; the score decides
+                warnings.simplefilter(
+                    "ignore", ConvergenceWarning
+                )  # separable data at weak strengths; the score decides
                 model.fit(z, codes, sample_weight=weight)
             if len(present) == 2:
                 kernel[:, present[1]] = model.coef_[0]
@@ -206,5 +251,7 @@ def _scores(
     found = []
     for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
         probabilities = softmax(held @ kernel + bias, axis=1)
-        found.append(-float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=classes)))
+        found.append(
+            -float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=classes))
+        )
     return found

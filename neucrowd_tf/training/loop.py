@@ -1,4 +1,6 @@
-"""The one training loop: `keras.Model.fit` over a stateless pipeline, with validation, best epoch, checkpoints and exact resume."""
+"""The one training loop: `keras.Model.fit` over a stateless pipeline, with validation, best epoch,
+checkpoints and exact resume.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import keras
 import numpy as np
 
-from neucrowd_tf.files import load_arrays, save_arrays
+from neucrowd_tf.io.files import load_arrays, save_arrays
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import from_text, model_variables, pack, read_variables, to_text, unpack, write_variables
+from neucrowd_tf.training.state import (
+    from_text,
+    model_variables,
+    pack,
+    read_variables,
+    to_text,
+    unpack,
+    write_variables,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +41,9 @@ class Stateful(Protocol):
 
 @dataclasses.dataclass
 class History:
-    """What a training run leaves: `logs[name]` has a value an epoch; `best_epoch` counts from 0 (None without a monitor)."""
+    """What a training run leaves: `logs[name]` has a value an epoch; `best_epoch` counts from 0
+    (None without a monitor).
+    """
 
     logs: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     best_epoch: int | None = None
@@ -45,7 +57,9 @@ class History:
 
 
 class _Epochs(keras.callbacks.Callback):
-    """Validates, keeps the best epoch, writes TensorBoard scalars and checkpoints at the end of each epoch."""
+    """Validates, keeps the best epoch, writes TensorBoard scalars and checkpoints at the end of
+    each epoch.
+    """
 
     def __init__(
         self,
@@ -61,9 +75,20 @@ class _Epochs(keras.callbacks.Callback):
         stop_when: StopWhen | None,
     ) -> None:
         super().__init__()
-        self.run, self.evaluate, self.monitor, self.patience, self.min_epochs = run, evaluate, monitor, patience, min_epochs
+        self.run, self.evaluate, self.monitor, self.patience, self.min_epochs = (
+            run,
+            evaluate,
+            monitor,
+            patience,
+            min_epochs,
+        )
         self.sign = 1.0 if mode == "max" else -1.0
-        self.tie_break, self.epoch_start, self.state, self.stop_when = tie_break, epoch_start, state, stop_when
+        self.tie_break, self.epoch_start, self.state, self.stop_when = (
+            tie_break,
+            epoch_start,
+            state,
+            stop_when,
+        )
         self.history_ = History()
         self.best: list[NDArray[Any]] = []
         self.next_epoch, self.finished = 0, False
@@ -79,18 +104,34 @@ class _Epochs(keras.callbacks.Callback):
         record = from_text(arrays["record"])
         write_variables(variables, unpack("variables", arrays))
         self.best = unpack("best", arrays)
-        self.history_ = History(record["logs"], record["best_epoch"], record["best_value"], record["best_tie"])
+        self.history_ = History(
+            record["logs"], record["best_epoch"], record["best_value"], record["best_tie"]
+        )
         self.next_epoch, self.finished = record["next_epoch"], record["finished"]
         for index, part in enumerate(self.state):
             head = f"state{index}/"
-            part.set_state({key.removeprefix(head): value for key, value in arrays.items() if key.startswith(head)})
+            part.set_state(
+                {
+                    key.removeprefix(head): value
+                    for key, value in arrays.items()
+                    if key.startswith(head)
+                }
+            )
 
     def save(self) -> None:
         """Writes the whole state as one file."""
         if self.run.checkpoints is None:
             return
-        record = {**dataclasses.asdict(self.history_), "next_epoch": self.next_epoch, "finished": self.finished}
-        arrays = pack("variables", read_variables(model_variables(self.model))) | pack("best", self.best) | {"record": to_text(record)}
+        record = {
+            **dataclasses.asdict(self.history_),
+            "next_epoch": self.next_epoch,
+            "finished": self.finished,
+        }
+        arrays = (
+            pack("variables", read_variables(model_variables(self.model)))
+            | pack("best", self.best)
+            | {"record": to_text(record)}
+        )
         for index, part in enumerate(self.state):
             arrays |= {f"state{index}/{key}": value for key, value in part.get_state().items()}
         save_arrays(self.run.checkpoints / "train.npz", arrays)
@@ -101,9 +142,15 @@ class _Epochs(keras.callbacks.Callback):
         self._extra = (self.epoch_start(epoch) if self.epoch_start is not None else None) or {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        values = {name: float(np.asarray(value)) for name, value in {**(logs or {}), **self._extra}.items()}
+        values = {
+            name: float(np.asarray(value))
+            for name, value in {**(logs or {}), **self._extra}.items()
+        }
         if not np.isfinite(values.get("loss", 0.0)):
-            raise FloatingPointError(f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or standardise the features")
+            raise FloatingPointError(
+                f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or"
+                " standardise the features"
+            )
         if self.evaluate is not None:
             values |= {f"val_{name}": float(value) for name, value in self.evaluate().items()}
         for name, value in values.items():
@@ -111,20 +158,34 @@ class _Epochs(keras.callbacks.Callback):
         self.run.scalars(epoch, values)
         self.next_epoch = epoch + 1
         if self.monitor is not None:
-            self._keep_best(epoch, values[f"val_{self.monitor}"], values[f"val_{self.tie_break}"] if self.tie_break else 0.0)
+            self._keep_best(
+                epoch,
+                values[f"val_{self.monitor}"],
+                values[f"val_{self.tie_break}"] if self.tie_break else 0.0,
+            )
         if self.stop_when is not None and self.stop_when(self.history_.logs):
             self.model.stop_training = True
-        if self.run.checkpoints is not None and time.monotonic() - self._saved >= self.run.checkpoint_seconds:
+        if (
+            self.run.checkpoints is not None
+            and time.monotonic() - self._saved >= self.run.checkpoint_seconds
+        ):
             self.save()
 
     def _keep_best(self, epoch: int, value: float, tie: float) -> None:
         history = self.history_
         if epoch + 1 < self.min_epochs:
             return
-        if history.best_value is None or (self.sign * value, -tie) > (self.sign * history.best_value, -(history.best_tie or 0.0)):
+        if history.best_value is None or (self.sign * value, -tie) > (
+            self.sign * history.best_value,
+            -(history.best_tie or 0.0),
+        ):
             history.best_epoch, history.best_value, history.best_tie = epoch, value, tie
             self.best = read_variables(self.model.variables)
-        elif self.patience is not None and history.best_epoch is not None and epoch - history.best_epoch >= self.patience:
+        elif (
+            self.patience is not None
+            and history.best_epoch is not None
+            and epoch - history.best_epoch >= self.patience
+        ):
             self.model.stop_training = True
 
 
@@ -146,25 +207,29 @@ def train(
     stop_when: StopWhen | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> History:
-    """Trains a compiled model, or goes on where a killed run stopped; the result is the same bit for bit.
+    """Trains a compiled model, or goes on where a killed run stopped; the result is the same bit
+    for bit.
 
     Args:
         model: compiled; `compile(steps_per_execution=...)` takes several steps a call.
-        batches: `batches(first_step)` returns a `tf.data.Dataset` whose elements are functions of (seed, step) alone, from
-            that step on and for at least the steps that are left.
+        batches: `batches(first_step)` returns a `tf.data.Dataset` whose elements are functions of
+            (seed, step) alone, from that step on and for at least the steps that are left.
         epochs, steps_per_epoch: how long to train.
         run: checkpoints, TensorBoard, progress.
         evaluate: called after each epoch; its values are logged as `val_<name>`.
-        monitor: the name (as `evaluate` gives it) that chooses the best epoch, whose weights are restored at the end.
+        monitor: the name (as `evaluate` gives it) that chooses the best epoch, whose weights are
+            restored at the end.
         mode: "max" or "min".
-        tie_break: another name, lower being better, that decides between epochs with equal monitored values (an AUC of 1
-            is soon reached on easy data); without it the first one counts.
+        tie_break: another name, lower being better, that decides between epochs with equal
+            monitored values (an AUC of 1 is soon reached on easy data); without it the first one
+            counts.
         patience: stop after so many epochs without a better one.
         min_epochs: earlier epochs are never the best.
-        epoch_start: called with the epoch before it begins; may set variables of the model; what it returns is logged.
+        epoch_start: called with the epoch before it begins; may set variables of the model; what it
+            returns is logged.
         state: further objects whose arrays belong to a checkpoint.
-        stop_when: called with the logs so far after each epoch; True ends training. It depends on nothing else, so that a
-            resumed run agrees with an unbroken one.
+        stop_when: called with the logs so far after each epoch; True ends training. It depends on
+            nothing else, so that a resumed run agrees with an unbroken one.
         callbacks: more Keras callbacks.
 
     Returns:
@@ -177,12 +242,20 @@ def train(
         with run.scope():
             model.optimizer.build(model.trainable_variables)
     variables = model_variables(model)
-    loop = _Epochs(run, evaluate, monitor, mode, tie_break, patience, min_epochs, epoch_start, state, stop_when)
+    loop = _Epochs(
+        run, evaluate, monitor, mode, tie_break, patience, min_epochs, epoch_start, state, stop_when
+    )
     loop.load(variables)
     if not loop.finished and loop.next_epoch < epochs:
         model.stop_training = False
-        stopped = patience is not None and loop.history_.best_epoch is not None and loop.next_epoch - 1 - loop.history_.best_epoch >= patience
-        stopped = stopped or (stop_when is not None and loop.next_epoch > 0 and stop_when(loop.history_.logs))
+        stopped = (
+            patience is not None
+            and loop.history_.best_epoch is not None
+            and loop.next_epoch - 1 - loop.history_.best_epoch >= patience
+        )
+        stopped = stopped or (
+            stop_when is not None and loop.next_epoch > 0 and stop_when(loop.history_.logs)
+        )
         if not stopped:
             model.fit(
                 batches(loop.next_epoch * steps_per_epoch),

@@ -1,4 +1,6 @@
-"""Methods that learn an embedding and put logistic regression on top: NeuCrowd, RLL and the metric-learning baselines."""
+"""Methods that learn an embedding and put logistic regression on top: NeuCrowd, RLL and the
+metric-learning baselines.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from sklearn.base import TransformerMixin
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.arguments import check_choice, check_strengths, check_training, check_whole, check_widths
+from neucrowd_tf.training.arguments import (
+    check_choice,
+    check_strengths,
+    check_training,
+    check_whole,
+    check_widths,
+)
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
 from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.run import Run
@@ -30,8 +38,9 @@ _MONITOR_ROWS = 5000
 class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     """Standardise, embed, classify: a subclass says how the embedding network is trained.
 
-    It implements `_trainer(features, data, labels, run)`, which returns a compiled model with `.encoder` and `.embed`, and
-    the pipeline's maker; and, where it needs to, `_labels` and `_epoch_start`.
+    It implements `_trainer(features, data, labels, run)`, which returns a compiled model with
+    `.encoder` and `.embed`, and the pipeline's maker; and, where it needs to, `_labels` and
+    `_epoch_start`.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities", "embedding"}.
@@ -70,12 +79,18 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         from neucrowd_tf.aggregation import MajorityVote
 
         del run
-        return np.asarray(MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64)
+        return np.asarray(
+            MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64
+        )
 
-    def _trainer(self, features: NDArray[np.float32], data: TrainingData, labels: NDArray[np.int64], run: Run) -> tuple[Any, Any]:
+    def _trainer(
+        self, features: NDArray[np.float32], data: TrainingData, labels: NDArray[np.int64], run: Run
+    ) -> tuple[Any, Any]:
         raise NotImplementedError
 
-    def _epoch_start(self, model: Any, labels: NDArray[np.int64], epoch: int, steps: int) -> Mapping[str, float] | None:
+    def _epoch_start(
+        self, model: Any, labels: NDArray[np.int64], epoch: int, steps: int
+    ) -> Mapping[str, float] | None:
         """Called before each epoch; may set the model's variables."""
         del model, labels, epoch, steps
         return None
@@ -90,7 +105,10 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         data, kept = hold_out(data, all_labels, self.validation_fraction, self.seed)
         labels = all_labels[kept]
         if len(np.unique(labels)) < 2:
-            raise DataError(f"annotations: expected consensus labels of at least two classes, received only {self.classes_.tolist()[labels[0]]!r}")
+            raise DataError(
+                "annotations: expected consensus labels of at least two classes, received only"
+                f" {self.classes_.tolist()[labels[0]]!r}"
+            )
         self._fit_scaler(data.features)
         features = self._scale(data.features)
         held = self._scale(data.validation[0]) if data.validation is not None else features
@@ -101,7 +119,9 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         shown, shown_labels = features[monitored], labels[monitored]
 
         def evaluate() -> dict[str, float]:
-            head = fit_logistic(model.embed(shown), shown_labels, len(self.classes_), Cs=(1.0,), seed=self.seed)
+            head = fit_logistic(
+                model.embed(shown), shown_labels, len(self.classes_), Cs=(1.0,), seed=self.seed
+            )
             return ranking_metrics(held_labels, head.predict_proba(model.embed(held)))
 
         history = train(
@@ -117,15 +137,32 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             patience=self.patience,
             epoch_start=lambda epoch: self._epoch_start(model, labels, epoch, self.steps_per_epoch),
         )
-        self.history_, self.n_iter_, self.best_epoch_ = history.logs, history.epochs, history.best_epoch
+        self.history_, self.n_iter_, self.best_epoch_ = (
+            history.logs,
+            history.epochs,
+            history.best_epoch,
+        )
         self._finish(model, everything, all_labels, (features, labels, held, held_labels), run)
 
-    def _finish(self, model: Any, data: TrainingData, labels: NDArray[np.int64], parts: tuple[NDArray[Any], ...], run: Run) -> None:
-        """Fits the downstream classifier: C by the validation part, then on all training instances."""
+    def _finish(
+        self,
+        model: Any,
+        data: TrainingData,
+        labels: NDArray[np.int64],
+        parts: tuple[NDArray[Any], ...],
+        run: Run,
+    ) -> None:
+        """Fits the downstream classifier: C by the validation part, then on all training
+        instances."""
         features, train_labels, held, held_labels = parts
         embedded = model.embed(features)
         chosen = fit_logistic(
-            embedded, train_labels, len(self.classes_), Cs=self.Cs, validation=(model.embed(held), held_labels), seed=self.seed
+            embedded,
+            train_labels,
+            len(self.classes_),
+            Cs=self.Cs,
+            validation=(model.embed(held), held_labels),
+            seed=self.seed,
         )
         whole = model.embed(self._scale(data.features))
         head = fit_logistic(whole, labels, len(self.classes_), Cs=(chosen.C_,), seed=self.seed)
@@ -136,7 +173,9 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         run.flush()
 
     def _check_arguments(self) -> None:
-        """Raises UsageError for an argument that cannot be used, before anything is computed; a subclass checks its own too."""
+        """Raises UsageError for an argument that cannot be used, before anything is computed; a
+        subclass checks its own too.
+        """
         for name in ("batch_size", "steps_per_epoch", "epochs"):
             check_whole(name, getattr(self, name))
         check_training(self)
@@ -150,22 +189,37 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     def _fit_scaler(self, features: NDArray[np.float32]) -> None:
         axes = 0 if features.ndim == 2 else tuple(range(features.ndim - 1))
         shape = features.shape[-1]
-        self.mean_ = features.mean(axis=axes, dtype=np.float64).astype(np.float32) if self.standardise else np.zeros(shape, np.float32)
-        scale = features.std(axis=axes, dtype=np.float64).astype(np.float32) if self.standardise else np.ones(shape, np.float32)
+        self.mean_ = (
+            features.mean(axis=axes, dtype=np.float64).astype(np.float32)
+            if self.standardise
+            else np.zeros(shape, np.float32)
+        )
+        scale = (
+            features.std(axis=axes, dtype=np.float64).astype(np.float32)
+            if self.standardise
+            else np.ones(shape, np.float32)
+        )
         self.scale_ = np.where(scale > 1e-7, scale, 1.0).astype(np.float32)
 
     def _scale(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray((features - self.mean_) / self.scale_, dtype=np.float32)
 
-    def _make_encoder(self, input_shape: tuple[int, ...], seed: int, name: str = "encoder") -> keras.Model:
-        """Returns the user's encoder (a fresh copy of it), or fully connected layers of `hidden_units`."""
+    def _make_encoder(
+        self, input_shape: tuple[int, ...], seed: int, name: str = "encoder"
+    ) -> keras.Model:
+        """Returns the user's encoder (a fresh copy of it), or fully connected layers of
+        `hidden_units`.
+        """
         from neucrowd_tf.nn.encoders import dense_encoder
         from neucrowd_tf.training.state import fresh_copy
 
         if self.encoder is not None:
             return fresh_copy(self.encoder, seed)
         if len(input_shape) != 1:
-            raise DataError(f"features: expected shape [instances, features] for the default encoder, received {input_shape} a row; pass encoder=")
+            raise DataError(
+                "features: expected shape [instances, features] for the default encoder, received"
+                f" {input_shape} a row; pass encoder="
+            )
         return dense_encoder(
             input_shape[0],
             self.hidden_units,
@@ -178,14 +232,23 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         )
 
     def _inference(self, encoder: keras.Model, head: Any) -> keras.Model:
-        """Returns raw features -> standardise -> embed -> logistic regression as one Keras model."""
+        """Returns raw features -> standardise -> embed -> logistic regression as one Keras
+        model."""
         import keras
 
         inputs = keras.Input(self.feature_shape_, name="features")
-        x = keras.layers.Normalization(axis=-1, mean=self.mean_, variance=np.square(self.scale_), name="standardise")(inputs)
+        x = keras.layers.Normalization(
+            axis=-1, mean=self.mean_, variance=np.square(self.scale_), name="standardise"
+        )(inputs)
         embedding = keras.layers.Activation("linear", dtype="float32", name="embedding")(encoder(x))
-        dense = keras.layers.Dense(len(self.classes_), activation="softmax", dtype="float32", name="probabilities")
-        model = keras.Model(inputs, {"probabilities": dense(embedding), "embedding": embedding}, name=type(self).__name__.lower())
+        dense = keras.layers.Dense(
+            len(self.classes_), activation="softmax", dtype="float32", name="probabilities"
+        )
+        model = keras.Model(
+            inputs,
+            {"probabilities": dense(embedding), "embedding": embedding},
+            name=type(self).__name__.lower(),
+        )
         dense.set_weights(list(head.folded()))
         return model
 
@@ -198,10 +261,18 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         import tensorflow as tf
 
         parts = [
-            np.asarray(self.model_(tf.convert_to_tensor(features[start : start + 4096]), training=False)[name])
+            np.asarray(
+                self.model_(tf.convert_to_tensor(features[start : start + 4096]), training=False)[
+                    name
+                ]
+            )
             for start in range(0, len(features), 4096)
         ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.model_.output[name].shape[-1]), np.float32)
+        return (
+            np.concatenate(parts)
+            if parts
+            else np.zeros((0, self.model_.output[name].shape[-1]), np.float32)
+        )
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self._outputs(features, "probabilities")
@@ -211,8 +282,12 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         return self._outputs(self._check_fitted(features), "embedding")
 
 
-def ranking_metrics(labels: NDArray[np.integer[Any]], probabilities: NDArray[Any]) -> dict[str, float]:
-    """Returns accuracy, AUC (one against rest for C classes; 0.5 where a split has one class) and log loss."""
+def ranking_metrics(
+    labels: NDArray[np.integer[Any]], probabilities: NDArray[Any]
+) -> dict[str, float]:
+    """Returns accuracy, AUC (one against rest for C classes; 0.5 where a split has one class) and
+    log loss.
+    """
     classes = np.unique(labels)
     result = {"accuracy": float(accuracy_score(labels, probabilities.argmax(axis=1)))}
     if len(classes) < 2:
@@ -223,5 +298,9 @@ def ranking_metrics(labels: NDArray[np.integer[Any]], probabilities: NDArray[Any
         auc = float(np.mean([roc_auc_score(labels == c, probabilities[:, c]) for c in classes]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loss = float(log_loss(labels, np.clip(probabilities, 1e-7, 1.0), labels=np.arange(probabilities.shape[1])))
+        loss = float(
+            log_loss(
+                labels, np.clip(probabilities, 1e-7, 1.0), labels=np.arange(probabilities.shape[1])
+            )
+        )
     return {**result, "auc": auc if math.isfinite(auc) else 0.5, "log_loss": loss}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.csv_cells import text_cell
-from neucrowd_tf.files import atomic_path, load_arrays, save_arrays
+from neucrowd_tf.io.csv_cells import text_cell
+from neucrowd_tf.io.files import atomic_path, load_arrays, save_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,10 +25,12 @@ class Run:
     """What surrounds one `fit`; none of it changes the result.
 
     Attributes:
-        checkpoints: folder for the state from which a killed fit goes on, or None. A fit that finds state there resumes.
+        checkpoints: folder for the state from which a killed fit goes on, or None. A fit that finds
+            state there resumes.
         tensorboard: folder for TensorBoard's event files, or None.
         progress: whether to show progress bars; None shows them on a terminal.
-        checkpoint_seconds: the least time between two checkpoints of a training loop; 0 writes one after every epoch.
+        checkpoint_seconds: the least time between two checkpoints of a training loop; 0 writes one
+            after every epoch.
         strategy: a `tf.distribute.Strategy`, or None.
         prefix: the stage's name, which precedes its TensorBoard tags.
     """
@@ -57,14 +59,19 @@ class Run:
         return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
 
     def steps_per_call(self, steps: int) -> int:
-        """Returns what `compile(steps_per_execution=...)` should be given: `steps`, or 1 under a distribution strategy.
+        """Returns what `compile(steps_per_execution=...)` should be given: `steps`, or 1 under a
+        distribution strategy.
 
         TensorFlow fails to run Keras' loop over steps when its body holds collective operations.
         """
         return steps if self.strategy is None else 1
 
-    def cached(self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-        """Returns what `compute` gives, kept in the checkpoint folder so that a resumed run does not compute it again."""
+    def cached(
+        self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]
+    ) -> dict[str, NDArray[Any]]:
+        """Returns what `compute` gives, kept in the checkpoint folder so that a resumed run does
+        not compute it again.
+        """
         if self.checkpoints is None:
             return compute()
         path = self.checkpoints / f"{name}.npz"
@@ -104,17 +111,24 @@ class Run:
             tf.summary.histogram(self.prefix + name, values, step=step)
 
     def hparams(self, values: Mapping[str, Any]) -> None:
-        """Writes hyper-parameters for TensorBoard's HParams page; what is not a number, text or truth value is spelt out."""
+        """Writes hyper-parameters for TensorBoard's HParams page; what is not a number, text or
+        truth value is spelt out.
+        """
         if self.tensorboard is None:
             return
         from tensorboard.plugins.hparams import api
 
-        plain = {key: value if isinstance(value, (bool, int, float, str)) else repr(value) for key, value in values.items()}
+        plain = {
+            key: value if isinstance(value, (bool, int, float, str)) else repr(value)
+            for key, value in values.items()
+        }
         with self._writer().as_default():
             api.hparams(plain)
 
     def projector(self, name: str, embedding: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Writes an embedding `[N, h]` with labels `[N]` for TensorBoard's projector; at most 10,000 rows."""
+        """Writes an embedding `[N, h]` with labels `[N]` for TensorBoard's projector; at most
+        10,000 rows.
+        """
         if self.tensorboard is None:
             return
         from tensorboard.plugins import projector
@@ -124,7 +138,10 @@ class Run:
             np.savetxt(path, embedding[rows], delimiter="\t", fmt="%.6g")
         with atomic_path(self.tensorboard / f"{name}_labels.tsv") as path:
             # A line a row, short, and nothing that a spreadsheet takes for a formula.
-            clean = [text_cell(" ".join(str(label).split())[:_LONGEST_LABEL]) or "(empty)" for label in labels[rows].tolist()]
+            clean = [
+                text_cell(" ".join(str(label).split())[:_LONGEST_LABEL]) or "(empty)"
+                for label in labels[rows].tolist()
+            ]
             path.write_text("\n".join(clean) + "\n", encoding="utf-8")
         config = projector.ProjectorConfig()
         item = config.embeddings.add()

@@ -1,7 +1,9 @@
-"""The state of a training run as arrays: what has to be kept so that a killed run ends where an unbroken one does.
+"""The state of a training run as arrays: what has to be kept so that a killed run ends where an
+unbroken one does.
 
-Keras' own checkpoints leave out the state of `SeedGenerator` (dropout) or the optimizer, and write several files; one
-archive of all variables, written under a temporary name and renamed, cannot be half new and half old.
+Keras' own checkpoints leave out the state of `SeedGenerator` (dropout) or the optimizer, and write
+several files; one archive of all variables, written under a temporary name and renamed, cannot be
+half new and half old.
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 
 
 def model_variables(model: keras.Model) -> list[Any]:
-    """Returns every variable a step may change: weights, seed generators, and the variables of all optimizers."""
+    """Returns every variable a step may change: weights, seed generators, and the variables of all
+    optimizers.
+    """
     variables = list(model.variables)
     seen = {id(variable) for variable in variables}
     optimizers = [model.optimizer] if getattr(model, "optimizer", None) is not None else []
-    optimizers += [value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)]
+    optimizers += [
+        value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)
+    ]
     for optimizer in optimizers:
         for variable in optimizer.variables:
             if id(variable) not in seen:
@@ -39,7 +45,10 @@ def read_variables(variables: Iterable[Any]) -> list[NDArray[Any]]:
 def write_variables(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> None:
     """Assigns values to variables; numbers and shapes have to agree."""
     if len(variables) != len(values):
-        raise ValueError(f"expected {len(variables)} values, received {len(values)}: the checkpoint belongs to another model")
+        raise ValueError(
+            f"expected {len(variables)} values, received {len(values)}: the checkpoint belongs to"
+            " another model"
+        )
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
 
@@ -68,7 +77,9 @@ def _initializers(layer: Any) -> dict[int, Any]:
     """Returns a layer's initialisers by the identity of the variable that each of them makes."""
     found: dict[int, Any] = {}
     for name, value in vars(layer).items():
-        if not name.endswith("_initializer") or not isinstance(value, keras.initializers.Initializer):
+        if not name.endswith("_initializer") or not isinstance(
+            value, keras.initializers.Initializer
+        ):
             continue
         stem = name.removesuffix("_initializer").lstrip("_")
         for attribute in (stem, f"_{stem}"):
@@ -82,18 +93,22 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     """Gives a built model fresh weights and seeds drawn from `seed`, as if it had just been made.
 
     Returns:
-        the trainable variables that stay as they were, because their layer names no initialiser (a user's own layer may not).
+        the trainable variables that stay as they were, because their layer names no initialiser (a
+        user's own layer may not).
 
-    Making a new model for every round leaks memory and compiles again; this reuses the compiled one. Weights whose
-    layer names an initialiser are drawn anew, each from a seed of its own; biases and other constants start at what
-    their initialiser says; moving statistics are reset. Optimizer variables are zeroed, but the learning rate stays.
+    Making a new model for every round leaks memory and compiles again; this reuses the compiled
+    one. Weights whose layer names an initialiser are drawn anew, each from a seed of its own;
+    biases and other constants start at what their initialiser says; moving statistics are reset.
+    Optimizer variables are zeroed, but the learning rate stays.
     """
     draw = np.random.default_rng([seed, 0x1417])
     layers = [model, *model._flatten_layers(include_self=False)]
     done: set[int] = set()
     for layer in layers:
         makers = _initializers(layer)
-        own = list(getattr(layer, "_trainable_variables", [])) + list(getattr(layer, "_non_trainable_variables", []))
+        own = list(getattr(layer, "_trainable_variables", [])) + list(
+            getattr(layer, "_non_trainable_variables", [])
+        )
         for variable in own:
             maker = makers.get(id(variable))
             if maker is None or id(variable) in done:
@@ -102,16 +117,24 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
             config = maker.get_config()
             if "seed" in config:
                 config = {**config, "seed": int(draw.integers(2**31 - 1))}
-            variable.assign(type(maker).from_config(config)(tuple(variable.shape), dtype=variable.dtype))
+            variable.assign(
+                type(maker).from_config(config)(tuple(variable.shape), dtype=variable.dtype)
+            )
         for value in vars(layer).values():
             if isinstance(value, keras.random.SeedGenerator):
-                value.state.assign(np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32).astype(value.state.dtype))
+                value.state.assign(
+                    np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32).astype(
+                        value.state.dtype
+                    )
+                )
     reset_optimizer(getattr(model, "optimizer", None))
     return [variable for variable in model.trainable_variables if id(variable) not in done]
 
 
 def fresh_copy(model: keras.Model, seed: int) -> keras.Model:
-    """Returns a copy of a user's model with fresh weights drawn from `seed`; weights that cannot be drawn anew are the model's own."""
+    """Returns a copy of a user's model with fresh weights drawn from `seed`; weights that cannot be
+    drawn anew are the model's own.
+    """
     copy = keras.models.clone_model(model)
     left = {id(variable) for variable in reinitialise(copy, seed)}
     if left:

@@ -1,4 +1,6 @@
-"""The Keras model that trains an embedding network on tuplets; RLL uses it as it is, NeuCrowd adds its own parts."""
+"""The Keras model that trains an embedding network on tuplets; RLL uses it as it is, NeuCrowd adds
+its own parts.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 class TupletModel(EncoderModel):
     """An encoder trained to tell each anchor's positive example from the negatives of its tuplet.
 
-    One batch of the pipeline is `[batch, n]` uniform numbers; the tuplets they stand for are drawn inside the step, so
-    features are never copied: each distinct instance is embedded once a step and its embedding is gathered.
+    One batch of the pipeline is `[batch, n]` uniform numbers; the tuplets they stand for are drawn
+    inside the step, so features are never copied: each distinct instance is embedded once a step
+    and its embedding is gathered.
     """
 
     def __init__(
@@ -46,16 +49,27 @@ class TupletModel(EncoderModel):
         """
         super().__init__(encoder, features)
         self.index = index
-        self.eta, self.similarity_name, self.offset, self.weight_inside = eta, similarity_name, offset, weight_inside
+        self.eta, self.similarity_name, self.offset, self.weight_inside = (
+            eta,
+            similarity_name,
+            offset,
+            weight_inside,
+        )
         self._weights = tf.constant(weights, dtype=tf.float32)
         self.cumulative = self.add_weight(
-            shape=(len(features) + 1,), dtype="float64", trainable=False, name="cumulative", initializer="zeros", autocast=False
+            shape=(len(features) + 1,),
+            dtype="float64",
+            trainable=False,
+            name="cumulative",
+            initializer="zeros",
+            autocast=False,
         )
         self.cumulative.assign(index.cumulative())
         self.built = True
 
     def draw(self, uniforms: Any) -> tuple[Any, Any]:
-        """Returns tuplets `[batch, n]` and the index of each tuplet's class among `index.classes`."""
+        """Returns tuplets `[batch, n]` and the index of each tuplet's class among
+        `index.classes`."""
         return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative))
 
     def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
@@ -69,8 +83,12 @@ class TupletModel(EncoderModel):
         anchor = self.anchors(embeddings, tuplets, classes)[:, None, :]
         scores = similarity(self.similarity_name, embeddings[:, 1:], anchor, self.offset)
         weights = tf.gather(self._weights, tuplets[:, 1:])
-        return -tuplet_log_likelihood(scores, weights, eta=self.eta, weight_inside=self.weight_inside)
+        return -tuplet_log_likelihood(
+            scores, weights, eta=self.eta, weight_inside=self.weight_inside
+        )
 
     def batch_losses(self, data: Any) -> Any:
         tuplets, classes = self.draw(data)
-        return self.tuplet_losses(self.embed_rows(self.encoder, tuplets, training=True), tuplets, classes)
+        return self.tuplet_losses(
+            self.embed_rows(self.encoder, tuplets, training=True), tuplets, classes
+        )

@@ -1,8 +1,10 @@
-"""Drawing n-tuplets by index: an anchor, a positive example of the same class, and n - 2 negatives of other classes.
+"""Drawing n-tuplets by index: an anchor, a positive example of the same class, and n - 2 negatives
+of other classes.
 
-Instances are kept in an order in which each class is one block, and the running sum of their sampling weights turns a
-uniform number into an instance. To draw without repetition, the intervals of earlier draws are cut out of the line and
-the next number is stretched over what is left, so a tuplet needs exactly n uniform numbers and no rejection.
+Instances are kept in an order in which each class is one block, and the running sum of their
+sampling weights turns a uniform number into an instance. To draw without repetition, the intervals
+of earlier draws are cut out of the line and the next number is stretched over what is left, so a
+tuplet needs exactly n uniform numbers and no rejection.
 """
 
 from __future__ import annotations
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
 
 
 def uniform_batches(seed: int, batch: int, width: int) -> Any:
-    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers that are functions of (seed, step) alone."""
+    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers that are functions
+    of (seed, step) alone.
+    """
 
     def make(first_step: int) -> tf.data.Dataset:
         steps = tf.data.Dataset.counter(start=first_step)
 
         def draw(step: tf.Tensor) -> tf.Tensor:
-            return tf.random.stateless_uniform([batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64)
+            return tf.random.stateless_uniform(
+                [batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64
+            )
 
         return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
 
@@ -34,7 +40,9 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
 
 
 def prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns the pipeline with its next elements made ahead, on the GPU where there is one (a strategy places them itself)."""
+    """Returns the pipeline with its next elements made ahead, on the GPU where there is one (a
+    strategy places them itself).
+    """
     devices = tf.config.list_logical_devices("GPU")
     if devices and not tf.distribute.has_strategy():
         return dataset.apply(tf.data.experimental.prefetch_to_device(devices[0].name))
@@ -46,40 +54,61 @@ class TupletIndex:
 
     Args:
         labels: `[N]` class codes.
-        classes: the classes that take the positive role in turn; two classes default to the positive one alone
-            (class 1), more classes to all of them.
+        classes: the classes that take the positive role in turn; two classes default to the
+            positive one alone (class 1), more classes to all of them.
         negatives: n - 2, how many different negatives a tuplet needs.
 
     Raises:
-        DataError: a class that takes the positive role has fewer than two instances, or too few others are left.
+        DataError: a class that takes the positive role has fewer than two instances, or too few
+            others are left.
     """
 
-    def __init__(self, labels: NDArray[np.integer[Any]], negatives: int, classes: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, labels: NDArray[np.integer[Any]], negatives: int, classes: Sequence[int] | None = None
+    ) -> None:
         counts = np.bincount(labels)
         present = np.flatnonzero(counts)
         if classes is None:
-            classes = [1] if len(counts) == 2 and counts.min() > 0 else [int(c) for c in present if counts[c] >= 2]
+            classes = (
+                [1]
+                if len(counts) == 2 and counts.min() > 0
+                else [int(c) for c in present if counts[c] >= 2]
+            )
         for c in classes:
             if c >= len(counts) or counts[c] < 2:
-                raise DataError(f"class {c}: expected at least two instances to pair in a tuplet, received {counts[c] if c < len(counts) else 0}")
+                raise DataError(
+                    f"class {c}: expected at least two instances to pair in a tuplet, received"
+                    f" {counts[c] if c < len(counts) else 0}"
+                )
             if len(labels) - counts[c] < negatives:
-                raise DataError(f"class {c}: expected at least {negatives} instances of other classes, received {len(labels) - counts[c]}")
+                raise DataError(
+                    f"class {c}: expected at least {negatives} instances of other classes, received"
+                    f" {len(labels) - counts[c]}"
+                )
         if not len(classes):
-            raise DataError("expected a class with at least two instances to pair in a tuplet, received none")
+            raise DataError(
+                "expected a class with at least two instances to pair in a tuplet, received none"
+            )
         self.labels = np.asarray(labels)
         self.classes = np.asarray(classes, dtype=np.int32)
         self.negatives = negatives
         self.order = np.argsort(labels, kind="stable").astype(np.int32)
         bounds = np.concatenate([[0], np.cumsum(counts)])
-        self.blocks = np.stack([bounds[self.classes], bounds[self.classes + 1]], axis=1).astype(np.int32)
+        self.blocks = np.stack([bounds[self.classes], bounds[self.classes + 1]], axis=1).astype(
+            np.int32
+        )
 
     def cumulative(self, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Returns `[N + 1]` running sums of sampling weights in class order.
 
-        A class (or the rest, for its negatives) whose weights leave fewer instances than a tuplet needs is given equal
-        weights, so that drawing without repetition stays possible.
+        A class (or the rest, for its negatives) whose weights leave fewer instances than a tuplet
+        needs is given equal weights, so that drawing without repetition stays possible.
         """
-        w = np.ones(len(self.order)) if weights is None else np.asarray(weights, dtype=np.float64)[self.order]
+        w = (
+            np.ones(len(self.order))
+            if weights is None
+            else np.asarray(weights, dtype=np.float64)[self.order]
+        )
         for start, end in self.blocks:
             if (w[start:end] > 0).sum() < 2:
                 w[start:end] = 1.0
@@ -91,7 +120,8 @@ class TupletIndex:
         return np.concatenate([[0.0], np.cumsum(w)])
 
     def draw(self, uniforms: Any, cumulative: Any) -> tuple[Any, Any]:
-        """Returns tuplets `[batch, n]` as instance positions (anchor, positive, negatives) and the class `[batch]` index of each.
+        """Returns tuplets `[batch, n]` as instance positions (anchor, positive, negatives) and the
+        class `[batch]` index of each.
 
         Args:
             uniforms: `[batch, n]` float64 in [0, 1).
@@ -106,17 +136,27 @@ class TupletIndex:
         positive, _ = self._pick(uniforms[:, 1], start, end, [cut], cumulative)
         cuts, rows = [(start, end - start)], [anchor, positive]
         for slot in range(self.negatives):
-            row, cut = self._pick(uniforms[:, 2 + slot], tf.zeros_like(start), tf.fill(tf.shape(start), total), cuts, cumulative)
+            row, cut = self._pick(
+                uniforms[:, 2 + slot],
+                tf.zeros_like(start),
+                tf.fill(tf.shape(start), total),
+                cuts,
+                cumulative,
+            )
             rows.append(row)
             if slot + 1 < self.negatives:
                 cuts = _insert(cuts, cut)
         return tf.gather(tf.constant(self.order), tf.stack(rows, axis=1)), which
 
     @staticmethod
-    def _pick(u: Any, low: Any, high: Any, cuts: list[tuple[Any, Any]], cumulative: Any) -> tuple[Any, tuple[Any, Any]]:
-        """Returns the block position whose interval holds `low + u * (what is left)`, and that interval as (begin, length).
+    def _pick(
+        u: Any, low: Any, high: Any, cuts: list[tuple[Any, Any]], cumulative: Any
+    ) -> tuple[Any, tuple[Any, Any]]:
+        """Returns the block position whose interval holds `low + u * (what is left)`, and that
+        interval as (begin, length).
 
-        `cuts` are in order of their beginnings; each one that lies before the point pushes it behind itself.
+        `cuts` are in order of their beginnings; each one that lies before the point pushes it
+        behind itself.
         """
         left = high - low
         for _, length in cuts:
@@ -132,7 +172,9 @@ class TupletIndex:
 
 
 def _insert(cuts: list[tuple[Any, Any]], new: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-    """Returns cuts in order of their beginnings with one more, row by row, by comparing and exchanging."""
+    """Returns cuts in order of their beginnings with one more, row by row, by comparing and
+    exchanging.
+    """
     ordered = []
     begin, length = new
     for other_begin, other_length in cuts:

@@ -11,17 +11,33 @@ from neucrowd_tf.annotations import Annotations
 
 
 def _make_crowd(
-    seed: int = 0, instances: int = 300, annotators: int = 12, classes: int = 3, labels_each: int = 5, skill: float = 0.7
+    seed: int = 0,
+    instances: int = 300,
+    annotators: int = 12,
+    classes: int = 3,
+    labels_each: int = 5,
+    skill: float = 0.7,
 ) -> tuple[Annotations, np.ndarray]:
     """Returns a sparse crowd of uneven annotators and the truth `[N]`."""
     rng = np.random.default_rng(seed)
-    truth = rng.choice(classes, instances, p=np.arange(classes, 0, -1) / np.arange(classes, 0, -1).sum())
+    truth = rng.choice(
+        classes, instances, p=np.arange(classes, 0, -1) / np.arange(classes, 0, -1).sum()
+    )
     right = np.clip(rng.normal(skill, 0.15, annotators), 0.3, 0.97)
-    workers = np.stack([rng.choice(annotators, labels_each, replace=False) for _ in range(instances)])
+    workers = np.stack(
+        [rng.choice(annotators, labels_each, replace=False) for _ in range(instances)]
+    )
     wrong = (truth[:, None] + rng.integers(1, max(classes, 2), workers.shape)) % classes
     labels = np.where(rng.random(workers.shape) < right[workers], truth[:, None], wrong)
     tasks = np.repeat(np.arange(instances), labels_each)
-    crowd = Annotations(tasks, workers.ravel(), labels.ravel(), num_instances=instances, num_annotators=annotators, num_classes=classes)
+    crowd = Annotations(
+        tasks,
+        workers.ravel(),
+        labels.ravel(),
+        num_instances=instances,
+        num_annotators=annotators,
+        num_classes=classes,
+    )
     return crowd, truth
 
 

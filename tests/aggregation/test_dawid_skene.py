@@ -1,4 +1,5 @@
-"""Dawid-Skene: one step by hand, EM by loops, the bound, gold labels, priors, weights, crowd-kit."""
+"""Dawid-Skene: one step by hand, EM by loops, the bound, gold labels, priors, weights,
+crowd-kit."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def _log_posterior(found: DawidSkene, crowd: Annotations, smoothing: float) -> f
     return total
 
 
-def _naive_em(crowd: Annotations, iterations: int, smoothing: float, update: bool, one_coin: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _naive_em(
+    crowd: Annotations, iterations: int, smoothing: float, update: bool, one_coin: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """EM as in the paper, with loops over annotations and plain products."""
     size = crowd.num_classes
     votes = crowd.vote_counts()
@@ -61,11 +64,12 @@ def _naive_em(crowd: Annotations, iterations: int, smoothing: float, update: boo
 
 
 def test_one_iteration_by_hand() -> None:
-    # Start: votes give (1,0), (0,1), (.5,.5). Without smoothing the first M-step gives both annotators the prior (.5, .5) and
-    #   annotator 0: true 0 -> 0 in 1 + .5 of 1.5; true 1 -> 1 in 1, 0 in .5 of 1.5: [[1, 0], [1/3, 2/3]]
-    #   annotator 1: true 0 -> 0 in 1, 1 in .5 of 1.5; true 1 -> 1 in 1.5 of 1.5: [[2/3, 1/3], [0, 1]].
-    # E-step: (0,0): 1 * 2/3 against 1/3 * 0 -> (1, 0); (1,1): 0 against 2/3 -> (0, 1); (0,1): 1 * 1/3 against 1/3 * 1 -> (.5, .5).
-    # Likelihood: .5 * 2/3 = 1/3, 1/3, .5 * (1/3 + 1/3) = 1/3: log 1/27.
+    # Start: votes give (1,0), (0,1), (.5,.5). Without smoothing the first M-step gives both
+    # annotators the prior (.5, .5) and annotator 0: true 0 -> 0 in 1 + .5 of 1.5; true 1 -> 1 in 1,
+    # 0 in .5 of 1.5: [[1, 0], [1/3, 2/3]] annotator 1: true 0 -> 0 in 1, 1 in .5 of 1.5; true 1 ->
+    # 1 in 1.5 of 1.5: [[2/3, 1/3], [0, 1]]. E-step: (0,0): 1 * 2/3 against 1/3 * 0 -> (1, 0);
+    # (1,1): 0 against 2/3 -> (0, 1); (0,1): 1 * 1/3 against 1/3 * 1 -> (.5, .5). Likelihood: .5 *
+    # 2/3 = 1/3, 1/3, .5 * (1/3 + 1/3) = 1/3: log 1/27.
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
         found = DawidSkene(smoothing=0.0, max_iter=1).fit(HAND)
     np.testing.assert_allclose(found.errors_, [[[1, 0], [1 / 3, 2 / 3]], [[2 / 3, 1 / 3], [0, 1]]])
@@ -76,7 +80,8 @@ def test_one_iteration_by_hand() -> None:
 
 
 def test_one_coin_by_hand() -> None:
-    # Both annotators agree with the start in 1 + 1 + .5 of 3 labels; smoothing .3 a class: (2.5 + .3) / (3 + .6) = 7/9.
+    # Both annotators agree with the start in 1 + 1 + .5 of 3 labels; smoothing .3 a class: (2.5 +
+    # .3) / (3 + .6) = 7/9.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = DawidSkene(smoothing=0.3, one_coin=True, max_iter=1).fit(HAND)
@@ -98,10 +103,20 @@ def test_agrees_with_em_by_loops(prior: str, one_coin: bool, make_crowd: Callabl
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"one_coin": True}, {"prior": "uniform"}, {"prior": [0.2, 0.3, 0.5]}, {"smoothing": 1.0}, {"smoothing": 0.0}]
+    "options",
+    [
+        {},
+        {"one_coin": True},
+        {"prior": "uniform"},
+        {"prior": [0.2, 0.3, 0.5]},
+        {"smoothing": 1.0},
+        {"smoothing": 0.0},
+    ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_objective_never_falls_and_results_are_distributions(options: dict, crowd: Annotations) -> None:
+def test_objective_never_falls_and_results_are_distributions(
+    options: dict, crowd: Annotations
+) -> None:
     found = DawidSkene(tol=-1, max_iter=60, **options).fit(crowd)
     assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
     np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
@@ -117,27 +132,37 @@ def test_history_is_the_log_posterior(crowd: Annotations) -> None:
     assert found.history_[-1] == pytest.approx(_log_posterior(found, crowd, 0.1))
 
 
-def test_beats_majority_vote_and_finds_the_annotators(crowd: Annotations, truth: np.ndarray) -> None:
+def test_beats_majority_vote_and_finds_the_annotators(
+    crowd: Annotations, truth: np.ndarray
+) -> None:
     found = DawidSkene().fit(crowd)
     majority = MajorityVote().fit(crowd)
     assert (found.labels_ == truth).mean() > (majority.labels_ == truth).mean() + 0.02
-    real = np.array([(crowd.labels == truth[crowd.instances])[crowd.annotators == r].mean() for r in range(12)])
+    real = np.array(
+        [(crowd.labels == truth[crowd.instances])[crowd.annotators == r].mean() for r in range(12)]
+    )
     assert np.corrcoef(real, found.skills_)[0, 1] > 0.95
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
-    """The same number of steps from the same start, without smoothing (crowd-kit floors counts at 1e-10)."""
+    """The same number of steps from the same start, without smoothing (crowd-kit floors counts at
+    1e-10).
+    """
     crowd, _ = make_crowd(2, instances=400, annotators=20, classes=classes, labels_each=6)
     theirs = CrowdKitDawidSkene(n_iter=15, tol=-np.inf).fit(crowd.to_frame())
     ours = DawidSkene(smoothing=0, max_iter=15, tol=-np.inf).fit(crowd)
-    np.testing.assert_allclose(ours.probas_, theirs.probas_.loc[crowd.instance_names, crowd.class_names], atol=1e-6)
+    np.testing.assert_allclose(
+        ours.probas_, theirs.probas_.loc[crowd.instance_names, crowd.class_names], atol=1e-6
+    )
     np.testing.assert_array_equal(ours.labels_, theirs.labels_.loc[crowd.instance_names])
     # Their errors are from one M-step more; index (worker, observed), columns true class.
     errors = DawidSkene(smoothing=0, max_iter=16, tol=-np.inf).fit(crowd).errors_
     for (worker, observed), row in theirs.errors_.iterrows():
-        np.testing.assert_allclose(errors[worker, :, observed], row[list(range(classes))], atol=1e-6)
+        np.testing.assert_allclose(
+            errors[worker, :, observed], row[list(range(classes))], atol=1e-6
+        )
 
 
 def test_gold_labels_are_honoured_and_teach(crowd: Annotations, truth: np.ndarray) -> None:
@@ -147,28 +172,42 @@ def test_gold_labels_are_honoured_and_teach(crowd: Annotations, truth: np.ndarra
     np.testing.assert_array_equal(found.probas_[::2].max(axis=1), 1.0)
     assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
     rest = np.arange(1, 300, 2)
-    assert (found.labels_[rest] == truth[rest]).mean() >= (DawidSkene().fit(crowd).labels_[rest] == truth[rest]).mean() - 0.01
-    flipped = DawidSkene().fit(crowd, (truth + 1) % 3)  # every label gold, and all wrong: the annotators look bad
+    assert (found.labels_[rest] == truth[rest]).mean() >= (
+        DawidSkene().fit(crowd).labels_[rest] == truth[rest]
+    ).mean() - 0.01
+    flipped = DawidSkene().fit(
+        crowd, (truth + 1) % 3
+    )  # every label gold, and all wrong: the annotators look bad
     assert flipped.skills_.mean() < 0.3
 
 
 def test_gold_of_unknown_task_or_class_is_one_clear_error(crowd: Annotations) -> None:
-    with pytest.raises(DataError, match="task 5: expected one of the classes 0, 1, 2, received 'cat'"):
+    with pytest.raises(
+        DataError, match="task 5: expected one of the classes 0, 1, 2, received 'cat'"
+    ):
         DawidSkene().fit(crowd, {5: "cat"})
     with pytest.raises(DataError, match="received task 'nowhere'"):
         DawidSkene().fit(crowd, {"nowhere": 0})
 
 
 def test_initial_errors_decide_where_em_starts() -> None:
-    # Two annotators that always disagree: majority vote cannot say who is right, what is known of one of them can.
+    # Two annotators that always disagree: majority vote cannot say who is right, what is known of
+    # one of them can.
     dense = np.array([[c, 1 - c] for c in [0, 1] * 10])
     crowd = Annotations.from_dense(dense, annotator_names=["ann", "bob"])
     good, bad = [[0.9, 0.1], [0.1, 0.9]], [[1, 9], [9, 1]]  # counts are normalised
-    np.testing.assert_array_equal(DawidSkene(initial_errors={"ann": good}).fit(crowd).labels_, dense[:, 0])
-    np.testing.assert_array_equal(DawidSkene(initial_errors=[bad, good]).fit(crowd).labels_, dense[:, 1])
+    np.testing.assert_array_equal(
+        DawidSkene(initial_errors={"ann": good}).fit(crowd).labels_, dense[:, 0]
+    )
+    np.testing.assert_array_equal(
+        DawidSkene(initial_errors=[bad, good]).fit(crowd).labels_, dense[:, 1]
+    )
     strong = np.zeros((2, 2, 2))
     strong[1] = [[50, 0], [0, 50]]  # pseudo-counts by annotator do it too
-    np.testing.assert_array_equal(DawidSkene(smoothing=strong + 0.01, initial_errors={"bob": good}).fit(crowd).labels_, dense[:, 1])
+    np.testing.assert_array_equal(
+        DawidSkene(smoothing=strong + 0.01, initial_errors={"bob": good}).fit(crowd).labels_,
+        dense[:, 1],
+    )
     with pytest.raises(DataError, match="received 'eve'"):
         DawidSkene(initial_errors={"eve": good}).fit(crowd)
     with pytest.raises(DataError, match=r"expected shape \(2, 2, 2\)"):
@@ -189,8 +228,8 @@ def test_weights_count_annotations_several_times(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(3, instances=60)
     ones = DawidSkene().fit(crowd, weights=np.ones(len(crowd.labels)))
     np.testing.assert_array_equal(ones.probas_, DawidSkene().fit(crowd).probas_)
-    # Weight 2 on every annotation of an annotator is a second annotator with the same labels and the same matrix: with a
-    # matrix shared, the counts double and the log likelihoods double.
+    # Weight 2 on every annotation of an annotator is a second annotator with the same labels and
+    # the same matrix: with a matrix shared, the counts double and the log likelihoods double.
     weights = np.where(crowd.annotators == 0, 2.0, 1.0)
     doubled = DawidSkene(smoothing=0.0, max_iter=500, tol=1e-12).fit(crowd, weights=weights)
     twins = np.flatnonzero(crowd.annotators == 0)
@@ -199,7 +238,11 @@ def test_weights_count_annotations_several_times(make_crowd: Callable) -> None:
         np.concatenate([crowd.annotators, np.full(len(twins), crowd.num_annotators)]),
         np.concatenate([crowd.labels, crowd.labels[twins]]),
     )
-    np.testing.assert_allclose(doubled.probas_, DawidSkene(smoothing=0.0, max_iter=500, tol=1e-12).fit(copied).probas_, atol=1e-6)
+    np.testing.assert_allclose(
+        doubled.probas_,
+        DawidSkene(smoothing=0.0, max_iter=500, tol=1e-12).fit(copied).probas_,
+        atol=1e-6,
+    )
     with pytest.raises(DataError, match="weights"):
         DawidSkene().fit(crowd, weights=-weights)
 
@@ -213,9 +256,16 @@ def test_pure_function_equals_the_class(crowd: Annotations) -> None:
 
 
 def test_pure_function_puts_gold_labels_in_place_of_the_start() -> None:
-    # One annotator, smoothing 0: with both truths known it said 0 to 0 and 1 to 1, whatever posteriors EM was started from.
+    # One annotator, smoothing 0: with both truths known it said 0 to 0 and 1 to 1, whatever
+    # posteriors EM was started from.
     crowd = Annotations([0, 1], [0, 0], [0, 1])
-    found = dawid_skene_em(crowd.one_hot(), np.array([[0.1, 0.9], [0.9, 0.1]]), smoothing=0.0, gold=np.array([0, 1]), max_iter=1)
+    found = dawid_skene_em(
+        crowd.one_hot(),
+        np.array([[0.1, 0.9], [0.9, 0.1]]),
+        smoothing=0.0,
+        gold=np.array([0, 1]),
+        max_iter=1,
+    )
     np.testing.assert_array_equal(found.errors, [np.eye(2)])
     np.testing.assert_array_equal(found.probas, np.eye(2))
     np.testing.assert_array_equal(found.priors, [0.5, 0.5])
@@ -230,7 +280,11 @@ def test_scikit_learn_contract(crowd: Annotations) -> None:
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
-@given(hnp.arrays(np.int64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.integers(-1, 3)))
+@given(
+    hnp.arrays(
+        np.int64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.integers(-1, 3)
+    )
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: np.ndarray) -> None:
     if (dense < 0).all():
@@ -241,6 +295,11 @@ def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: n
     for values in (found.probas_, found.priors_, found.errors_, found.skills_, found.history_):
         assert np.isfinite(values).all()
     assert (np.diff(found.history_) >= -1e-8 * (1 + np.abs(found.history_[:-1]))).all()
-    rows, columns = np.random.default_rng(0).permutation(dense.shape[0]), np.random.default_rng(1).permutation(dense.shape[1])
-    mixed = DawidSkene(max_iter=30).fit(Annotations.from_dense(dense[rows][:, columns], num_classes=4))
+    rows, columns = (
+        np.random.default_rng(0).permutation(dense.shape[0]),
+        np.random.default_rng(1).permutation(dense.shape[1]),
+    )
+    mixed = DawidSkene(max_iter=30).fit(
+        Annotations.from_dense(dense[rows][:, columns], num_classes=4)
+    )
     np.testing.assert_allclose(mixed.probas_, found.probas_[rows], atol=1e-6)

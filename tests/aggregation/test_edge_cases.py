@@ -1,4 +1,6 @@
-"""Every aggregator on the crowds that break naive code: each gives a finite, documented result or one clear error."""
+"""Every aggregator on the crowds that break naive code: each gives a finite, documented result or
+one clear error.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.persistence import load
 
-AGGREGATORS = [MajorityVote(), DawidSkene(), DawidSkene(one_coin=True), DawidSkene(smoothing=0.0), Glad(), Glad(prior="update")]
+AGGREGATORS = [
+    MajorityVote(),
+    DawidSkene(),
+    DawidSkene(one_coin=True),
+    DawidSkene(smoothing=0.0),
+    Glad(),
+    Glad(prior="update"),
+]
 IDS = ["mv", "ds", "one_coin", "ds_unsmoothed", "glad", "glad_update"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -60,12 +69,17 @@ class TestEdgeCases:
 
     def test_a_crowd_of_spammers(self, aggregator: Aggregator) -> None:
         _fit(aggregator, np.random.default_rng(0).integers(0, 3, (100, 6)))
-        constant = _fit(aggregator, np.tile([0, 1, 2], (20, 1)))  # each annotator says one thing, whatever it sees
+        constant = _fit(
+            aggregator, np.tile([0, 1, 2], (20, 1))
+        )  # each annotator says one thing, whatever it sees
         assert (constant.probas_ == constant.probas_[0]).all()
 
     def test_one_class_only(self, aggregator: Aggregator) -> None:
         for num_classes in (1, 2, 3):
-            found = _fit(aggregator, Annotations.from_dense(np.zeros((5, 3), dtype=int), num_classes=num_classes))
+            found = _fit(
+                aggregator,
+                Annotations.from_dense(np.zeros((5, 3), dtype=int), num_classes=num_classes),
+            )
             np.testing.assert_array_equal(found.labels_, 0)
 
     def test_one_annotation(self, aggregator: Aggregator) -> None:
@@ -75,7 +89,9 @@ class TestEdgeCases:
     @pytest.mark.parametrize("kind", [int, str, bool])
     def test_ids_of_any_type(self, aggregator: Aggregator, kind: type) -> None:
         tasks = [False, True] if kind is bool else [kind(t) for t in range(9)]
-        rows = [(task, kind(worker), kind(t % 2)) for t, task in enumerate(tasks) for worker in (0, 1)]
+        rows = [
+            (task, kind(worker), kind(t % 2)) for t, task in enumerate(tasks) for worker in (0, 1)
+        ]
         crowd = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
         made = clone(aggregator)
         series, frame = made.fit_predict(crowd), made.fit_predict_proba(crowd)
@@ -127,19 +143,33 @@ CROWD = Annotations.from_dense(np.array([[0, 1, 1], [1, 1, 0], [0, 0, 0]]))
 @pytest.mark.parametrize(
     ("aggregator", "error", "message"),
     [
-        (DawidSkene(max_iter=1.5), UsageError, r"max_iter: expected a whole number from 1, received 1\.5"),  # type: ignore[arg-type]
+        (
+            DawidSkene(max_iter=1.5),
+            UsageError,
+            r"max_iter: expected a whole number from 1, received 1\.5",
+        ),  # type: ignore[arg-type]
         (DawidSkene(max_iter="3"), UsageError, "max_iter: expected a whole number"),  # type: ignore[arg-type]
         (DawidSkene(tol=float("nan")), UsageError, "tol: expected a number"),
         (DawidSkene(tol="x"), UsageError, "tol: expected a number, received 'x'"),  # type: ignore[arg-type]
         (DawidSkene(smoothing="a"), DataError, "smoothing: expected numbers, received 'a'"),
         (DawidSkene(initial_errors="x"), DataError, "initial_errors: expected numbers"),
-        (DawidSkene(initial_errors={0: [["a", "b"], [0, 1]]}), DataError, r"initial_errors\[0\]: expected numbers"),
+        (
+            DawidSkene(initial_errors={0: [["a", "b"], [0, 1]]}),
+            DataError,
+            r"initial_errors\[0\]: expected numbers",
+        ),
         (DawidSkene(prior=["a", "b"]), DataError, "prior: expected numbers"),
-        (Glad(m_step_iter=0), UsageError, "m_step_iter: expected a whole number from 1, received 0"),
+        (
+            Glad(m_step_iter=0),
+            UsageError,
+            "m_step_iter: expected a whole number from 1, received 0",
+        ),
         (Glad(easiness_prior=("a", "b")), DataError, "easiness_prior: expected numbers"),  # type: ignore[arg-type]
     ],
 )
-def test_arguments_that_make_no_sense_are_one_error(aggregator: Aggregator, error: type[Exception], message: str) -> None:
+def test_arguments_that_make_no_sense_are_one_error(
+    aggregator: Aggregator, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         aggregator.fit(CROWD)
 
@@ -151,9 +181,12 @@ def test_weights_that_are_no_numbers_are_one_error() -> None:
 
 @pytest.mark.parametrize("labels", [1, 3])
 def test_annotators_with_one_label_each_keep_the_vote_under_a_uniform_prior(labels: int) -> None:
-    # As the docstring says: each annotator's matrix explains any truth, so only the held prior keeps the classes apart.
+    # As the docstring says: each annotator's matrix explains any truth, so only the held prior
+    # keeps the classes apart.
     truth = np.arange(30) % 3
-    crowd = Annotations.from_arrays(np.repeat(np.arange(30), labels), np.arange(30 * labels), np.repeat(truth, labels))
+    crowd = Annotations.from_arrays(
+        np.repeat(np.arange(30), labels), np.arange(30 * labels), np.repeat(truth, labels)
+    )
     np.testing.assert_array_equal(DawidSkene(prior="uniform").fit(crowd).labels_, truth)
     np.testing.assert_array_equal(Glad().fit(crowd).labels_, truth)
     assert np.isfinite(DawidSkene().fit(crowd).probas_).all()

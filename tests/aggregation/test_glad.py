@@ -26,7 +26,9 @@ def _model(crowd: Annotations, gold: np.ndarray | None = None) -> _Model:
 
 
 def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> np.ndarray:
-    """`[N, C]` joint probabilities by loops over annotations and classes, straight from the model's definition."""
+    """`[N, C]` joint probabilities by loops over annotations and classes, straight from the model's
+    definition.
+    """
     joint = np.tile(priors, (crowd.num_instances, 1))
     for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
         right = 1 / (1 + np.exp(-theta[r] * np.exp(theta[crowd.num_annotators + i])))
@@ -36,9 +38,10 @@ def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> n
 
 
 def test_posterior_by_hand() -> None:
-    # Three classes, one instance with b = 0; abilities log 2 (right 2/3, each error 1/6), log 4 (4/5, 1/10) and 0 (1/2, 1/4).
-    # Labels 0, 1, 0, prior uniform: class 0: 2/3 * 1/10 * 1/2 = 1/30; class 1: 1/6 * 4/5 * 1/4 = 1/30; class 2: 1/6 * 1/10 * 1/4 = 1/240.
-    # Posterior 8/17, 8/17, 1/17; evidence (17/240) / 3.
+    # Three classes, one instance with b = 0; abilities log 2 (right 2/3, each error 1/6), log 4
+    # (4/5, 1/10) and 0 (1/2, 1/4). Labels 0, 1, 0, prior uniform: class 0: 2/3 * 1/10 * 1/2 = 1/30;
+    # class 1: 1/6 * 4/5 * 1/4 = 1/30; class 2: 1/6 * 1/10 * 1/4 = 1/240. Posterior 8/17, 8/17,
+    # 1/17; evidence (17/240) / 3.
     crowd = Annotations([0, 0, 0], [0, 1, 2], [0, 1, 0], num_classes=3)
     theta = np.array([np.log(2), np.log(4), 0.0, 0.0])
     probas, objective = _model(crowd).posterior(theta, np.full(3, 1 / 3))
@@ -57,7 +60,8 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
     np.testing.assert_allclose(probas, joint / joint.sum(axis=1, keepdims=True))
     normal = stats.norm.logpdf(theta, 1.0, 1.0).sum() + 36 * 0.5 * np.log(2 * np.pi)
     assert objective == pytest.approx(np.log(joint.sum(axis=1)).sum() + normal)
-    # Q: expectation of the log joint under any posterior; leaves out constants (prior of classes, log(C - 1) of errors).
+    # Q: expectation of the log joint under any posterior; leaves out constants (prior of classes,
+    # log(C - 1) of errors).
     weights = np.random.default_rng(1).dirichlet(np.ones(3), 30)
     expected = 0.0
     for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
@@ -68,21 +72,24 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
 
 
 def test_priors_of_the_parameters_are_normal_with_the_given_mean_and_deviation() -> None:
-    # Of ability 3 +- 2 and easiness -1 +- .5; the objective has the log likelihood of one label too: log(1/2) for ability 0.
+    # Of ability 3 +- 2 and easiness -1 +- .5; the objective has the log likelihood of one label
+    # too: log(1/2) for ability 0.
     crowd = Annotations([0], [0], [1], num_classes=2)
     model = _Model(crowd, None, (3.0, 2.0), (-1.0, 0.5))
     theta = np.array([0.0, 0.3])
     expected = -0.5 * (3.0 / 2.0) ** 2 - 0.5 * (1.3 / 0.5) ** 2
     assert model.log_prior(theta) == pytest.approx(expected)
     assert model.posterior(theta, np.array([0.5, 0.5]))[1] == pytest.approx(expected + np.log(0.5))
-    # Without a label that speaks for it, a parameter's gradient is its prior's: (theta - mean) / deviation^2.
+    # Without a label that speaks for it, a parameter's gradient is its prior's: (theta - mean) /
+    # deviation^2.
     gradient = model.expected(theta, np.array([0.5]))[1]
     np.testing.assert_allclose(gradient, [-3.0 / 4.0, 1.3 / 0.25])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_class_prior_is_the_mean_posterior_of_annotated_instances() -> None:
-    # The first M-step follows the start under a uniform prior, whose posteriors are (a, 1 - a) with a = s(1 * e) for both labels.
+    # The first M-step follows the start under a uniform prior, whose posteriors are (a, 1 - a) with
+    # a = s(1 * e) for both labels.
     dense = np.array([[0], [0], [0], [1], [-1]])
     found = Glad(prior="update", max_iter=1, tol=-np.inf).fit(dense)
     a = expit(np.exp(1.0))
@@ -101,7 +108,8 @@ def test_stops_when_the_objective_rises_by_less_than_tol_an_annotation(crowd: An
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed() -> None:
-    # Ability a over difficulties exp(-b): the mean of s(a exp(b)) over the annotated; 40 others would pull it to their prior's.
+    # Ability a over difficulties exp(-b): the mean of s(a exp(b)) over the annotated; 40 others
+    # would pull it to their prior's.
     dense = np.full((60, 4), -1)
     dense[:20] = np.random.default_rng(0).integers(0, 2, (20, 4))
     found = Glad().fit(dense)
@@ -122,9 +130,20 @@ def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
     np.testing.assert_allclose(model.expected(theta, right)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"prior": "update"}, {"prior": [0.6, 0.3, 0.1]}, {"m_step_iter": 3}, {"ability_prior": (0.0, 3.0)}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"prior": "update"},
+        {"prior": [0.6, 0.3, 0.1]},
+        {"m_step_iter": 3},
+        {"ability_prior": (0.0, 3.0)},
+    ],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_objective_never_falls_and_results_are_distributions(options: dict, crowd: Annotations) -> None:
+def test_objective_never_falls_and_results_are_distributions(
+    options: dict, crowd: Annotations
+) -> None:
     found = Glad(tol=-np.inf, max_iter=15, **options).fit(crowd)
     assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
     assert found.history_[-1] > found.history_[0]
@@ -138,7 +157,9 @@ def test_finds_abilities_difficulties_and_labels() -> None:
     ability, easiness = rng.uniform(-0.5, 3, 40), rng.normal(0.3, 1, 400)
     truth = rng.integers(0, 2, 400)
     right = rng.random((400, 40)) < expit(ability * np.exp(easiness)[:, None])
-    dense = np.where(rng.random((400, 40)) < 0.4, np.where(right, truth[:, None], 1 - truth[:, None]), -1)
+    dense = np.where(
+        rng.random((400, 40)) < 0.4, np.where(right, truth[:, None], 1 - truth[:, None]), -1
+    )
     found = Glad().fit(dense)
     assert np.corrcoef(found.abilities_, ability)[0, 1] > 0.95
     assert stats.spearmanr(found.difficulties_, -easiness).statistic > 0.5
@@ -154,14 +175,23 @@ def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
     expected = theirs.fit_predict_proba(crowd.to_frame())
     with pytest.warns(ConvergenceWarning):
         ours = Glad(max_iter=3, tol=-np.inf, m_step_iter=500).fit(crowd)
-    # Theirs ends with an M-step, ours with the E-step after it: compare what two M-steps and an E-step give.
+    # Theirs ends with an M-step, ours with the E-step after it: compare what two M-steps and an
+    # E-step give.
     with pytest.warns(ConvergenceWarning):
         before = Glad(max_iter=2, tol=-np.inf, m_step_iter=500).fit(crowd)
-    np.testing.assert_allclose(before.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=0.02)
-    np.testing.assert_allclose(ours.abilities_, theirs.alphas_.loc[crowd.annotator_names], atol=0.05)
-    np.testing.assert_allclose(-np.log(ours.difficulties_), theirs.betas_.loc[crowd.instance_names], atol=0.05)
+    np.testing.assert_allclose(
+        before.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=0.02
+    )
+    np.testing.assert_allclose(
+        ours.abilities_, theirs.alphas_.loc[crowd.annotator_names], atol=0.05
+    )
+    np.testing.assert_allclose(
+        -np.log(ours.difficulties_), theirs.betas_.loc[crowd.instance_names], atol=0.05
+    )
     sure = before.probas_.max(axis=1) > 0.55
-    np.testing.assert_array_equal(before.labels_[sure], theirs.labels_.loc[crowd.instance_names].to_numpy()[sure])
+    np.testing.assert_array_equal(
+        before.labels_[sure], theirs.labels_.loc[crowd.instance_names].to_numpy()[sure]
+    )
 
 
 def test_gold_labels_are_honoured(crowd: Annotations, truth: np.ndarray) -> None:
@@ -184,7 +214,11 @@ def test_bad_arguments(crowd: Annotations) -> None:
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
-@given(hnp.arrays(np.int64, st.tuples(st.integers(1, 10), st.integers(1, 5)), elements=st.integers(-1, 2)))
+@given(
+    hnp.arrays(
+        np.int64, st.tuples(st.integers(1, 10), st.integers(1, 5)), elements=st.integers(-1, 2)
+    )
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_any_crowd_gives_finite_results(dense: np.ndarray) -> None:
     if (dense < 0).all():
@@ -192,6 +226,14 @@ def test_any_crowd_gives_finite_results(dense: np.ndarray) -> None:
             Glad().fit(dense)
         return
     found = Glad(max_iter=20).fit(Annotations.from_dense(dense, num_classes=3))
-    for values in (found.probas_, found.priors_, found.errors_, found.skills_, found.history_, found.abilities_, found.difficulties_):
+    for values in (
+        found.probas_,
+        found.priors_,
+        found.errors_,
+        found.skills_,
+        found.history_,
+        found.abilities_,
+        found.difficulties_,
+    ):
         assert np.isfinite(values).all()
     assert (np.diff(found.history_) >= -1e-8 * (1 + np.abs(found.history_[:-1]))).all()

@@ -19,9 +19,12 @@ DENSE = np.array([[0, 0, 1], [1, 1, 1], [2, -1, 0], [-1, -1, -1]])
 
 def test_hand_worked() -> None:
     found = MajorityVote(ties="first").fit(DENSE)
-    # Votes 2 1 0 | 0 3 0 | 1 0 1 | none; in all 3, 4 and 1 of 8. The last row has none: the commonest class, 1.
+    # Votes 2 1 0 | 0 3 0 | 1 0 1 | none; in all 3, 4 and 1 of 8. The last row has none: the
+    # commonest class, 1.
     np.testing.assert_array_equal(found.labels_, [0, 1, 0, 1])
-    np.testing.assert_allclose(found.probas_, [[2 / 3, 1 / 3, 0], [0, 1, 0], [0.5, 0, 0.5], [3 / 8, 4 / 8, 1 / 8]])
+    np.testing.assert_allclose(
+        found.probas_, [[2 / 3, 1 / 3, 0], [0, 1, 0], [0.5, 0, 0.5], [3 / 8, 4 / 8, 1 / 8]]
+    )
     np.testing.assert_allclose(found.priors_, [3 / 8, 4 / 8, 1 / 8])
     np.testing.assert_array_equal(found.annotated_, [True, True, True, False])
     # Annotator 0 says 0 1 2 to labels 0 1 0, annotator 1 says 0 1, annotator 2 says 1 1 0.
@@ -49,9 +52,13 @@ def test_random_ties_are_seeded_fair_and_stay_within_the_tied_classes() -> None:
 
 
 def test_hard_probabilities_and_gold_labels() -> None:
-    crowd = Annotations.from_dense(DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"])
+    crowd = Annotations.from_dense(
+        DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"]
+    )
     hard = MajorityVote(ties="first", soft=False).fit(crowd)
-    np.testing.assert_array_equal(hard.probas_, [[1, 0, 0], [0, 1, 0], [1, 0, 0], [3 / 8, 4 / 8, 1 / 8]])
+    np.testing.assert_array_equal(
+        hard.probas_, [[1, 0, 0], [0, 1, 0], [1, 0, 0], [3 / 8, 4 / 8, 1 / 8]]
+    )
     with_gold = MajorityVote(ties="first").fit(crowd, {"c": "z", "d": "y"})
     np.testing.assert_array_equal(with_gold.labels_, [0, 1, 2, 1])
     np.testing.assert_array_equal(with_gold.probas_[2:], [[0, 0, 1], [0, 1, 0]])
@@ -73,13 +80,16 @@ def test_hard_probabilities_and_gold_labels() -> None:
     ],
 )
 def test_unusable_gold_labels_are_one_clear_error(gold: object, message: str) -> None:
-    crowd = Annotations.from_dense(DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"])
+    crowd = Annotations.from_dense(
+        DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"]
+    )
     with pytest.raises(DataError, match=message):
         MajorityVote().fit(crowd, gold)  # type: ignore[arg-type]
 
 
 def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_evidence() -> None:
-    # Gold turns the first label into 1: annotator 0 is then right once of twice. Annotator 1 gave none: 1/2, whatever the class.
+    # Gold turns the first label into 1: annotator 0 is then right once of twice. Annotator 1 gave
+    # none: 1/2, whatever the class.
     found = MajorityVote().fit(np.array([[0, -1], [1, -1]]), np.array([1, -1]))
     assert found.errors_ is not None
     np.testing.assert_array_equal(found.errors_, [[[0.5, 0.5], [0.5, 0.5]]] * 2)
@@ -91,7 +101,9 @@ def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_
 def test_confusion_counts_leave_out_unknown_truth() -> None:
     crowd = Annotations.from_dense(np.array([[0, 1], [1, 0], [1, -1]]))
     # Truth 0, unknown, 1: annotator 0 said 0 to 0 and 1 to 1, annotator 1 said 1 to 0.
-    np.testing.assert_array_equal(confusion_counts(crowd, np.array([0, -1, 1])), [[[1, 0], [0, 1]], [[0, 1], [0, 0]]])
+    np.testing.assert_array_equal(
+        confusion_counts(crowd, np.array([0, -1, 1])), [[[1, 0], [0, 1]], [[0, 1], [0, 0]]]
+    )
 
 
 def test_vote_shares_by_hand() -> None:
@@ -115,12 +127,18 @@ def test_nothing_to_count_is_an_error() -> None:
 @pytest.mark.parametrize("label_type", [int, str, bool])
 def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
     rng = np.random.default_rng(0)
-    rows = [(f"t{t}", w, label_type(rng.random() < 0.3 + 0.4 * (t % 2))) for t in range(40) for w in range(5)]
+    rows = [
+        (f"t{t}", w, label_type(rng.random() < 0.3 + 0.4 * (t % 2)))
+        for t in range(40)
+        for w in range(5)
+    ]
     frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
     theirs, ours = CrowdKitMajorityVote(), MajorityVote()
     expected = theirs.fit_predict_proba(frame)
     found = ours.fit_predict_proba(Annotations.from_frame(frame))
-    pd.testing.assert_frame_equal(found.loc[expected.index], expected, check_names=False, check_column_type=False)
+    pd.testing.assert_frame_equal(
+        found.loc[expected.index], expected, check_names=False, check_column_type=False
+    )
     labels = ours.fit_predict(Annotations.from_frame(frame))
     assert labels.index.name == "task"
     assert (labels.loc[theirs.labels_.index] == theirs.labels_).all()

@@ -24,7 +24,13 @@ DENSE = np.where(RNG.random((60, 4)) < 0.8, TRUTH[:, None], RNG.integers(0, 3, (
 DENSE[RNG.random((60, 4)) < 0.5] = -1
 DENSE[:, 3] = np.where(DENSE.max(axis=1) < 0, TRUTH, DENSE[:, 3])
 CROWD = Annotations.from_dense(DENSE, num_classes=3)
-SMALL: dict[str, Any] = {"hidden_units": (16,), "dropout": 0.0, "learning_rate": 1e-2, "batch_size": 20, "epochs": 12}
+SMALL: dict[str, Any] = {
+    "hidden_units": (16,),
+    "dropout": 0.0,
+    "learning_rate": 1e-2,
+    "batch_size": 20,
+    "epochs": 12,
+}
 
 
 def check_completed(estimator: Any) -> None:
@@ -47,7 +53,9 @@ def test_self_completion_is_what_the_first_model_predicts() -> None:
     check_completed(estimator)
     first = estimator._dl_cl().fit(X, CROWD)
     filled = estimator.completed_.to_dense()
-    np.testing.assert_array_equal(filled[DENSE < 0], first.predict_annotators(X).argmax(axis=2)[DENSE < 0])
+    np.testing.assert_array_equal(
+        filled[DENSE < 0], first.predict_annotators(X).argmax(axis=2)[DENSE < 0]
+    )
     assert estimator.score(X, TRUTH) > 0.8
 
 
@@ -60,39 +68,62 @@ def test_graph_scores_equal_a_naive_loop() -> None:
     for n in range(3):
         messages = [
             others[r] @ np.asarray(graph.to_instances)[c]
-            for i, r, c, keep in zip(CROWD.instances, CROWD.annotators, CROWD.labels, kept, strict=True)
+            for i, r, c, keep in zip(
+                CROWD.instances, CROWD.annotators, CROWD.labels, kept, strict=True
+            )
             if keep and i == n
         ]
         mean = np.mean(messages, axis=0) if messages else np.zeros(4)
-        np.testing.assert_allclose(instances[n], np.maximum(np.concatenate([own[n], mean]), 0) @ wi + bi, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            instances[n],
+            np.maximum(np.concatenate([own[n], mean]), 0) @ wi + bi,
+            rtol=1e-4,
+            atol=1e-5,
+        )
     for r in range(4):
         messages = [
             own[i] @ np.asarray(graph.to_annotators)[c]
-            for i, a, c, keep in zip(CROWD.instances, CROWD.annotators, CROWD.labels, kept, strict=True)
+            for i, a, c, keep in zip(
+                CROWD.instances, CROWD.annotators, CROWD.labels, kept, strict=True
+            )
             if keep and a == r
         ]
         mean = np.mean(messages, axis=0)
-        np.testing.assert_allclose(annotators[r], np.maximum(np.concatenate([others[r], mean]), 0) @ wa + ba, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            annotators[r],
+            np.maximum(np.concatenate([others[r], mean]), 0) @ wa + ba,
+            rtol=1e-4,
+            atol=1e-5,
+        )
 
 
 def test_graph_completion_learns_who_says_what() -> None:
-    estimator = DLCLGCN(**SMALL, graph_units=8, graph_epochs=60, graph_learning_rate=1e-2).fit(X, CROWD)
+    estimator = DLCLGCN(**SMALL, graph_units=8, graph_epochs=60, graph_learning_rate=1e-2).fit(
+        X, CROWD
+    )
     check_completed(estimator)
     filled = estimator.completed_.to_dense()
-    assert np.mean(filled[DENSE < 0] == np.broadcast_to(TRUTH[:, None], DENSE.shape)[DENSE < 0]) > 0.6
+    assert (
+        np.mean(filled[DENSE < 0] == np.broadcast_to(TRUTH[:, None], DENSE.shape)[DENSE < 0]) > 0.6
+    )
     with pytest.raises(UsageError, match="edge_dropout"):
         DLCLGCN(**SMALL, edge_dropout=1.0).fit(X, CROWD)
 
 
 def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
-    # d/dlogits of sum_y p(y) r(y) is p (r - E r); the mean over many draws of REINFORCE's gradient comes near it.
+    # d/dlogits of sum_y p(y) r(y) is p (r - E r); the mean over many draws of REINFORCE's gradient
+    # comes near it.
     logits = tf.Variable(np.tile(np.float32([0.2, -0.4, 0.9]), (1, 20000, 1)))
     rewards = np.float32([1.0, 3.0, -2.0])
     labels = tf.cast(tf.random.stateless_categorical(logits[0, :1], 20000, [1, 2]), tf.int32)
     with tf.GradientTape() as tape:
         loss = policy_loss(logits, labels, tf.gather(rewards, labels))
     p = np.asarray(tf.nn.softmax(logits[0, 0]))
-    np.testing.assert_allclose(-np.asarray(tape.gradient(loss, logits)).sum(axis=(0, 1)), p * (rewards - p @ rewards), atol=0.03)
+    np.testing.assert_allclose(
+        -np.asarray(tape.gradient(loss, logits)).sum(axis=(0, 1)),
+        p * (rewards - p @ rewards),
+        atol=0.03,
+    )
 
 
 @pytest.mark.slow
@@ -100,7 +131,13 @@ def test_gan_keeps_the_start_or_a_better_epoch() -> None:
     validation = (X[:20], TRUTH[:20])
     estimator = DLCLGAN(**SMALL, gan_epochs=2, passes=2, embedding_size=4).fit(X, CROWD, validation)
     start = DLCLGAN(**SMALL, gan_epochs=0).fit(X, CROWD, validation)
-    assert set(estimator.history_) >= {"discriminator_loss", "hit_rate_authentic", "hit_rate_generated", "reward", "val_accuracy"}
+    assert set(estimator.history_) >= {
+        "discriminator_loss",
+        "hit_rate_authentic",
+        "hit_rate_generated",
+        "reward",
+        "val_accuracy",
+    }
     assert estimator.score(*validation) >= start.score(*validation)
     assert estimator.n_iter_ == 2 and np.isfinite(estimator.predict_proba(X)).all()
 
@@ -113,7 +150,11 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
 
     filled = np.where(DENSE < 0, 1, DENSE)
     monkeypatch.setattr(CrowdInG, "_fit", fit)
-    monkeypatch.setattr(CrowdInG, "generate", lambda self, features, annotations: completed(annotations, np.ones_like(DENSE)))
+    monkeypatch.setattr(
+        CrowdInG,
+        "generate",
+        lambda self, features, annotations: completed(annotations, np.ones_like(DENSE)),
+    )
     estimator = DLCLInG(**SMALL).fit(X, CROWD, (X[:20], TRUTH[:20]))
     check_completed(estimator)
     np.testing.assert_array_equal(estimator.completed_.to_dense(), filled)
@@ -122,9 +163,18 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_doctors_vote_with_their_weights() -> None:
-    estimator = DoctorNet(hidden_units=(16,), dropout=0.0, learning_rate=1e-2, batch_size=20, epochs=12, weight_epochs=5).fit(X, CROWD)
+    estimator = DoctorNet(
+        hidden_units=(16,),
+        dropout=0.0,
+        learning_rate=1e-2,
+        batch_size=20,
+        epochs=12,
+        weight_epochs=5,
+    ).fit(X, CROWD)
     answers = estimator.predict_annotators(X).argmax(axis=2)
-    expected = np.stack([[estimator.annotator_weights_[row == c].sum() for c in range(3)] for row in answers])
+    expected = np.stack(
+        [[estimator.annotator_weights_[row == c].sum() for c in range(3)] for row in answers]
+    )
     np.testing.assert_allclose(estimator.predict_proba(X), expected, atol=1e-5)
     assert estimator.score(X, TRUTH) > 0.8
 
@@ -133,18 +183,35 @@ def test_presets_are_those_with_which_crowding_starts() -> None:
     for dataset, preset in DL_CL_PRESETS.items():
         crowding = registry.method("crowding").make(dataset=dataset)
         estimator = registry.method("dl_cl_self").make(dataset=dataset)
-        assert estimator.epochs == crowding.pretrain_epochs and estimator.batch_size == crowding.pretrain_batch
-        assert estimator.square_root == crowding.square_root and estimator.dropout == crowding.dropout
+        assert (
+            estimator.epochs == crowding.pretrain_epochs
+            and estimator.batch_size == crowding.pretrain_batch
+        )
+        assert (
+            estimator.square_root == crowding.square_root and estimator.dropout == crowding.dropout
+        )
         assert set(preset) <= set(estimator.get_params())
 
 
 def test_bad_numbers_have_one_clear_error() -> None:
     for made, message in (
-        (DLCLGAN(**SMALL, gan_learning_rate=0.0), "gan_learning_rate: expected a number above 0, received 0.0"),
-        (DLCLGAN(**SMALL, gan_epochs=-1), "gan_epochs: expected a whole number from 1, received -1"),
+        (
+            DLCLGAN(**SMALL, gan_learning_rate=0.0),
+            "gan_learning_rate: expected a number above 0, received 0.0",
+        ),
+        (
+            DLCLGAN(**SMALL, gan_epochs=-1),
+            "gan_epochs: expected a whole number from 1, received -1",
+        ),
         (DLCLGAN(**SMALL, passes="two"), "passes: expected a whole number from 1, received 'two'"),  # type: ignore[arg-type]
-        (DLCLGCN(**SMALL, graph_epochs=0), "graph_epochs: expected a whole number from 1, received 0"),
-        (DLCLInG(**SMALL, crowding_epochs=True), "crowding_epochs: expected a whole number from 1, received True"),
+        (
+            DLCLGCN(**SMALL, graph_epochs=0),
+            "graph_epochs: expected a whole number from 1, received 0",
+        ),
+        (
+            DLCLInG(**SMALL, crowding_epochs=True),
+            "crowding_epochs: expected a whole number from 1, received True",
+        ),
     ):
         with pytest.raises(UsageError, match=f"^{message}$"):
             made.fit(X, CROWD)

@@ -1,4 +1,6 @@
-"""CPC: its objective by hand and against a naive loop, its gradient, its optimum, fusion, and awkward crowds."""
+"""CPC: its objective by hand and against a naive loop, its gradient, its optimum, fusion, and
+awkward crowds.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,35 @@ from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression
 
 from baselines.cpc import ClusteredPersonalClassifiers, Fusion, PersonalLosses, objective
-from neucrowd_tf import simulation
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
 
 
-def crowd(classes: int = 2, seed: int = 0, n: int = 90, annotators: int = 4) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd(
+    classes: int = 2, seed: int = 0, n: int = 90, annotators: int = 4
+) -> tuple[np.ndarray, Annotations, np.ndarray]:
     rng = np.random.default_rng(seed)
     truth = rng.integers(classes, size=n)
     x = 2.0 * np.eye(3)[truth] + rng.normal(size=(n, 3))
-    return x, simulation.simulate(truth, simulation.class_skill_annotators(annotators, classes, seed, low=0.7), seed, rates=0.7), truth
+    return (
+        x,
+        simulation.simulate(
+            truth,
+            simulation.class_skill_annotators(annotators, classes, seed, low=0.7),
+            seed,
+            rates=0.7,
+        ),
+        truth,
+    )
 
 
 def test_objective_by_hand() -> None:
     # One annotator, one instance x = (1), label 1, w_1 = 2, w_0 = -1, mu = 3, eta = 4:
     # log(1 + e^-2) + 4 / 2 * 1 + 3 / 1 * |-1 - 2| = .126928 + 2 + 9.
     losses = PersonalLosses(np.ones((1, 1)), Annotations.from_dense([[1]], num_classes=2))
-    assert objective(losses, np.array([[[-1.0]], [[2.0]]]), 3.0, 4.0) == pytest.approx(np.log1p(np.exp(-2)) + 11)
+    assert objective(losses, np.array([[[-1.0]], [[2.0]]]), 3.0, 4.0) == pytest.approx(
+        np.log1p(np.exp(-2)) + 11
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -36,7 +50,9 @@ def test_objective_against_a_naive_loop(classes: int) -> None:
     losses = PersonalLosses(x, annotations)
     weights = np.random.default_rng(1).normal(size=losses.shape)
     total = 0.0
-    for i, j, label in zip(annotations.instances, annotations.annotators, annotations.labels, strict=True):
+    for i, j, label in zip(
+        annotations.instances, annotations.annotators, annotations.labels, strict=True
+    ):
         scores = x[i] @ weights[j + 1]
         scores = np.array([0.0, scores[0]]) if classes == 2 else scores
         total -= np.log(np.exp(scores[label]) / np.exp(scores).sum())
@@ -56,7 +72,10 @@ def test_gradients(classes: int) -> None:
         return losses(v.reshape(losses.shape))[0] + fusion(v.reshape(count, size), 0.3)[0]
 
     def gradient(v: np.ndarray) -> np.ndarray:
-        return losses(v.reshape(losses.shape))[1].ravel() + fusion(v.reshape(count, size), 0.3)[1].ravel()
+        return (
+            losses(v.reshape(losses.shape))[1].ravel()
+            + fusion(v.reshape(count, size), 0.3)[1].ravel()
+        )
 
     assert check_grad(value, gradient, np.random.default_rng(0).normal(size=count * size)) < 1e-3
 
@@ -64,7 +83,10 @@ def test_gradients(classes: int) -> None:
 def test_the_optimum_is_no_worse_than_anything_near_it() -> None:
     x, annotations, _ = crowd()
     model = ClusteredPersonalClassifiers(mu=8.0, eta=2.0).fit(x, annotations)
-    z = np.concatenate([(x.astype(np.float32) - model.head_.mean_) / model.head_.scale_, np.ones((len(x), 1))], axis=1)
+    z = np.concatenate(
+        [(x.astype(np.float32) - model.head_.mean_) / model.head_.scale_, np.ones((len(x), 1))],
+        axis=1,
+    )
     losses = PersonalLosses(z, annotations)
     target = np.concatenate([model.head_.kernel_, model.head_.bias_[None]])[:, 1:]
     best = np.concatenate([target[None], model.personal_weights_])
@@ -72,7 +94,10 @@ def test_the_optimum_is_no_worse_than_anything_near_it() -> None:
     assert value == pytest.approx(model.history_[-1])
     rng = np.random.default_rng(0)
     for size in (1e-2, 1e-1, 1.0):
-        assert all(objective(losses, best + size * rng.normal(size=best.shape), 8.0, 2.0) > value for _ in range(10))
+        assert all(
+            objective(losses, best + size * rng.normal(size=best.shape), 8.0, 2.0) > value
+            for _ in range(10)
+        )
 
 
 def test_everyone_fused_is_one_regression_on_all_annotations() -> None:
@@ -80,14 +105,18 @@ def test_everyone_fused_is_one_regression_on_all_annotations() -> None:
     model = ClusteredPersonalClassifiers(mu=1e5, eta=2.0, max_iter=2000).fit(x, annotations)
     assert (model.clusters_ == 0).all()
     z = np.concatenate([(x - model.head_.mean_) / model.head_.scale_, np.ones((len(x), 1))], axis=1)
-    pooled = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8).fit(z[annotations.instances], annotations.labels)
+    pooled = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8).fit(
+        z[annotations.instances], annotations.labels
+    )
     target = np.concatenate([model.head_.kernel_[:, 1], model.head_.bias_[1:]])
     assert target == pytest.approx(pooled.coef_[0], abs=0.02)
 
 
 def test_an_adversary_stands_alone_and_does_not_move_the_target() -> None:
     x, _, truth = crowd(n=300)
-    matrices = np.concatenate([simulation.from_skills(np.full((4, 2), 0.9)), simulation.from_skills(np.full((1, 2), 0.1))])
+    matrices = np.concatenate(
+        [simulation.from_skills(np.full((4, 2), 0.9)), simulation.from_skills(np.full((1, 2), 0.1))]
+    )
     annotations = simulation.simulate(truth, matrices, 0)
     model = ClusteredPersonalClassifiers(mu=60.0, eta=1.0).fit(x, annotations)
     assert model.score(x, truth) > 0.85
@@ -101,7 +130,9 @@ def test_awkward_crowds_and_arguments() -> None:
     dense = annotations.to_dense()
     dense[:, 2] = -1  # an annotator without labels
     dense[(dense == -1).all(axis=1), 0] = 1
-    model = ClusteredPersonalClassifiers().fit(np.ones_like(x), Annotations.from_dense(dense, num_classes=4))
+    model = ClusteredPersonalClassifiers().fit(
+        np.ones_like(x), Annotations.from_dense(dense, num_classes=4)
+    )
     assert np.isfinite(model.predict_proba(np.ones_like(x))).all()
     with pytest.raises(UsageError, match="mu"):
         ClusteredPersonalClassifiers(mu=0).fit(x, annotations)

@@ -14,12 +14,18 @@ RNG = np.random.default_rng(0)
 
 
 def test_loss_by_hand() -> None:
-    # Two instances, certain and of different classes, prior 1/2: t_ii = 2 and t_ij = 0, so the loss is 0 - 1 - log 2.
+    # Two instances, certain and of different classes, prior 1/2: t_ii = 2 and t_ij = 0, so the loss
+    # is 0 - 1 - log 2.
     eye = np.eye(2, dtype=np.float32)
-    np.testing.assert_allclose(information_gain_loss(eye, eye, np.float32([0.5, 0.5])), -1 - np.log(2), rtol=1e-6)
-    # Two networks that always say the prior agree by chance alone: t_ij = 1 everywhere and the gain is 0.
+    np.testing.assert_allclose(
+        information_gain_loss(eye, eye, np.float32([0.5, 0.5])), -1 - np.log(2), rtol=1e-6
+    )
+    # Two networks that always say the prior agree by chance alone: t_ij = 1 everywhere and the gain
+    # is 0.
     flat = np.tile(np.float32([0.3, 0.7]), (4, 1))
-    np.testing.assert_allclose(information_gain_loss(flat, flat, np.float32([0.3, 0.7])), 0.0, atol=1e-6)
+    np.testing.assert_allclose(
+        information_gain_loss(flat, flat, np.float32([0.3, 0.7])), 0.0, atol=1e-6
+    )
 
 
 def test_loss_equals_a_naive_loop() -> None:
@@ -30,11 +36,15 @@ def test_loss_equals_a_naive_loop() -> None:
         for j in range(5):
             t = sum(first[i, c] * second[j, c] / prior[c] for c in range(3))
             (own if i == j else others).append(1 + np.log(t) if i == j else t)
-    np.testing.assert_allclose(information_gain_loss(first, second, prior), np.mean(others) - np.mean(own), rtol=1e-5)
+    np.testing.assert_allclose(
+        information_gain_loss(first, second, prior), np.mean(others) - np.mean(own), rtol=1e-5
+    )
 
 
 def test_a_batch_of_one_is_finite() -> None:
-    assert np.isfinite(information_gain_loss(np.float32([[1, 0]]), np.float32([[0, 1]]), np.float32([0.5, 0.5])))
+    assert np.isfinite(
+        information_gain_loss(np.float32([[1, 0]]), np.float32([[0, 1]]), np.float32([0.5, 0.5]))
+    )
 
 
 def test_aggregator_equals_a_naive_loop() -> None:
@@ -64,7 +74,9 @@ def make_crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
 
 def test_both_networks_learn_the_classes() -> None:
     x, annotations, truth = make_crowd()
-    model = MaxMIG(hidden_units=(16,), dropout=0.0, learning_rate=1e-2, batch_size=20, epochs=30).fit(x, annotations)
+    model = MaxMIG(
+        hidden_units=(16,), dropout=0.0, learning_rate=1e-2, batch_size=20, epochs=30
+    ).fit(x, annotations)
     assert model.score(x, truth) > 0.85
     assert np.mean(model.labels_ == truth) > 0.8
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)

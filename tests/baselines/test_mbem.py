@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from baselines.mbem import MBEM, bootstrapped_posterior
-from neucrowd_tf import simulation
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.errors import UsageError
 
 
 def test_posterior_by_hand() -> None:
-    # Two annotators, predictions (0, 0, 1, 1). Annotator 0 says 0 0 1 0: errors [[1, 0], [.5, .5]] before smoothing;
-    # annotator 1 says 0 1 1 1: [[.5, .5], [0, 1]]. With pseudo-count 1: [[3/4, 1/4], [1/2, 1/2]] and [[1/2, 1/2], [1/4, 3/4]].
+    # Two annotators, predictions (0, 0, 1, 1). Annotator 0 says 0 0 1 0: errors [[1, 0], [.5, .5]]
+    # before smoothing; annotator 1 says 0 1 1 1: [[.5, .5], [0, 1]]. With pseudo-count 1: [[3/4,
+    # 1/4], [1/2, 1/2]] and [[1/2, 1/2], [1/4, 3/4]].
     annotations = Annotations.from_dense([[0, 0], [0, 1], [1, 1], [0, 1]])
     posterior, prior, errors = bootstrapped_posterior(annotations, np.array([0, 0, 1, 1]), 1.0)
     assert prior == pytest.approx([0.5, 0.5])
@@ -35,20 +35,35 @@ def test_posterior_against_a_naive_loop() -> None:
     for j in range(5):
         for true in range(3):
             seen = [dense[i, j] for i in range(40) if predicted[i] == true and dense[i, j] >= 0]
-            assert errors[j, true] == pytest.approx([(seen.count(s) + 0.5) / (len(seen) + 1.5) for s in range(3)])
+            assert errors[j, true] == pytest.approx(
+                [(seen.count(s) + 0.5) / (len(seen) + 1.5) for s in range(3)]
+            )
     for i in range(40):
-        scores = [prior[t] * np.prod([errors[j, t, dense[i, j]] for j in range(5) if dense[i, j] >= 0]) for t in range(3)]
+        scores = [
+            prior[t] * np.prod([errors[j, t, dense[i, j]] for j in range(5) if dense[i, j] >= 0])
+            for t in range(3)
+        ]
         assert posterior[i] == pytest.approx(np.array(scores) / sum(scores))
     # What the predictions do not contain, the posterior does not either.
-    assert bootstrapped_posterior(annotations, np.zeros(40, dtype=int), 0.5)[0][:, 0] == pytest.approx(np.ones(40))
+    assert bootstrapped_posterior(annotations, np.zeros(40, dtype=int), 0.5)[0][
+        :, 0
+    ] == pytest.approx(np.ones(40))
 
 
 def test_it_learns_and_is_a_function_of_its_seed() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=200)
     x = (2.0 * truth[:, None] + rng.normal(size=(200, 4))).astype(np.float32)
-    crowd = simulation.simulate(truth, simulation.from_skills([[0.9, 0.8], [0.7, 0.8], [0.5, 0.5]]), 0, rates=0.6)
-    options = {"hidden_units": (8,), "dropout": 0.0, "batch_size": 32, "epochs": 15, "learning_rate": 1e-2}
+    crowd = simulation.simulate(
+        truth, simulation.from_skills([[0.9, 0.8], [0.7, 0.8], [0.5, 0.5]]), 0, rates=0.6
+    )
+    options = {
+        "hidden_units": (8,),
+        "dropout": 0.0,
+        "batch_size": 32,
+        "epochs": 15,
+        "learning_rate": 1e-2,
+    }
     model = MBEM(**options).fit(x, crowd)  # type: ignore[arg-type]
     assert model.score(x, truth) > 0.9
     assert model.confusion_matrices_.shape == (3, 2, 2)

@@ -1,4 +1,6 @@
-"""The metric-learning baselines: every objective learns, each takes its labels from where it says, and their steps by hand."""
+"""The metric-learning baselines: every objective learns, each takes its labels from where it says,
+and their steps by hand.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from neucrowd_tf.persistence import load
 from neucrowd_tf.training.tuplets import TupletIndex
 
 OBJECTIVES = ["contrastive", "triplet", "triplet_semi", "lifted", "center", "relation_net"]
-QUICK: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 5, "batch_size": 24, "hidden_units": (16, 4), "learning_rate": 1e-2, "l2": 0.0, "Cs": (1.0,)}
+QUICK: dict[str, Any] = {
+    "epochs": 2,
+    "steps_per_epoch": 5,
+    "batch_size": 24,
+    "hidden_units": (16, 4),
+    "learning_rate": 1e-2,
+    "l2": 0.0,
+    "Cs": (1.0,),
+}
 
 
 def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
@@ -30,17 +40,24 @@ def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, n
     truth = np.arange(rows) % classes
     x = (rng.normal(size=(rows, 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
     skill = np.array([0.95, 0.9, 0.3, 0.3, 0.3])
-    dense = np.where(rng.random((rows, 5)) < skill, truth[:, None], rng.integers(classes, size=(rows, 5)))
+    dense = np.where(
+        rng.random((rows, 5)) < skill, truth[:, None], rng.integers(classes, size=(rows, 5))
+    )
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 
-@pytest.mark.parametrize(("objective", "classes"), [(o, 2 + (i % 2)) for i, o in enumerate(OBJECTIVES)])
+@pytest.mark.parametrize(
+    ("objective", "classes"), [(o, 2 + (i % 2)) for i, o in enumerate(OBJECTIVES)]
+)
 def test_learns(objective: str, classes: int) -> None:
     x, crowd, truth = crowd_data(classes)
     fitted = registry.method(objective).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)
     assert fitted.score(x, truth) > 0.85
     assert fitted.transform(x).shape == (90, 4)
-    assert len(fitted.history_["loss"]) == 8 and fitted.history_["loss"][-1] < fitted.history_["loss"][0]
+    assert (
+        len(fitted.history_["loss"]) == 8
+        and fitted.history_["loss"][-1] < fitted.history_["loss"][0]
+    )
 
 
 def test_every_objective_takes_every_source_of_labels() -> None:
@@ -48,7 +65,11 @@ def test_every_objective_takes_every_source_of_labels() -> None:
         for suffix, labels in (("", "mv"), ("_ds", "ds"), ("_glad", "glad")):
             method = registry.method(objective + suffix)
             made = method.make()
-            assert (made.objective, made.labels, method.requires_identities) == (objective, labels, labels != "mv")
+            assert (made.objective, made.labels, method.requires_identities) == (
+                objective,
+                labels,
+                labels != "mv",
+            )
 
 
 def test_labels_are_the_aggregators() -> None:
@@ -60,7 +81,9 @@ def test_labels_are_the_aggregators() -> None:
     again = registry.method("triplet_ds").make(**QUICK).fit(x, crowd)
     np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
     with pytest.raises(IdentitiesError):
-        registry.method("triplet_glad").make(**QUICK).fit(x, Annotations.from_votes(crowd.vote_counts()))
+        registry.method("triplet_glad").make(**QUICK).fit(
+            x, Annotations.from_votes(crowd.vote_counts())
+        )
 
 
 def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
@@ -76,8 +99,15 @@ def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
         found = np.asarray(model.batch_losses(uniforms))
         for (anchor, positive, negative), value in zip(rows, found, strict=True):
             assert labels[anchor] == labels[positive] != labels[negative] and anchor != positive
-            near, far = (float(np.linalg.norm(embedded[anchor] - embedded[other])) for other in (positive, negative))
-            expected = max(0.0, near**2 - far**2 + 0.8) if objective == "triplet" else (near**2 + max(0.0, 0.8 - far) ** 2) / 4
+            near, far = (
+                float(np.linalg.norm(embedded[anchor] - embedded[other]))
+                for other in (positive, negative)
+            )
+            expected = (
+                max(0.0, near**2 - far**2 + 0.8)
+                if objective == "triplet"
+                else (near**2 + max(0.0, 0.8 - far) ** 2) / 4
+            )
             assert value == pytest.approx(expected, abs=1e-5)
 
 
@@ -86,23 +116,36 @@ def test_batch_step_is_the_public_loss() -> None:
     labels = crowd.vote_counts().argmax(axis=1)
     encoder = dense_encoder(6, (4,), seed=3)
     rows = np.stack([np.flatnonzero(labels == c)[:5] for c in range(3)], axis=1)
-    model = BatchModel(encoder, x, labels, loss=SemiHardTripletLoss(0.8, reduction="none"), num_classes=3, seed=0)
+    model = BatchModel(
+        encoder, x, labels, loss=SemiHardTripletLoss(0.8, reduction="none"), num_classes=3, seed=0
+    )
     expected = SemiHardTripletLoss(0.8)(labels[rows.ravel()], encoder(x[rows.ravel()]))
-    assert float(np.mean(model.batch_losses(tf.constant(rows)))) == pytest.approx(float(expected), rel=1e-5)
-    with_centers = BatchModel(encoder, x, labels, loss=TripletCenterLoss(0.8, reduction="none"), num_classes=3, seed=0)
+    assert float(np.mean(model.batch_losses(tf.constant(rows)))) == pytest.approx(
+        float(expected), rel=1e-5
+    )
+    with_centers = BatchModel(
+        encoder, x, labels, loss=TripletCenterLoss(0.8, reduction="none"), num_classes=3, seed=0
+    )
     assert with_centers.batch_losses(tf.constant(rows)).shape == (15,)
-    assert [v.shape for v in with_centers.trainable_variables].count((3, 4)) == 1  # the centers are trained
+    assert [v.shape for v in with_centers.trainable_variables].count(
+        (3, 4)
+    ) == 1  # the centers are trained
 
 
 def test_relation_scores_by_hand() -> None:
-    # A relation network without hidden weights: the score is sigmoid of (prototype . u + query . v). Support of class 0:
-    # (1, 0) and (3, 0), mean (2, 0); of class 1: (0, 1) and (0, 1). With u = (1, 0), v = (0, -1), through relu of one unit:
-    # query (0, 1): class 0: relu(2 - 1) = 1; class 1: relu(0 - 1) = 0; scores sigmoid(1) and sigmoid(0).
+    # A relation network without hidden weights: the score is sigmoid of (prototype . u + query .
+    # v). Support of class 0: (1, 0) and (3, 0), mean (2, 0); of class 1: (0, 1) and (0, 1). With u
+    # = (1, 0), v = (0, -1), through relu of one unit: query (0, 1): class 0: relu(2 - 1) = 1; class
+    # 1: relu(0 - 1) = 0; scores sigmoid(1) and sigmoid(0).
     encoder = dense_encoder(2, (2,))
     model = RelationModel(encoder, np.zeros((4, 2), np.float32), shots=2, units=1, seed=0)
-    model.relation.set_weights([np.array([[1.0], [0.0], [0.0], [-1.0]]), np.zeros(1), np.ones((1, 1)), np.zeros(1)])
+    model.relation.set_weights(
+        [np.array([[1.0], [0.0], [0.0], [-1.0]]), np.zeros(1), np.ones((1, 1)), np.zeros(1)]
+    )
     support = tf.constant([[[1.0, 0.0], [0.0, 1.0]], [[3.0, 0.0], [0.0, 1.0]]])
-    np.testing.assert_allclose(model.scores(support, tf.constant([[0.0, 1.0]])), [[1 / (1 + np.exp(-1)), 0.5]], rtol=1e-5)
+    np.testing.assert_allclose(
+        model.scores(support, tf.constant([[0.0, 1.0]])), [[1 / (1 + np.exp(-1)), 0.5]], rtol=1e-5
+    )
 
 
 def test_relation_loss_equals_a_loop() -> None:
@@ -116,7 +159,9 @@ def test_relation_loss_equals_a_loop() -> None:
         for c in range(3):
             pair = np.concatenate([embedded[rows[:2, c]].mean(axis=0), embedded[row]])[None]
             values.append((float(model.relation(pair)[0, 0]) - float(labels[row] == c)) ** 2)
-    assert float(np.mean(model.batch_losses(tf.constant(rows)))) == pytest.approx(float(np.mean(values)), rel=1e-4)
+    assert float(np.mean(model.batch_losses(tf.constant(rows)))) == pytest.approx(
+        float(np.mean(values)), rel=1e-4
+    )
 
 
 def test_unit_length_and_saving(tmp_path: Any) -> None:
@@ -124,7 +169,9 @@ def test_unit_length_and_saving(tmp_path: Any) -> None:
     fitted = MetricLearning("lifted", normalise=True, **QUICK).fit(x, crowd)
     np.testing.assert_allclose(np.linalg.norm(fitted.transform(x), axis=1), 1.0, atol=1e-5)
     fitted.save(tmp_path / "lifted")
-    np.testing.assert_array_equal(load(tmp_path / "lifted").predict_proba(x), fitted.predict_proba(x))
+    np.testing.assert_array_equal(
+        load(tmp_path / "lifted").predict_proba(x), fitted.predict_proba(x)
+    )
 
 
 def test_a_class_with_one_instance() -> None:
@@ -132,13 +179,22 @@ def test_a_class_with_one_instance() -> None:
     dense = crowd.to_dense()
     dense[0] = 2
     for objective in ("contrastive", "center", "relation_net"):
-        fitted = MetricLearning(objective, **{**QUICK, "epochs": 1}).fit(x, Annotations.from_dense(dense), (x, truth))  # type: ignore[arg-type]
+        fitted = MetricLearning(objective, **{**QUICK, "epochs": 1}).fit(
+            x, Annotations.from_dense(dense), (x, truth)
+        )  # type: ignore[arg-type]
         assert np.isfinite(fitted.predict_proba(x)).all()
 
 
 def test_wrong_arguments() -> None:
     x, crowd, _ = crowd_data(2)
-    values = (("objective", "proxy"), ("labels", "guess"), ("margin", -1.0), ("margin", "a"), ("shots", 0), ("relation_units", 0))
+    values = (
+        ("objective", "proxy"),
+        ("labels", "guess"),
+        ("margin", -1.0),
+        ("margin", "a"),
+        ("shots", 0),
+        ("relation_units", 0),
+    )
     wrong: list[dict[str, Any]] = [{name: value} for name, value in values]
     for arguments in wrong:
         with pytest.raises(UsageError, match=next(iter(arguments))):

@@ -15,12 +15,15 @@ from neucrowd_tf.training.linear import fit_logistic
 
 
 def crowd_data(classes: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns features, labels with missing ones, and the truth; two good ones and four poor ones."""
+    """Returns features, labels with missing ones, and the truth; two good ones and four poor
+    ones."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, classes, rows)
     x = (rng.normal(size=(rows, 5)) + 2.0 * np.eye(classes, 5)[truth]).astype(np.float32)
     skill = np.array([0.95, 0.9, 0.1, 0.1, 0.1, 0.1])
-    dense = np.where(rng.random((rows, 6)) < skill, truth[:, None], rng.integers(classes, size=(rows, 6)))
+    dense = np.where(
+        rng.random((rows, 6)) < skill, truth[:, None], rng.integers(classes, size=(rows, 6))
+    )
     dense[rng.random((rows, 6)) < 0.3] = -1
     dense[np.arange(rows), np.arange(rows) % 6] = truth
     return x, dense, truth
@@ -53,7 +56,9 @@ def test_soft_regression_is_scikit_learns_on_certain_labels(classes: int) -> Non
     model.m_step(probas)
     expected = fit_logistic(x, truth, classes, Cs=(0.3,)).predict_proba(x)
     np.testing.assert_allclose(np.exp(model.log_probabilities()), expected, atol=2e-3)
-    np.testing.assert_allclose(model.head.predict_proba(x), np.exp(model.log_probabilities()), atol=1e-9)
+    np.testing.assert_allclose(
+        model.head.predict_proba(x), np.exp(model.log_probabilities()), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -86,7 +91,9 @@ def test_classes_may_be_renamed() -> None:
     x, dense, _ = crowd_data(3, 120)
     turn = np.array([2, 0, 1])
     first = Raykar(Cs=(0.1,), tol=1e-9).fit(x, Annotations.from_dense(dense, num_classes=3))
-    second = Raykar(Cs=(0.1,), tol=1e-9).fit(x, Annotations.from_dense(np.where(dense >= 0, turn[dense], -1), num_classes=3))
+    second = Raykar(Cs=(0.1,), tol=1e-9).fit(
+        x, Annotations.from_dense(np.where(dense >= 0, turn[dense], -1), num_classes=3)
+    )
     np.testing.assert_allclose(second.probas_[:, turn], first.probas_, atol=0.02)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from baselines.smote_two_stage import SmoteTwoStage, smote
-from neucrowd_tf import registry, simulation
+from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations import simulation
 from neucrowd_tf.errors import IdentitiesError, UsageError
 
 
@@ -18,7 +19,11 @@ def task() -> tuple[np.ndarray, Any, np.ndarray]:
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1, 2], [150, 30, 10])
     x = (3.0 * np.eye(4)[truth] + rng.normal(size=(190, 4))).astype(np.float32)
-    return x, simulation.simulate(truth, simulation.class_skill_annotators(7, 3, 0, low=0.7), 0), truth
+    return (
+        x,
+        simulation.simulate(truth, simulation.class_skill_annotators(7, 3, 0, low=0.7), 0),
+        truth,
+    )
 
 
 def test_classes_are_filled_up_within_their_own_range() -> None:

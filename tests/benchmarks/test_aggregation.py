@@ -10,16 +10,24 @@ import pytest
 from benchmarks import aggregation
 
 
-def test_json_alone_on_stdout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    monkeypatch.setattr(aggregation, "DAWID_SKENE", {"tasks": 300, "annotators": 20, "classes": 3, "labels_each": 4})
-    monkeypatch.setattr(aggregation, "GLAD", {"tasks": 30, "annotators": 8, "classes": 2, "labels_each": 3})
+def test_json_alone_on_stdout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        aggregation, "DAWID_SKENE", {"tasks": 300, "annotators": 20, "classes": 3, "labels_each": 4}
+    )
+    monkeypatch.setattr(
+        aggregation, "GLAD", {"tasks": 30, "annotators": 8, "classes": 2, "labels_each": 3}
+    )
     monkeypatch.setattr(aggregation, "crowdkit", None)
     monkeypatch.setattr("sys.argv", ["aggregation", "--json"])
     assert aggregation.main() == 0
     printed = capsys.readouterr()
     result = json.loads(printed.out)
     assert result["dawid_skene_annotations"] == 1200
-    assert result["dawid_skene_speedup"] is result["glad_speedup"] is None  # nothing to compare with
+    assert (
+        result["dawid_skene_speedup"] is result["glad_speedup"] is None
+    )  # nothing to compare with
     assert "dawid_skene_seconds_per_iteration" in printed.err
 
 
@@ -35,7 +43,9 @@ def test_simulated_crowd_is_seeded_and_of_the_size_asked() -> None:
 @pytest.mark.slow
 def test_speedup_over_crowd_kit() -> None:
     pytest.importorskip("crowdkit")
-    assert aggregation.bench_dawid_skene(aggregation.DAWID_SKENE, 0)["dawid_skene_speedup"] > 10  # 20 on an idle machine
+    assert (
+        aggregation.bench_dawid_skene(aggregation.DAWID_SKENE, 0)["dawid_skene_speedup"] > 10
+    )  # 20 on an idle machine
     glad = aggregation.bench_glad({**aggregation.GLAD, "tasks": 2000}, 0)
     assert glad["glad_accuracy"] >= glad["glad_crowdkit_accuracy"] - 0.005
     assert glad["glad_speedup"] > 20

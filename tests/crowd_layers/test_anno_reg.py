@@ -8,7 +8,13 @@ import pytest
 from neucrowd_tf.crowd_layers import AnnoReg
 from neucrowd_tf.persistence import load
 
-SMALL = {"hidden_units": (16,), "dropout": 0.2, "epochs": 25, "batch_size": 40, "learning_rate": 1e-2}
+SMALL = {
+    "hidden_units": (16,),
+    "dropout": 0.2,
+    "epochs": 25,
+    "batch_size": 40,
+    "learning_rate": 1e-2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,20 +35,29 @@ def test_matrices_explain_the_answers(fitted, crowd):
 def test_save_and_load(fitted, crowd, tmp_path):
     features, _, _ = crowd
     fitted.save(tmp_path / "model")
-    np.testing.assert_allclose(load(tmp_path / "model").predict_annotators(features), fitted.predict_annotators(features), atol=1e-6)
+    np.testing.assert_allclose(
+        load(tmp_path / "model").predict_annotators(features),
+        fitted.predict_annotators(features),
+        atol=1e-6,
+    )
 
 
 def test_trace_weight_is_in_the_loss(crowd):
     features, _, annotations = crowd
     strong = AnnoReg(**{**SMALL, "epochs": 8}, trace_weight=5.0).fit(features, annotations)
     free = AnnoReg(**{**SMALL, "epochs": 8}, trace_weight=0.0).fit(features, annotations)
-    assert np.trace(strong.confusion_matrices_.mean(axis=0)) < np.trace(free.confusion_matrices_.mean(axis=0)) - 0.1
+    assert (
+        np.trace(strong.confusion_matrices_.mean(axis=0))
+        < np.trace(free.confusion_matrices_.mean(axis=0)) - 0.1
+    )
     with pytest.raises(ValueError, match="trace_weight: expected a number from 0"):
         AnnoReg(trace_weight=-1.0).fit(features, annotations)
 
 
 def test_column_softmax_learns(crowd):
     features, truth, annotations = crowd
-    model = AnnoReg("dense", "column", **SMALL).fit(features, annotations.select(annotations.annotators > 0))
+    model = AnnoReg("dense", "column", **SMALL).fit(
+        features, annotations.select(annotations.annotators > 0)
+    )
     assert (model.predict(features) == truth).mean() > 0.9
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-5)

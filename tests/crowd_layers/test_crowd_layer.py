@@ -14,7 +14,13 @@ from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run
 
-SMALL = {"hidden_units": (16,), "dropout": 0.2, "epochs": 25, "batch_size": 40, "learning_rate": 1e-2}
+SMALL = {
+    "hidden_units": (16,),
+    "dropout": 0.2,
+    "epochs": 25,
+    "batch_size": 40,
+    "learning_rate": 1e-2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +35,9 @@ def test_learns_classes_and_annotators(fitted, crowd):
     matrices = fitted.confusion_matrices_
     assert matrices.shape == (6, 3, 3)
     np.testing.assert_allclose(matrices.sum(axis=2), 1.0, atol=1e-5)
-    assert matrices[0, 0].argmax() == 1 and matrices[0, 1].argmax() == 0, "annotator 0 swaps the first two classes"
+    assert matrices[0, 0].argmax() == 1 and matrices[0, 1].argmax() == 0, (
+        "annotator 0 swaps the first two classes"
+    )
     assert (matrices[1:].argmax(axis=2) == np.arange(3)).all()
 
 
@@ -51,15 +59,22 @@ def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
         other.set_params(seed=1).fit(features, annotations)
         assert other._network is network, "compiled once"
     np.testing.assert_array_equal(other.predict_proba(features), fitted.predict_proba(features))
-    assert not np.array_equal(CrowdLayer(**SMALL, seed=2).fit(features, annotations).predict_proba(features), fitted.predict_proba(features))
+    assert not np.array_equal(
+        CrowdLayer(**SMALL, seed=2).fit(features, annotations).predict_proba(features),
+        fitted.predict_proba(features),
+    )
 
 
 def test_save_and_load(fitted, crowd, tmp_path):
     features, _, _ = crowd
     fitted.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    np.testing.assert_allclose(again.predict_proba(features), fitted.predict_proba(features), atol=1e-6)
-    np.testing.assert_allclose(again.predict_annotators(features), fitted.predict_annotators(features), atol=1e-6)
+    np.testing.assert_allclose(
+        again.predict_proba(features), fitted.predict_proba(features), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        again.predict_annotators(features), fitted.predict_annotators(features), atol=1e-6
+    )
     np.testing.assert_array_equal(again.confusion_matrices_, fitted.confusion_matrices_)
 
 
@@ -67,20 +82,28 @@ def test_inference_model_has_no_annotators(fitted, crowd):
     features, _, _ = crowd
     outputs = fitted.inference_model()(features[:7])
     assert set(outputs) == {"probabilities"}
-    np.testing.assert_allclose(outputs["probabilities"], fitted.predict_proba(features[:7]), atol=1e-6)
+    np.testing.assert_allclose(
+        outputs["probabilities"], fitted.predict_proba(features[:7]), atol=1e-6
+    )
 
 
 def test_resumes_bit_for_bit(crowd, tmp_path):
     features, _, annotations = crowd
     arguments = {**SMALL, "epochs": 4}
     whole = CrowdLayer(**arguments).fit(features, annotations)
-    CrowdLayer(**{**arguments, "epochs": 2}).fit(features, annotations, run=Run(checkpoints=tmp_path, checkpoint_seconds=0.0))
-    # A finished fit of two epochs is what a fit of four leaves behind when it is killed after the second, but for its mark.
-    from neucrowd_tf.files import load_arrays, save_arrays
+    CrowdLayer(**{**arguments, "epochs": 2}).fit(
+        features, annotations, run=Run(checkpoints=tmp_path, checkpoint_seconds=0.0)
+    )
+    # A finished fit of two epochs is what a fit of four leaves behind when it is killed after the
+    # second, but for its mark.
+    from neucrowd_tf.io.files import load_arrays, save_arrays
     from neucrowd_tf.training.state import from_text, to_text
 
     arrays = load_arrays(tmp_path / "train.npz")
-    save_arrays(tmp_path / "train.npz", {**arrays, "record": to_text({**from_text(arrays["record"]), "finished": False})})
+    save_arrays(
+        tmp_path / "train.npz",
+        {**arrays, "record": to_text({**from_text(arrays["record"]), "finished": False})},
+    )
     resumed = CrowdLayer(**arguments).fit(features, annotations, run=Run(checkpoints=tmp_path))
     assert resumed.n_iter_ == 4
     np.testing.assert_array_equal(resumed.predict_proba(features), whole.predict_proba(features))
@@ -88,7 +111,9 @@ def test_resumes_bit_for_bit(crowd, tmp_path):
 
 def test_monitor_keeps_the_best_epoch(crowd):
     features, truth, annotations = crowd
-    model = CrowdLayer(**{**SMALL, "epochs": 5}, monitor="accuracy").fit(features[:80], annotations[:80], (features[80:], truth[80:]))
+    model = CrowdLayer(**{**SMALL, "epochs": 5}, monitor="accuracy").fit(
+        features[:80], annotations[:80], (features[80:], truth[80:])
+    )
     best = max(model.history_["val_accuracy"])
     assert model.history_["val_accuracy"][model.best_epoch_] == best
     assert model.score(features[80:], truth[80:]) == pytest.approx(best)
@@ -97,7 +122,9 @@ def test_monitor_keeps_the_best_epoch(crowd):
 @pytest.mark.parametrize("connection", ["VW", "VB", "VW+B"])
 def test_other_connections_learn(crowd, connection):
     features, truth, annotations = crowd
-    model = CrowdLayer("dense", connection, **{**SMALL, "epochs": 15}).fit(features, annotations.select(annotations.annotators > 0))
+    model = CrowdLayer("dense", connection, **{**SMALL, "epochs": 15}).fit(
+        features, annotations.select(annotations.annotators > 0)
+    )
     assert (model.predict(features) == truth).mean() > 0.9
     assert np.isfinite(model.confusion_matrices_).all()
 
@@ -106,7 +133,9 @@ def test_other_connections_learn(crowd, connection):
 def test_imbalance_losses_learn(crowd, imbalance):
     features, truth, annotations = crowd
     keep = np.flatnonzero(truth != 2).tolist() + np.flatnonzero(truth == 2)[:8].tolist()
-    model = CrowdLayer(**{**SMALL, "epochs": 15}, imbalance=imbalance).fit(features[keep], annotations[np.array(keep)])
+    model = CrowdLayer(**{**SMALL, "epochs": 15}, imbalance=imbalance).fit(
+        features[keep], annotations[np.array(keep)]
+    )
     assert (model.predict(features) == truth).mean() > 0.85
     assert {f"{imbalance}_crowd_layer", "crowd_layer"} <= {m.name for m in registry.methods()}
 
@@ -115,14 +144,23 @@ def test_user_bases(crowd):
     import keras
 
     features, truth, annotations = crowd
-    logits = keras.Sequential([keras.Input((5,)), keras.layers.Dense(12, activation="tanh"), keras.layers.Dense(3)])
+    logits = keras.Sequential(
+        [keras.Input((5,)), keras.layers.Dense(12, activation="tanh"), keras.layers.Dense(3)]
+    )
     before = [w.copy() for w in logits.get_weights()]
     model = CrowdLayer(logits, **{**SMALL, "epochs": 15}).fit(features, annotations)
     assert (model.predict(features) == truth).mean() > 0.9
     np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1.0, atol=1e-5)
     for old, new in zip(before, logits.get_weights(), strict=True):
-        np.testing.assert_array_equal(old, new, err_msg="the user's model is copied, not trained itself")
-    maker = CrowdLayer(lambda shape, classes: keras.Sequential([keras.Input(shape), keras.layers.Dense(classes, activation="softmax")]), epochs=1)
+        np.testing.assert_array_equal(
+            old, new, err_msg="the user's model is copied, not trained itself"
+        )
+    maker = CrowdLayer(
+        lambda shape, classes: keras.Sequential(
+            [keras.Input(shape), keras.layers.Dense(classes, activation="softmax")]
+        ),
+        epochs=1,
+    )
     assert maker.fit(features, annotations).predict_proba(features).shape == (120, 3)
 
 
@@ -142,7 +180,9 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
 
     source = dense_base((5,), 3, units=(4,))
     source.save_weights(tmp_path / "base.weights.h5")
-    loaded = CrowdLayer(hidden_units=(4,), weights=str(tmp_path / "base.weights.h5"), **frozen).fit(features, annotations)
+    loaded = CrowdLayer(hidden_units=(4,), weights=str(tmp_path / "base.weights.h5"), **frozen).fit(
+        features, annotations
+    )
     np.testing.assert_allclose(loaded.predict_proba(features), source(features), atol=1e-5)
 
 
@@ -153,7 +193,9 @@ def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
         """A user's layer that keeps no initialiser, so that its weights cannot be drawn anew."""
 
         def build(self, shape):
-            self.kernel = self.add_weight(shape=(shape[-1], 6), initializer="glorot_uniform", name="kernel")
+            self.kernel = self.add_weight(
+                shape=(shape[-1], 6), initializer="glorot_uniform", name="kernel"
+            )
 
         def call(self, x):
             return keras.ops.relu(x @ self.kernel)
@@ -167,7 +209,9 @@ def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
     once = model.fit(features, annotations).predict_proba(features)
     with model.reused():
         for _ in range(2):
-            np.testing.assert_allclose(model.fit(features, annotations).predict_proba(features), once, atol=1e-6)
+            np.testing.assert_allclose(
+                model.fit(features, annotations).predict_proba(features), once, atol=1e-6
+            )
 
 
 def test_weights_of_another_class_count_keep_all_but_the_last_layer(tmp_path):
@@ -191,9 +235,14 @@ def test_weights_that_do_not_fit_are_one_error(crowd, tmp_path):
     features, _, annotations = crowd
     dense_base((7,), 6, units=(3,)).save_weights(tmp_path / "other.weights.h5")
     (tmp_path / "broken.weights.h5").write_text("no weights")
-    for name, message in (("other", "expected weights of a network like this one"), ("broken", "cannot be read")):
+    for name, message in (
+        ("other", "expected weights of a network like this one"),
+        ("broken", "cannot be read"),
+    ):
         with pytest.raises(DataError, match=message):
-            CrowdLayer(hidden_units=(4,), epochs=1, weights=str(tmp_path / f"{name}.weights.h5")).fit(features, annotations)
+            CrowdLayer(
+                hidden_units=(4,), epochs=1, weights=str(tmp_path / f"{name}.weights.h5")
+            ).fit(features, annotations)
 
 
 @pytest.mark.parametrize("width", [2, 4])
@@ -202,13 +251,19 @@ def test_wrong_width_is_one_error(crowd, width):
 
     features, _, annotations = crowd
     base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(width, activation="softmax")])
-    with pytest.raises(DataError, match=rf"base: expected output of shape \[None, 3\].*received \(None, {width}\)"):
+    with pytest.raises(
+        DataError, match=rf"base: expected output of shape \[None, 3\].*received \(None, {width}\)"
+    ):
         CrowdLayer(base).fit(features, annotations)
     other = keras.Sequential([keras.Input((9,)), keras.layers.Dense(3, activation="softmax")])
-    with pytest.raises(DataError, match=r"base: expected a classifier of features of shape \[None, 5\]"):
+    with pytest.raises(
+        DataError, match=r"base: expected a classifier of features of shape \[None, 5\]"
+    ):
         CrowdLayer(other).fit(features, annotations)
     with pytest.raises(DataError, match="expected a last layer with softmax"):
-        CrowdLayer(keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="sigmoid")])).fit(features, annotations)
+        CrowdLayer(
+            keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="sigmoid")])
+        ).fit(features, annotations)
 
 
 def test_idle_annotator_and_unused_class_are_finite(crowd):
@@ -218,7 +273,9 @@ def test_idle_annotator_and_unused_class_are_finite(crowd):
     wider = Annotations.from_dense(dense, num_classes=4)
     rows = wider.annotated
     model = CrowdLayer(**{**SMALL, "epochs": 3}).fit(features[rows], wider[np.flatnonzero(rows)])
-    assert np.isfinite(model.predict_proba(features)).all() and model.predict_proba(features).shape == (120, 4)
+    assert np.isfinite(model.predict_proba(features)).all() and model.predict_proba(
+        features
+    ).shape == (120, 4)
     assert np.isfinite(model.confusion_matrices_).all()
     # Nothing was learnt of annotator 3, so he answers as the classifier's probabilities suggest.
     corner = np.exp(np.eye(4)) / np.exp(np.eye(4)).sum(axis=1, keepdims=True)
@@ -237,11 +294,17 @@ def test_bad_arguments(crowd):
         ({"optimizer": "fast"}, "optimizer: expected the name of a Keras optimizer"),
         ({"activation": "bump"}, "activation: expected the name of a Keras activation"),
         ({"l2": -1.0}, "l2: expected a number from 0, received -1.0"),
-        ({"hidden_units": 128}, "hidden_units: expected a list of whole numbers from 1, received 128"),
+        (
+            {"hidden_units": 128},
+            "hidden_units: expected a list of whole numbers from 1, received 128",
+        ),
         ({"patience": 0}, "patience: expected None or a whole number from 1, received 0"),
         ({"gamma": "2"}, "gamma: expected a number from 0, received '2'"),
         ({"beta": 1.0}, "beta: expected a number from 0 and below 1, received 1.0"),
-        ({"validation_fraction": float("nan")}, "validation_fraction: expected a number above 0 and below 1, received nan"),
+        (
+            {"validation_fraction": float("nan")},
+            "validation_fraction: expected a number above 0 and below 1, received nan",
+        ),
     ):
         with pytest.raises(UsageError, match=message):
             CrowdLayer(**arguments).fit(features, annotations)
@@ -253,9 +316,14 @@ def test_bad_arguments(crowd):
 
 def test_no_hidden_layer_is_a_linear_base(crowd):
     features, truth, annotations = crowd
-    model = CrowdLayer(hidden_units=(), dropout=0.0, epochs=20, learning_rate=0.1).fit(features, annotations)
+    model = CrowdLayer(hidden_units=(), dropout=0.0, epochs=20, learning_rate=0.1).fit(
+        features, annotations
+    )
     assert (model.predict(features) == truth).mean() > 0.9
-    assert [tuple(v.shape) for v in model.model_.get_layer("base").trainable_variables] == [(5, 3), (3,)]
+    assert [tuple(v.shape) for v in model.model_.get_layer("base").trainable_variables] == [
+        (5, 3),
+        (3,),
+    ]
 
 
 def test_clone_keeps_arguments():

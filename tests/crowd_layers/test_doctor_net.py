@@ -10,7 +10,14 @@ from neucrowd_tf.crowd_layers import WeightedDoctorNet
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import load
 
-SMALL = {"hidden_units": (16,), "dropout": 0.2, "epochs": 25, "batch_size": 40, "learning_rate": 1e-2, "weight_learning_rate": 0.1}
+SMALL = {
+    "hidden_units": (16,),
+    "dropout": 0.2,
+    "epochs": 25,
+    "batch_size": 40,
+    "learning_rate": 1e-2,
+    "weight_learning_rate": 0.1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +50,9 @@ def test_learns_in_both_phases(fitted, crowd):
 
 def test_prediction_is_the_weighted_average(fitted, crowd):
     features, _, _ = crowd
-    expected = np.einsum("nrc,r->nc", fitted.predict_annotators(features), fitted.annotator_weights_)
+    expected = np.einsum(
+        "nrc,r->nc", fitted.predict_annotators(features), fitted.annotator_weights_
+    )
     np.testing.assert_allclose(fitted.predict_proba(features), expected, atol=1e-5)
 
 
@@ -61,7 +70,9 @@ def test_save_and_load(fitted, crowd, tmp_path):
     features, _, _ = crowd
     fitted.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    np.testing.assert_allclose(again.predict_proba(features), fitted.predict_proba(features), atol=1e-6)
+    np.testing.assert_allclose(
+        again.predict_proba(features), fitted.predict_proba(features), atol=1e-6
+    )
     np.testing.assert_array_equal(again.annotator_weights_, fitted.annotator_weights_)
 
 
@@ -72,15 +83,23 @@ def test_shared_features_start_from_given_weights(crowd, tmp_path):
     source = dense_base((5,), 3, units=(16,), seed=4)
     source.save_weights(tmp_path / "base.weights.h5")
     frozen = {**SMALL, "epochs": 1, "learning_rate": 1e-9, "weight_epochs": 1}
-    fitted = WeightedDoctorNet(**frozen, weights=str(tmp_path / "base.weights.h5")).fit(features, annotations)
+    fitted = WeightedDoctorNet(**frozen, weights=str(tmp_path / "base.weights.h5")).fit(
+        features, annotations
+    )
     kernel = next(v for v in fitted.model_.variables if v.path.endswith("dense_0/kernel"))
-    np.testing.assert_allclose(np.asarray(kernel), source.get_layer("dense_0").get_weights()[0], atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(kernel), source.get_layer("dense_0").get_weights()[0], atol=1e-6
+    )
 
 
-@pytest.mark.parametrize("arguments", [{"weight_softmax": "after"}, {"weight_schedule": "cyclic"}, {"weight_epochs": 0}])
+@pytest.mark.parametrize(
+    "arguments", [{"weight_softmax": "after"}, {"weight_schedule": "cyclic"}, {"weight_epochs": 0}]
+)
 def test_other_second_phases(crowd, arguments):
     features, truth, annotations = crowd
-    model = WeightedDoctorNet(**{**SMALL, "weight_epochs": 5, **arguments}).fit(features, annotations)
+    model = WeightedDoctorNet(**{**SMALL, "weight_epochs": 5, **arguments}).fit(
+        features, annotations
+    )
     assert (model.predict(features) == truth).mean() > 0.9
     if arguments.get("weight_epochs") == 0:
         np.testing.assert_allclose(model.annotator_weights_, 0.2, atol=1e-6)
@@ -93,7 +112,12 @@ def test_second_loss_by_hand(crowd):
     from neucrowd_tf.crowd_layers.doctor_weights import AnnotatorAverage, DoctorWeights
 
     inputs = keras.Input((2,))
-    answers = keras.Model(inputs, keras.layers.Lambda(lambda x: tf.stack([x, x[:, ::-1]], axis=1), output_shape=(2, 2))(inputs))
+    answers = keras.Model(
+        inputs,
+        keras.layers.Lambda(lambda x: tf.stack([x, x[:, ::-1]], axis=1), output_shape=(2, 2))(
+            inputs
+        ),
+    )
     average = AnnotatorAverage()
     average.build((None, 2, 2))
     model = DoctorWeights(answers, average, np.array([[0.9, 0.1]], np.float32), 2)
@@ -119,7 +143,8 @@ def test_cyclic_optimizer_by_hand():
         before = float(variable.numpy()[0])
         optimizer.apply([keras.ops.ones((1,))], [variable])
         steps.append(float(variable.numpy()[0]) - before)
-    # Rates .1, .2, .3, .2, .1 with momentum .9, .7, .5, .7, .9; each step is momentum times the last one minus the rate.
+    # Rates .1, .2, .3, .2, .1 with momentum .9, .7, .5, .7, .9; each step is momentum times the
+    # last one minus the rate.
     expected, last = [], 0.0
     for rate, momentum in ((0.1, 0.9), (0.2, 0.7), (0.3, 0.5), (0.2, 0.7), (0.1, 0.9)):
         last = momentum * last - rate
@@ -132,7 +157,12 @@ def test_base_without_dense_layer(crowd):
     import keras
 
     features, _, annotations = crowd
-    layers = [keras.layers.Reshape((5, 1)), keras.layers.Conv1D(3, 1), keras.layers.GlobalAveragePooling1D(), keras.layers.Softmax()]
+    layers = [
+        keras.layers.Reshape((5, 1)),
+        keras.layers.Conv1D(3, 1),
+        keras.layers.GlobalAveragePooling1D(),
+        keras.layers.Softmax(),
+    ]
     base = keras.Sequential([keras.Input((5,)), *layers])
     with pytest.raises(DataError, match="expected a dense last layer"):
         WeightedDoctorNet(base).fit(features, annotations)
@@ -164,8 +194,15 @@ def test_user_base_learns(crowd):
     import keras
 
     features, truth, annotations = crowd
-    layers = [keras.Input((5,)), keras.layers.Dense(12, activation="tanh"), keras.layers.Dense(3), keras.layers.Softmax()]
-    model = WeightedDoctorNet(keras.Sequential(layers), **{**SMALL, "weight_epochs": 0}).fit(features, annotations)
+    layers = [
+        keras.Input((5,)),
+        keras.layers.Dense(12, activation="tanh"),
+        keras.layers.Dense(3),
+        keras.layers.Softmax(),
+    ]
+    model = WeightedDoctorNet(keras.Sequential(layers), **{**SMALL, "weight_epochs": 0}).fit(
+        features, annotations
+    )
     assert (model.predict(features) == truth).mean() > 0.9
 
 

@@ -23,13 +23,17 @@ def test_matrix_by_hand(layers):
     head.build((None, 2))
     head.matrix.assign([[[1.0, 2.0], [3.0, 4.0]]])
     # p W = (.25 * 1 + .75 * 3, .25 * 2 + .75 * 4) = (2.5, 3.5)
-    np.testing.assert_allclose(head(np.array([[0.25, 0.75]], np.float32)), [[[2.5, 3.5]]], atol=1e-6)
+    np.testing.assert_allclose(
+        head(np.array([[0.25, 0.75]], np.float32)), [[[2.5, 3.5]]], atol=1e-6
+    )
 
 
 def test_identity_at_first(layers):
     p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
     for connection in ("MW", "VW", "VB", "VW+B"):
-        np.testing.assert_allclose(layers.CrowdConnection(4, connection)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6)
+        np.testing.assert_allclose(
+            layers.CrowdConnection(4, connection)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("connection", ["MW", "VW", "VB", "VW+B"])
@@ -63,7 +67,9 @@ def test_anno_reg_rows_are_distributions(layers):
     expected = np.stack([p @ matrices[r] for r in range(2)], axis=1)
     np.testing.assert_allclose(softmax(np.asarray(head(p))), expected, atol=1e-5)
     np.testing.assert_allclose(expected.sum(-1), 1.0, atol=1e-6)
-    assert float(head.penalty()) == pytest.approx(0.5 * np.mean([np.trace(m) for m in matrices]), abs=1e-5)
+    assert float(head.penalty()) == pytest.approx(
+        0.5 * np.mean([np.trace(m) for m in matrices]), abs=1e-5
+    )
 
 
 def test_anno_reg_column_is_eq_10(layers):
@@ -120,7 +126,9 @@ def test_config_round_trip(layers, make):
 
 
 def test_unknown_names(layers):
-    with pytest.raises(ValueError, match=r"connection: expected one of MW, VW, VB, VW\+B, received 'M'"):
+    with pytest.raises(
+        ValueError, match=r"connection: expected one of MW, VW, VB, VW\+B, received 'M'"
+    ):
         layers.CrowdConnection(2, "M")
     with pytest.raises(ValueError, match="normalisation: expected 'row' or 'column'"):
         layers.ConfusionHead(2, "diagonal")

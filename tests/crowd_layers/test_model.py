@@ -37,7 +37,11 @@ def test_uneven_batches_repeat_the_first_positions():
 
     make, steps = position_batches(10, 4)
     # Three steps of four take twelve positions: the epoch's first two stand once more.
-    assert [b.numpy().tolist() for b in make(3).take(steps)] == [[10, 11, 12, 13], [14, 15, 16, 17], [18, 19, 10, 11]]
+    assert [b.numpy().tolist() for b in make(3).take(steps)] == [
+        [10, 11, 12, 13],
+        [14, 15, 16, 17],
+        [18, 19, 10, 11],
+    ]
     make, steps = position_batches(10, 4, replicas=3)
     assert steps == 3 and all(len(b) == 6 for b in make(0).take(3)), "replicas have equal shares"
 
@@ -58,7 +62,9 @@ def test_loss_against_loop(crowd):
                 weight = counts.max() / counts[dense[i, r]]
                 expected -= weight * np.log(answers[i, r, dense[i, r]])
                 weights += weight
-    assert float(total) == pytest.approx(expected, rel=1e-4) and float(size) == pytest.approx(weights, rel=1e-5)
+    assert float(total) == pytest.approx(expected, rel=1e-4) and float(size) == pytest.approx(
+        weights, rel=1e-5
+    )
 
 
 def test_augmentation_is_a_function_of_the_seed():
@@ -69,7 +75,9 @@ def test_augmentation_is_a_function_of_the_seed():
     np.testing.assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
     assert one.shape == images.shape and not np.array_equal(one, two)
     # Without room to shift, each image is itself or its mirror image.
-    for image, made in zip(images, np.asarray(crop_and_flip(images, [1, 2], padding=0)), strict=True):
+    for image, made in zip(
+        images, np.asarray(crop_and_flip(images, [1, 2], padding=0)), strict=True
+    ):
         assert np.array_equal(made, image) or np.array_equal(made, image[:, ::-1])
 
 
@@ -85,10 +93,16 @@ def images():
 
 def test_small_cnn(images):
     pixels, truth, annotations = images
-    model = CrowdLayer("small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2).fit(pixels, annotations)
-    assert model.predict_proba(pixels).shape == (24, 2) and model.predict_annotators(pixels).shape == (24, 3, 2)
+    model = CrowdLayer(
+        "small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2
+    ).fit(pixels, annotations)
+    assert model.predict_proba(pixels).shape == (24, 2) and model.predict_annotators(
+        pixels
+    ).shape == (24, 3, 2)
     assert (model.predict(pixels) == truth).mean() >= 0.75
-    again = CrowdLayer("small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2).fit(pixels, annotations)
+    again = CrowdLayer(
+        "small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2
+    ).fit(pixels, annotations)
     np.testing.assert_array_equal(again.predict_proba(pixels), model.predict_proba(pixels))
 
 
@@ -97,7 +111,8 @@ def test_resnet18_has_its_sizes():
 
     model = resnet18_base((32, 32, 3), 10)
     convolutions = [layer for layer in model.layers if type(layer).__name__ == "Conv2D"]
-    # A stem, 16 in blocks and 3 on shortcuts; 11.17 million weights as in other implementations of this form.
+    # A stem, 16 in blocks and 3 on shortcuts; 11.17 million weights as in other implementations of
+    # this form.
     assert len(convolutions) == 20 and model.count_params() == pytest.approx(11.18e6, rel=2e-3)
 
 
@@ -131,7 +146,14 @@ print("mirrored works")
 @pytest.mark.slow
 def test_two_replicas_do_what_one_does(repository):
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=repository, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=repository,
+        timeout=300,
+        check=False,
+    )
     assert "mirrored works" in done.stdout, done.stderr[-2000:]
 
 

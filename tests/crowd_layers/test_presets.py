@@ -14,6 +14,10 @@ from neucrowd_tf.crowd_layers.presets import PRESETS
 def test_every_dataset_of_images_has_the_small_cnn(method):
     images = [dataset.name for dataset in registry.datasets() if dataset.name.startswith("cifar10")]
     assert {"cifar10n", "cifar10n_lt", "cifar10h", "cifar10h_lt"} <= set(images)
-    assert {name: PRESETS[method].get(name, {}).get("base") for name in images} == dict.fromkeys(images, "small_cnn")
+    assert {name: PRESETS[method].get(name, {}).get("base") for name in images} == dict.fromkeys(
+        images, "small_cnn"
+    )
     for name in images:
-        assert registry.method(f"dasc_{method}").presets[name]["quota"] == (500 if "_ovr_" in name else 2000)
+        assert registry.method(f"dasc_{method}").presets[name]["quota"] == (
+            500 if "_ovr_" in name else 2000
+        )

@@ -1,4 +1,5 @@
-"""A crowd small enough to see through, and one estimator whose compiled networks all tests share."""
+"""A crowd small enough to see through, and one estimator whose compiled networks all tests
+share."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ N, R, C, D = 48, 5, 3, 4
 
 
 def make_crowd(seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    """Three classes around three points; annotator 4 labels nearly everything, the others about a quarter, 80 % right."""
+    """Three classes around three points; annotator 4 labels nearly everything, the others about a
+    quarter, 80 % right.
+    """
     rng = np.random.default_rng(seed)
     truth = np.arange(N) % C
     features = (2.5 * np.eye(C, D)[truth] + rng.normal(size=(N, D))).astype(np.float32)

@@ -1,4 +1,6 @@
-"""CrowdInG end to end on a small crowd: exact refits and resume, the guard, generated annotations, saving."""
+"""CrowdInG end to end on a small crowd: exact refits and resume, the guard, generated annotations,
+saving.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Killed(Exception):
     pass
 
 
-def fitted(estimator: CrowdInG, crowd: Crowd, run: Run | None = None, seed: int = 0, **changes: Any) -> CrowdInG:
+def fitted(
+    estimator: CrowdInG, crowd: Crowd, run: Run | None = None, seed: int = 0, **changes: Any
+) -> CrowdInG:
     """Fits with the first instances' truth as validation."""
     x, annotations, truth = crowd
     estimator.set_params(seed=seed, **changes)
@@ -49,7 +53,11 @@ def fitted(estimator: CrowdInG, crowd: Crowd, run: Run | None = None, seed: int 
 
 
 def results(estimator: CrowdInG, crowd: Crowd) -> tuple[Any, ...]:
-    return estimator.predict_proba(crowd[0]).tobytes(), estimator.history_, [w.tobytes() for w in estimator.generator_weights_]
+    return (
+        estimator.predict_proba(crowd[0]).tobytes(),
+        estimator.history_,
+        [w.tobytes() for w in estimator.generator_weights_],
+    )
 
 
 def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -> None:
@@ -58,12 +66,19 @@ def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -
     assert all(len(values) == estimator.n_iter_ == 3 for values in estimator.history_.values())
     assert estimator.score(crowd[0], crowd[2]) > 0.7
     assert estimator.start_ is not None and not estimator.collapsed_
-    for name in ("generator_effective_share", "classifier_effective_share", "hit_rate_authentic", "hit_rate_generated"):
+    for name in (
+        "generator_effective_share",
+        "classifier_effective_share",
+        "hit_rate_authentic",
+        "hit_rate_generated",
+    ):
         assert all(0 < value <= 1.0001 for value in estimator.history_[name])
     np.testing.assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
 
 
-def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(estimator: CrowdInG, crowd: Crowd) -> None:
+def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
+    estimator: CrowdInG, crowd: Crowd
+) -> None:
     first = results(fitted(estimator, crowd), crowd)
     game = estimator._players[1].game
     turn = game.discriminative_turn.experimental_get_tracing_count()
@@ -76,7 +91,11 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(estimator
 
 @pytest.mark.parametrize("kill_at", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_fit_ends_where_an_unbroken_one_does(
-    estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
+    estimator: CrowdInG,
+    crowd: Crowd,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kill_at: int,
 ) -> None:
     expected = results(fitted(estimator, crowd), crowd)
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
@@ -97,7 +116,9 @@ def test_a_killed_fit_ends_where_an_unbroken_one_does(
     assert results(fitted(estimator, crowd, run), crowd) == expected  # finished stages are restored
 
 
-def test_what_predicts_is_a_running_average_of_the_classifier(estimator: CrowdInG, crowd: Crowd) -> None:
+def test_what_predicts_is_a_running_average_of_the_classifier(
+    estimator: CrowdInG, crowd: Crowd
+) -> None:
     fitted(estimator, crowd)
     game = estimator._players[1].game
     for variable in game.generative.classifier.trainable_variables:
@@ -116,38 +137,64 @@ def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_bette
     monkeypatch.setattr(CrowdInG, "_better", lambda *_: False)
     fitted(estimator, crowd)
     assert estimator.best_epoch_ is None and estimator.start_ is not None
-    dl_cl = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations, (x[:18], truth[:18]))
+    dl_cl = (
+        registry.method("dl_cl")
+        .make(**{**estimator.get_params(), "epochs": 0})
+        .fit(x, annotations, (x[:18], truth[:18]))
+    )
     np.testing.assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
     assert estimator.start_["accuracy"] == np.mean(dl_cl.predict(x[:18]) == truth[:18])
     with pytest.raises(UsageError, match="DL-CL"):
         dl_cl.generate(x)
 
 
-def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(crowd: Crowd, estimator: CrowdInG) -> None:
+def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
+    crowd: Crowd, estimator: CrowdInG
+) -> None:
     estimator.start_ = {"accuracy": 0.8}
-    assert not estimator._collapsed({"val_accuracy": [0.9, 0.85], "predicted_class_entropy": [1.0, 0.9]})
-    assert estimator._collapsed({"val_accuracy": [0.9, 0.75], "predicted_class_entropy": [1.0, 0.9]})
+    assert not estimator._collapsed(
+        {"val_accuracy": [0.9, 0.85], "predicted_class_entropy": [1.0, 0.9]}
+    )
+    assert estimator._collapsed(
+        {"val_accuracy": [0.9, 0.75], "predicted_class_entropy": [1.0, 0.9]}
+    )
     assert estimator._collapsed({"val_accuracy": [0.65], "predicted_class_entropy": [1.0]})
     assert estimator._collapsed({"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, 0.4]})
-    assert estimator._collapsed({"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, float("nan")]})
+    assert estimator._collapsed(
+        {"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, float("nan")]}
+    )
     with pytest.warns(UserWarning, match="collapsed"):
         fitted(estimator, crowd, classifier_learning_rate=1.0, epochs=8, collapse_drop=0.05)
     assert estimator.collapsed_ and estimator.n_iter_ < 8
     kept = estimator.score(crowd[0][:18], crowd[2][:18])
-    assert estimator.start_ is not None and kept == max(estimator.start_["accuracy"], *estimator.history_["val_accuracy"])
+    assert estimator.start_ is not None and kept == max(
+        estimator.start_["accuracy"], *estimator.history_["val_accuracy"]
+    )
     estimator.set_params(classifier_learning_rate=1e-4, epochs=3, collapse_drop=0.1)
 
 
-def test_generated_annotations_are_marked_and_fill_only_empty_cells(estimator: CrowdInG, crowd: Crowd) -> None:
+def test_generated_annotations_are_marked_and_fill_only_empty_cells(
+    estimator: CrowdInG, crowd: Crowd
+) -> None:
     x, annotations, _ = crowd
     fitted(estimator, crowd)
     made = estimator.generate(x, annotations=annotations)
-    assert made.generated.sum() == annotations.shape[0] * annotations.shape[1] - len(annotations.labels)
+    assert made.generated.sum() == annotations.shape[0] * annotations.shape[1] - len(
+        annotations.labels
+    )
     np.testing.assert_array_equal(made.observed().to_dense(), annotations.to_dense())
     alone = estimator.generate(x[:7], annotators=[3, 1])
-    assert alone.generated.all() and set(alone.annotators.tolist()) == {1, 3} and len(alone.labels) == 14
-    np.testing.assert_array_equal(alone.to_dense(), estimator.generate(x[:7], annotators=[1, 3]).to_dense())
-    assert (estimator.generate(x, seed=9).to_dense() != estimator.generate(x, seed=8).to_dense()).any()
+    assert (
+        alone.generated.all()
+        and set(alone.annotators.tolist()) == {1, 3}
+        and len(alone.labels) == 14
+    )
+    np.testing.assert_array_equal(
+        alone.to_dense(), estimator.generate(x[:7], annotators=[1, 3]).to_dense()
+    )
+    assert (
+        estimator.generate(x, seed=9).to_dense() != estimator.generate(x, seed=8).to_dense()
+    ).any()
     np.testing.assert_allclose(estimator.predict_annotators(x).sum(axis=2), 1.0, rtol=1e-5)
     with pytest.raises(DataError, match="annotator"):
         estimator.generate(x, annotators=[17])
@@ -159,9 +206,14 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
     x, annotations, _ = crowd
     fitted(estimator, crowd)
     made = estimator.generate(x, annotations=annotations)
-    wrong = annotations.with_generated(made.instances[made.generated], made.annotators[made.generated], (made.labels[made.generated] + 1) % 3)
+    wrong = annotations.with_generated(
+        made.instances[made.generated],
+        made.annotators[made.generated],
+        (made.labels[made.generated] + 1) % 3,
+    )
     assert estimator.score(x, made) == estimator.score(x, wrong) == estimator.score(x, annotations)
-    # Nor do they choose the epoch: what is held out is judged by authentic annotations, those of instances that have any.
+    # Nor do they choose the epoch: what is held out is judged by authentic annotations, those of
+    # instances that have any.
     kept = annotations.select(annotations.instances != 7).with_generated([7, 7], [0, 1], [2, 2])
     data = TrainingData(x, kept, None, np.arange(len(x)))
     for seed in range(5):
@@ -188,13 +240,19 @@ def test_without_validation_data_annotations_are_held_out_and_all_are_used_in_th
 
 
 @pytest.mark.parametrize("collapses", ["choice", "refit"])
-def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(crowd: Crowd, monkeypatch: pytest.MonkeyPatch, collapses: str) -> None:
+def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch, collapses: str
+) -> None:
     asked = []
 
     def play(estimator: CrowdInG, data: TrainingData, run: Run, epochs: int) -> None:
         stage = run.prefix.rstrip("/")
         asked.append((stage, epochs, len(data.features)))
-        estimator.history_, estimator.start_, estimator.n_iter_ = {"loss": [float(epochs)]}, {"accuracy": 0.5}, epochs
+        estimator.history_, estimator.start_, estimator.n_iter_ = (
+            {"loss": [float(epochs)]},
+            {"accuracy": 0.5},
+            epochs,
+        )
         estimator.best_epoch_, estimator.collapsed_ = 2, stage == collapses
 
     monkeypatch.setattr("neucrowd_tf.crowding.estimator.play", play)
@@ -208,23 +266,33 @@ def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(cro
 
 
 @pytest.mark.slow
-def test_a_collapse_without_validation_data_ends_at_the_start(estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collapse_without_validation_data_ends_at_the_start(
+    estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, annotations, _ = crowd
     monkeypatch.setattr(CrowdInG, "_better", lambda *_: True)
-    monkeypatch.setattr(CrowdInG, "_collapsed", lambda _, logs: bool(logs) and "val_accuracy" not in logs)
+    monkeypatch.setattr(
+        CrowdInG, "_collapsed", lambda _, logs: bool(logs) and "val_accuracy" not in logs
+    )
     with pytest.warns(UserWarning, match="collapsed"):
         estimator.set_params(seed=0, epochs=2).fit(x, annotations)
     estimator.set_params(epochs=3)
     assert estimator.collapsed_ and estimator.best_epoch_ is None and estimator.n_iter_ == 2
-    dl_cl = registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations)
+    dl_cl = (
+        registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations)
+    )
     np.testing.assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
 
 
 def test_annotator_features_stand_in_for_identities(crowd: Crowd, tmp_path: pathlib.Path) -> None:
     x, annotations, truth = crowd
     features = np.column_stack([np.linspace(-1.0, 1.0, N_ANNOTATORS), np.zeros(N_ANNOTATORS)])
-    features[1] = features[0]  # two annotators of whom the same is known are one and the same to the generator
-    model = CrowdInG(**{**ARGUMENTS, "epochs": 1}, annotator_features=features).fit(x, annotations, (x[:18], truth[:18]))
+    features[1] = features[
+        0
+    ]  # two annotators of whom the same is known are one and the same to the generator
+    model = CrowdInG(**{**ARGUMENTS, "epochs": 1}, annotator_features=features).fit(
+        x, annotations, (x[:18], truth[:18])
+    )
     assert model.annotator_table_.shape == (N_ANNOTATORS, 2)
     expected = model.predict_annotators(x)
     np.testing.assert_allclose(expected[:, 0], expected[:, 1], rtol=1e-5)
@@ -234,17 +302,28 @@ def test_annotator_features_stand_in_for_identities(crowd: Crowd, tmp_path: path
     np.testing.assert_array_equal(loaded.generate(x).to_dense(), model.generate(x).to_dense())
 
 
-WAYS: list[dict[str, Any]] = [{"multiplier": "search"}, {"multiplier": 0.0}, {"two_step": False}, {"discriminator_loss": "literal"}]
+WAYS: list[dict[str, Any]] = [
+    {"multiplier": "search"},
+    {"multiplier": 0.0},
+    {"two_step": False},
+    {"discriminator_loss": "literal"},
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", WAYS, ids=str)
-def test_every_way_to_play_is_finite_and_a_function_of_its_seed(crowd: Crowd, changes: dict[str, Any]) -> None:
+def test_every_way_to_play_is_finite_and_a_function_of_its_seed(
+    crowd: Crowd, changes: dict[str, Any]
+) -> None:
     x, annotations, truth = crowd
     model = CrowdInG(**{**ARGUMENTS, "epochs": 2, **changes})
     first = results(model.fit(x, annotations, (x[:18], truth[:18])), crowd)
     assert all(np.isfinite(values).all() for values in model.history_.values())
-    if "multiplier" in changes:  # the one that was given, or one of those that were tried: a loss, and losses are negative on the whole
+    if (
+        "multiplier" in changes
+        # the one that was given, or one of those that were tried: a loss, and losses are negative
+        # on the whole
+    ):
         tried = model.history_["generator_multiplier"] + model.history_["classifier_multiplier"]
         assert set(tried) == {0.0} if changes["multiplier"] == 0.0 else len(set(tried)) == 4
     assert results(model.fit(x, annotations, (x[:18], truth[:18])), crowd) == first
@@ -254,7 +333,15 @@ def test_every_way_to_play_is_finite_and_a_function_of_its_seed(crowd: Crowd, ch
 def test_fifty_refits_of_one_shape_do_not_grow_the_process(crowd: Crowd) -> None:
     from benchmarks.crowding import memory_mb
 
-    model = CrowdInG(**{**ARGUMENTS, "pretrain_epochs": 2, "generator_pretrain_epochs": 1, "discriminator_pretrain_passes": 1, "epochs": 1})
+    model = CrowdInG(
+        **{
+            **ARGUMENTS,
+            "pretrain_epochs": 2,
+            "generator_pretrain_epochs": 1,
+            "discriminator_pretrain_passes": 1,
+            "epochs": 1,
+        }
+    )
     for seed in range(50):
         fitted(model, crowd, seed=seed)
         if seed == 2:
@@ -262,12 +349,18 @@ def test_fifty_refits_of_one_shape_do_not_grow_the_process(crowd: Crowd) -> None
     assert memory_mb() - before < 50
 
 
-def test_a_saved_estimator_predicts_and_generates_the_same(estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path) -> None:
+def test_a_saved_estimator_predicts_and_generates_the_same(
+    estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path
+) -> None:
     fitted(estimator, crowd)
     estimator.save(tmp_path / "saved")
     loaded = neucrowd_tf.persistence.load(tmp_path / "saved")
-    np.testing.assert_allclose(loaded.predict_proba(crowd[0]), estimator.predict_proba(crowd[0]), rtol=1e-6)
-    np.testing.assert_array_equal(loaded.generate(crowd[0]).to_dense(), estimator.generate(crowd[0]).to_dense())
+    np.testing.assert_allclose(
+        loaded.predict_proba(crowd[0]), estimator.predict_proba(crowd[0]), rtol=1e-6
+    )
+    np.testing.assert_array_equal(
+        loaded.generate(crowd[0]).to_dense(), estimator.generate(crowd[0]).to_dense()
+    )
 
 
 def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
@@ -280,7 +373,10 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
         ({"information": -1.0}, "information"),
         ({"ratio_cap": 0.0}, "ratio_cap"),
         ({"information": "none"}, "information: expected a number from 0, received 'none'"),
-        ({"classifier_learning_rate": "nan"}, "classifier_learning_rate: expected a number above 0"),
+        (
+            {"classifier_learning_rate": "nan"},
+            "classifier_learning_rate: expected a number above 0",
+        ),
         ({"multiplier": None}, "multiplier"),
         ({"threshold": True}, "threshold"),
     ):
@@ -297,22 +393,43 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
 
 
 @pytest.mark.parametrize("unused", ["instance_features", "annotator_identities"])
-def test_a_generator_that_does_not_see_the_instance_or_the_annotator_trains(estimator: CrowdInG, crowd: Crowd, unused: str) -> None:
-    fitted(estimator, crowd, epochs=1, **{unused: False})  # an encoder that the loss does not touch has gradients of zero
+def test_a_generator_that_does_not_see_the_instance_or_the_annotator_trains(
+    estimator: CrowdInG, crowd: Crowd, unused: str
+) -> None:
+    fitted(
+        estimator, crowd, epochs=1, **{unused: False}
+    )  # an encoder that the loss does not touch has gradients of zero
     expected = estimator.predict_annotators(crowd[0][:2])
     assert np.isfinite(expected).all()
     if unused == "annotator_identities":
-        np.testing.assert_allclose(expected, expected[:, :1].repeat(expected.shape[1], axis=1), rtol=1e-5)
+        np.testing.assert_allclose(
+            expected, expected[:, :1].repeat(expected.shape[1], axis=1), rtol=1e-5
+        )
 
 
 def test_every_variant_is_registered() -> None:
-    for name in ("crowding", "crowdg", "crowdingu", "crowdingi", "crowdingr", "crowding_one_step", "crowding_no_lca", "dl_cl"):
+    for name in (
+        "crowding",
+        "crowdg",
+        "crowdingu",
+        "crowdingi",
+        "crowdingr",
+        "crowding_one_step",
+        "crowding_no_lca",
+        "dl_cl",
+    ):
         method = registry.method(name)
         assert isinstance(method.make(dataset="music"), CrowdInG) and method.requires_identities
 
 
 def test_what_is_watched_is_the_player_that_predicts() -> None:
     model = CrowdInG()
-    model._starts = {"old shape": SimpleNamespace(estimator="old"), "this shape": SimpleNamespace(estimator="dl_cl")}
-    assert [model.watched(stage) for stage in ("classifier", "choice/classifier", "generator", "discriminator")] == ["dl_cl", "dl_cl", None, None]
+    model._starts = {
+        "old shape": SimpleNamespace(estimator="old"),
+        "this shape": SimpleNamespace(estimator="dl_cl"),
+    }
+    assert [
+        model.watched(stage)
+        for stage in ("classifier", "choice/classifier", "generator", "discriminator")
+    ] == ["dl_cl", "dl_cl", None, None]
     assert model.watched("game") is model and model.watched("refit/game") is model

@@ -1,4 +1,6 @@
-"""Eq. 1: factored sums against the network on concatenated inputs; drawing; the entropy of the classifier."""
+"""Eq. 1: factored sums against the network on concatenated inputs; drawing; the entropy of the
+classifier.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,27 @@ NOISE = RNG.normal(size=(6, 4, 3)).astype(np.float32)
 def made(**arguments: bool) -> Generator:
     generator = Generator(3, embedding_size=4, hidden_units=7, noise_size=3, seed=2, **arguments)
     generator.build(5, 2)
-    for variable in generator.trainable_variables:  # biases start at zero, which would hide a missing one
+    for (
+        variable
+    ) in generator.trainable_variables:  # biases start at zero, which would hide a missing one
         variable.assign(variable + RNG.normal(scale=0.3, size=variable.shape))
     return generator
 
 
 def naive(g: Generator) -> np.ndarray:
-    """One hidden layer over the concatenation of instance, annotator, z-hat and noise, pair by pair."""
-    parts = [g.from_instance.get_weights()[0], g.from_annotator.get_weights()[0], g.from_classifier.get_weights()[0], g.from_noise.get_weights()[0]]
+    """One hidden layer over the concatenation of instance, annotator, z-hat and noise, pair by
+    pair.
+    """
+    parts = [
+        g.from_instance.get_weights()[0],
+        g.from_annotator.get_weights()[0],
+        g.from_classifier.get_weights()[0],
+        g.from_noise.get_weights()[0],
+    ]
     kernel, bias = np.concatenate(parts), g.from_classifier.get_weights()[1]
-    (wi, bi), (wa, ba), (ws, bs) = (layer.get_weights() for layer in (g.instance_embedding, g.annotator_embedding, g.scores))
+    (wi, bi), (wa, ba), (ws, bs) = (
+        layer.get_weights() for layer in (g.instance_embedding, g.annotator_embedding, g.scores)
+    )
     logits = np.zeros((6, 4, 3))
     for n in range(6):
         for r in range(4):
@@ -46,9 +59,13 @@ def test_all_and_some_pairs_equal_a_naive_loop() -> None:
 
 def test_variants_ignore_what_they_leave_out() -> None:
     blind = made(use_instances=False)
-    np.testing.assert_array_equal(blind.all_pairs(X, Z, E, NOISE), blind.all_pairs(X[::-1], Z, E, NOISE))
+    np.testing.assert_array_equal(
+        blind.all_pairs(X, Z, E, NOISE), blind.all_pairs(X[::-1], Z, E, NOISE)
+    )
     alike = made(use_annotators=False)
-    np.testing.assert_array_equal(alike.all_pairs(X, Z, E, NOISE), alike.all_pairs(X, Z, E[::-1], NOISE))
+    np.testing.assert_array_equal(
+        alike.all_pairs(X, Z, E, NOISE), alike.all_pairs(X, Z, E[::-1], NOISE)
+    )
     both = made()
     assert not np.allclose(both.all_pairs(X, Z, E, NOISE), both.all_pairs(X[::-1], Z, E, NOISE))
     assert not np.allclose(both.all_pairs(X, Z, E, NOISE), both.all_pairs(X, Z, E[::-1], NOISE))

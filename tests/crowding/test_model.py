@@ -1,4 +1,6 @@
-"""What the players' turns are made of: losses and signals put together, who is trained on what, and what each turn changes."""
+"""What the players' turns are made of: losses and signals put together, who is trained on what, and
+what each turn changes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from neucrowd_tf.crowding.discriminative import DiscriminativeModule, discrimina
 from neucrowd_tf.crowding.discriminator import Discriminator
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import Generator, draw_labels
-from neucrowd_tf.crowding.model import _CLASSIFIER, _GENERATOR, _SURE, _SURVEY, _UNSURE, CrowdInGModel, Settings
+from neucrowd_tf.crowding.model import (
+    _CLASSIFIER,
+    _GENERATOR,
+    _SURE,
+    _SURVEY,
+    _UNSURE,
+    CrowdInGModel,
+    Settings,
+)
 from neucrowd_tf.crowding.pretraining import GeneratorPretraining
 from neucrowd_tf.crowding.selection import selection_counts
 from tests.crowding.conftest import C, D, N, R, make_crowd
@@ -33,9 +43,22 @@ def make_game(**settings: Any) -> CrowdInGModel:
     """The players over the small crowd, with weights far from zero and without any training."""
     features, annotations, _ = make_crowd()
     crowd = Crowd((D,), R)
-    crowd.set(features, annotations, np.eye(R, dtype=np.float32), selection_counts(observed_cells(annotations)), 3)
+    crowd.set(
+        features,
+        annotations,
+        np.eye(R, dtype=np.float32),
+        selection_counts(observed_cells(annotations)),
+        3,
+    )
     classifier, averaged = (
-        keras.Sequential([keras.Input((D,)), keras.layers.Dense(C, "softmax", kernel_initializer=keras.initializers.GlorotUniform(seed))])
+        keras.Sequential(
+            [
+                keras.Input((D,)),
+                keras.layers.Dense(
+                    C, "softmax", kernel_initializer=keras.initializers.GlorotUniform(seed)
+                ),
+            ]
+        )
         for seed in (1, 2)
     )
     generator = Generator(C, embedding_size=3, hidden_units=6, noise_size=2, seed=1)
@@ -44,9 +67,19 @@ def make_game(**settings: Any) -> CrowdInGModel:
     discriminator.build(D, R)
     auxiliary = Auxiliary(C, hidden_units=6, label_size=3, embedding_size=4, seed=1)
     auxiliary.build()
-    generative = GenerativeModule(classifier, generator, crowd, batch_rows=BATCH, ratio_cap=10.0, probability_floor=1e-3)
-    discriminative = DiscriminativeModule(discriminator, auxiliary, crowd, information=LAMBDA, output_penalty=PENALTY, literal=False)
-    game = CrowdInGModel(generative, discriminative, averaged, crowd, Settings(**{"passes": 1, "batch_pairs": 32, **settings}))
+    generative = GenerativeModule(
+        classifier, generator, crowd, batch_rows=BATCH, ratio_cap=10.0, probability_floor=1e-3
+    )
+    discriminative = DiscriminativeModule(
+        discriminator, auxiliary, crowd, information=LAMBDA, output_penalty=PENALTY, literal=False
+    )
+    game = CrowdInGModel(
+        generative,
+        discriminative,
+        averaged,
+        crowd,
+        Settings(**{"passes": 1, "batch_pairs": 32, **settings}),
+    )
     game.compile_players(0.01, 0.01, 0.01)
     return game
 
@@ -60,25 +93,44 @@ def parts(game: CrowdInGModel) -> dict[str, list[np.ndarray]]:
         "auxiliary": game.discriminative.auxiliary,
         "averaged": game.averaged,
     }
-    return {name: [np.array(variable) for variable in part.trainable_variables] for name, part in found.items()}
+    return {
+        name: [np.array(variable) for variable in part.trainable_variables]
+        for name, part in found.items()
+    }
 
 
 def changed(game: CrowdInGModel, before: dict[str, list[np.ndarray]]) -> set[str]:
-    return {name for name, now in parts(game).items() if any((a != b).any() for a, b in zip(before[name], now, strict=True))}
+    return {
+        name
+        for name, now in parts(game).items()
+        if any((a != b).any() for a, b in zip(before[name], now, strict=True))
+    }
 
 
-# ----------------------------------------------------------------- the discriminative module (eq. 4, and above eq. 5)
+# ------------------------------------------------------- the discriminative module (eq. 4, and above eq. 5)  # noqa: E501
 
 
 def test_the_discriminative_loss_equals_a_naive_loop() -> None:
     game = make_game()
     module = game.discriminative
-    rows, codes, labels = np.array([0, 5, 7, 7, 20]), np.array([4, 0, 1, 2, 3]), np.array([0, 2, 1, 1, 0])
+    rows, codes, labels = (
+        np.array([0, 5, 7, 7, 20]),
+        np.array([4, 0, 1, 2, 3]),
+        np.array([0, 2, 1, 1, 0]),
+    )
     authentic = np.array([True, False, False, True, False])
     latent = np.random.default_rng(1).dirichlet(np.ones(C), size=5).astype(np.float32)
     features, annotators = np.asarray(game.crowd.flat)[rows], game.crowd.annotators
-    d = 1 / (1 + np.exp(-np.asarray(module.discriminator.some_pairs(features, annotators, codes), np.float64)))
-    log_q = np.asarray(module.auxiliary.some_pairs(module.discriminator, features, annotators, codes, labels), np.float64)
+    d = 1 / (
+        1
+        + np.exp(
+            -np.asarray(module.discriminator.some_pairs(features, annotators, codes), np.float64)
+        )
+    )
+    log_q = np.asarray(
+        module.auxiliary.some_pairs(module.discriminator, features, annotators, codes, labels),
+        np.float64,
+    )
     losses, unlikely, hits = [], [], []
     for p in range(5):
         own = d[p, labels[p]]
@@ -106,17 +158,27 @@ def test_the_discriminative_loss_equals_a_naive_loop() -> None:
 def test_signals_equal_a_naive_loop_and_fall_as_labels_tell_more_of_the_class() -> None:
     game = make_game()
     module, rng = game.discriminative, np.random.default_rng(2)
-    rows, latent, labels = np.array([3, 11, 40]), rng.dirichlet(np.ones(C), size=3).astype(np.float32), rng.integers(0, C, (3, R)).astype(np.int32)
+    rows, latent, labels = (
+        np.array([3, 11, 40]),
+        rng.dirichlet(np.ones(C), size=3).astype(np.float32),
+        rng.integers(0, C, (3, R)).astype(np.int32),
+    )
     features, annotators = np.asarray(game.crowd.flat)[rows], game.crowd.annotators
-    d = 1 / (1 + np.exp(-np.asarray(module.discriminator.all_pairs(features, annotators), np.float64)))
-    log_q = np.asarray(module.auxiliary.all_pairs(module.discriminator, features, annotators, labels), np.float64)
+    d = 1 / (
+        1 + np.exp(-np.asarray(module.discriminator.all_pairs(features, annotators), np.float64))
+    )
+    log_q = np.asarray(
+        module.auxiliary.all_pairs(module.discriminator, features, annotators, labels), np.float64
+    )
     signal, delta = module.signals(rows, latent, labels)
     for n in range(3):
         for r in range(R):
             own = np.log(1 - d[n, r, labels[n, r]])
             assert float(signal[n, r]) == pytest.approx(own, rel=1e-4)
             # delta = L_G - lambda log Q: what Q finds likely has a lower one.
-            assert float(delta[n, r]) == pytest.approx(own - LAMBDA * (latent[n] * log_q[n, r]).sum(), rel=1e-4)
+            assert float(delta[n, r]) == pytest.approx(
+                own - LAMBDA * (latent[n] * log_q[n, r]).sum(), rel=1e-4
+            )
     module.information = 0.0
     alone = module.signals(rows, latent, labels)
     np.testing.assert_array_equal(alone[0], signal)
@@ -133,10 +195,16 @@ def test_ratios_are_one_under_the_logging_policy_and_pick_the_drawn_labels() -> 
     p = softmax(module.logits(rows, latent, seed))
     labels = np.random.default_rng(0).integers(0, C, (4, R)).astype(np.int32)
     own = np.take_along_axis(p, labels[..., None], axis=2)[..., 0].astype(np.float32)
-    np.testing.assert_allclose(module.ratios(rows, latent, labels, own, seed), np.ones((4, R)), rtol=1e-4)
+    np.testing.assert_allclose(
+        module.ratios(rows, latent, labels, own, seed), np.ones((4, R)), rtol=1e-4
+    )
     logged = np.full((4, R), 0.5, np.float32)
-    np.testing.assert_allclose(module.ratios(rows, latent, labels, logged, seed), own / 0.5, rtol=1e-4)
-    assert not np.allclose(module.ratios(rows, latent, labels, own, tf.constant([5, 7])), 1.0, atol=1e-3), "other noise, other answers"
+    np.testing.assert_allclose(
+        module.ratios(rows, latent, labels, logged, seed), own / 0.5, rtol=1e-4
+    )
+    assert not np.allclose(
+        module.ratios(rows, latent, labels, own, tf.constant([5, 7])), 1.0, atol=1e-3
+    ), "other noise, other answers"
 
 
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
@@ -149,8 +217,12 @@ def test_a_survey_covers_every_pair_batch_by_batch() -> None:
         rows = np.arange(first, min(first + BATCH, N))
         logits = module.logits(rows, tf.gather(latent, rows), fold(seed, index))
         p = softmax(logits)
-        np.testing.assert_allclose(np.asarray(entropies)[rows], -(p * np.log(p)).sum(axis=2), rtol=1e-4, atol=1e-6)
-        np.testing.assert_array_equal(np.asarray(drawn)[rows], draw_labels(logits, fold(fold(seed, index), 1)))
+        np.testing.assert_allclose(
+            np.asarray(entropies)[rows], -(p * np.log(p)).sum(axis=2), rtol=1e-4, atol=1e-6
+        )
+        np.testing.assert_array_equal(
+            np.asarray(drawn)[rows], draw_labels(logits, fold(fold(seed, index), 1))
+        )
     assert entropies.shape == drawn.shape == (N, R)
 
 
@@ -163,7 +235,11 @@ def test_the_discriminator_learns_from_all_authentic_and_as_many_generated_annot
     (rows, codes, labels, authentic), mean_entropy = game.selected_pairs(tf.constant(2))
     size = len(annotations.labels)
     np.testing.assert_array_equal(authentic, np.arange(len(rows)) < size)
-    for part, known in ((rows, annotations.instances), (codes, annotations.annotators), (labels, annotations.labels)):
+    for part, known in (
+        (rows, annotations.instances),
+        (codes, annotations.annotators),
+        (labels, annotations.labels),
+    ):
         np.testing.assert_array_equal(part[:size], known)
     rows, codes, labels = (np.asarray(part)[size:] for part in (rows, codes, labels))
     observed = observed_cells(annotations)
@@ -182,8 +258,11 @@ def test_what_is_logged_is_the_present_modules_own_draw() -> None:
     for index, first in enumerate(range(0, N, BATCH)):
         part = slice(first, min(first + BATCH, N))
         z = tf.gather(latent, rows[part])
-        # The noise of (seed, the batch's number) meets the same pairs again: the ratios start at one.
-        ratios = game.generative.ratios(rows[part], z, labels[part], chances[part], fold(seed, index))
+        # The noise of (seed, the batch's number) meets the same pairs again: the ratios start at
+        # one.
+        ratios = game.generative.ratios(
+            rows[part], z, labels[part], chances[part], fold(seed, index)
+        )
         np.testing.assert_allclose(ratios, np.ones(ratios.shape), rtol=1e-4)
         signal, delta = game.discriminative.signals(rows[part], z, labels[part])
         np.testing.assert_allclose(signals[part], signal, rtol=1e-4, atol=1e-5)
@@ -191,13 +270,23 @@ def test_what_is_logged_is_the_present_modules_own_draw() -> None:
     assert labels.shape == deltas.shape == (N, R) and not np.allclose(signals, deltas)
 
 
-def risk_after(game: CrowdInGModel, rows: Any, seed: Any, logged: tuple[Any, ...], losses: Any) -> float:
-    """Mean of (loss - its mean) x ratio over logged labels: zero before a turn, below zero after one that learnt from them."""
+def risk_after(
+    game: CrowdInGModel, rows: Any, seed: Any, logged: tuple[Any, ...], losses: Any
+) -> float:
+    """Mean of (loss - its mean) x ratio over logged labels: zero before a turn, below zero after
+    one that learnt from them.
+    """
     labels, chances, *_ = logged
     latent, total = game.generative.classify_all(), 0.0
     for index, first in enumerate(range(0, len(rows), BATCH)):
         part = slice(first, first + BATCH)
-        ratios = game.generative.ratios(rows[part], tf.gather(latent, rows[part]), labels[part], chances[part], fold(seed, index))
+        ratios = game.generative.ratios(
+            rows[part],
+            tf.gather(latent, rows[part]),
+            labels[part],
+            chances[part],
+            fold(seed, index),
+        )
         total += float(tf.reduce_sum((losses[part] - tf.reduce_mean(losses)) * ratios))
     return total / float(tf.size(losses))
 
@@ -205,7 +294,10 @@ def risk_after(game: CrowdInGModel, rows: Any, seed: Any, logged: tuple[Any, ...
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) -> None:
     game = make_game(passes=2)
-    epoch, chosen = tf.constant(1), tf.constant(np.random.default_rng(0).permutation(N)[:30].astype(np.int32))
+    epoch, chosen = (
+        tf.constant(1),
+        tf.constant(np.random.default_rng(0).permutation(N)[:30].astype(np.int32)),
+    )
     generators = player == "generator"
     rows = game._shuffled(chosen, epoch, _SURE if generators else _UNSURE)
     seed = game.crowd.draw(epoch, _GENERATOR if generators else _CLASSIFIER)
@@ -215,7 +307,11 @@ def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) ->
     assert risk_after(game, rows, seed, logged, losses) == pytest.approx(0.0, abs=1e-5)
     logs = (game.generator_turn if generators else game.classifier_turn)(epoch, chosen)
     assert changed(game, before) == {player}
-    assert float(logs[f"{player}_loss"]) == float(logs[f"{player}_multiplier"]) == pytest.approx(float(tf.reduce_mean(losses)), rel=1e-5)
+    assert (
+        float(logs[f"{player}_loss"])
+        == float(logs[f"{player}_multiplier"])
+        == pytest.approx(float(tf.reduce_mean(losses)), rel=1e-5)
+    )
     assert risk_after(game, rows, seed, logged, losses) < -1e-5
     assert sorted(rows.numpy()) == sorted(chosen.numpy())
 
@@ -238,7 +334,9 @@ def test_a_discriminative_turn_changes_the_judges_alone_and_they_learn() -> None
         assert float(later[name]) < float(first[name])
 
 
-def test_the_surest_instances_teach_the_generator_and_the_others_the_classifier(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_surest_instances_teach_the_generator_and_the_others_the_classifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     game = make_game(threshold=0.25)
     taken: dict[str, Any] = {}
 
@@ -251,14 +349,24 @@ def test_the_surest_instances_teach_the_generator_and_the_others_the_classifier(
 
     for name in ("generator", "classifier"):
         monkeypatch.setattr(CrowdInGModel, f"{name}_turn", turn(name))
-    monkeypatch.setattr(CrowdInGModel, "discriminative_turn", lambda *_: {"discriminator_loss": tf.constant(0.0)})
+    monkeypatch.setattr(
+        CrowdInGModel, "discriminative_turn", lambda *_: {"discriminator_loss": tf.constant(0.0)}
+    )
     latent = game.generative.classify_all()
     logs = game.train_step(tf.constant([6]))
     sure, unsure = split_by_entropy(entropy(latent), 0.25)
-    assert taken == {"generator": (6, sure.numpy().tolist()), "classifier": (6, unsure.numpy().tolist())} and len(sure) == 12
+    assert (
+        taken
+        == {"generator": (6, sure.numpy().tolist()), "classifier": (6, unsure.numpy().tolist())}
+        and len(sure) == 12
+    )
     p = np.asarray(latent, np.float64)
-    assert float(logs["classifier_entropy"]) == pytest.approx(-(p * np.log(p)).sum(axis=1).mean(), rel=1e-4)
-    assert float(logs["predicted_class_entropy"]) == pytest.approx(-(p.mean(axis=0) * np.log(p.mean(axis=0))).sum(), rel=1e-4)
+    assert float(logs["classifier_entropy"]) == pytest.approx(
+        -(p * np.log(p)).sum(axis=1).mean(), rel=1e-4
+    )
+    assert float(logs["predicted_class_entropy"]) == pytest.approx(
+        -(p.mean(axis=0) * np.log(p.mean(axis=0))).sum(), rel=1e-4
+    )
 
 
 # ----------------------------------------------------------------- before the game
@@ -268,10 +376,20 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     game = make_game()
     _, annotations, _ = make_crowd()
     module = game.generative
-    module.generator.from_noise.kernel.assign(tf.zeros_like(module.generator.from_noise.kernel))  # the noise says nothing
+    module.generator.from_noise.kernel.assign(
+        tf.zeros_like(module.generator.from_noise.kernel)
+    )  # the noise says nothing
     p = softmax(module.logits(np.arange(N), module.classify_all(), tf.constant([0, 0])))
-    expected = np.mean([-np.log(p[i, r, y]) for i, r, y in zip(annotations.instances, annotations.annotators, annotations.labels, strict=True)])
-    # At a rate of zero the passes see one generator; the last batch is smaller than the others, and counts for less.
+    expected = np.mean(
+        [
+            -np.log(p[i, r, y])
+            for i, r, y in zip(
+                annotations.instances, annotations.annotators, annotations.labels, strict=True
+            )
+        ]
+    )
+    # At a rate of zero the passes see one generator; the last batch is smaller than the others, and
+    # counts for less.
     still = GeneratorPretraining(module, 16, 0.0)
     assert len(annotations.labels) % 16
     assert float(still.epoch(tf.constant(0))) == pytest.approx(expected, rel=1e-4)

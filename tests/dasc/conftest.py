@@ -11,7 +11,9 @@ from neucrowd_tf.annotations import Annotations
 
 @pytest.fixture(scope="session")
 def crowd():
-    """Features `[90, 4]`, truth and annotations by 8 annotators: classes 0, 1, 2 with 60, 20 and 10 instances."""
+    """Features `[90, 4]`, truth and annotations by 8 annotators: classes 0, 1, 2 with 60, 20 and 10
+    instances.
+    """
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1, 2], [60, 20, 10])
     features = rng.normal(size=(90, 4)).astype(np.float32)
@@ -23,7 +25,9 @@ def crowd():
 
 
 class Centroids(BaseEstimator):
-    """A crowd model without TensorFlow: distances to majority-vote class means; every annotator answers alike but for his noise."""
+    """A crowd model without TensorFlow: distances to majority-vote class means; every annotator
+    answers alike but for his noise.
+    """
 
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
@@ -32,7 +36,9 @@ class Centroids(BaseEstimator):
         votes = annotations.vote_counts()
         self.labels_ = votes.argmax(axis=1)
         members = [features[self.labels_ == c] for c in range(votes.shape[1])]
-        self.centres_ = np.stack([part.mean(axis=0) if len(part) else 0 * features[0] for part in members])
+        self.centres_ = np.stack(
+            [part.mean(axis=0) if len(part) else 0 * features[0] for part in members]
+        )
         self.noise_ = np.linspace(0.0, 0.3, annotations.num_annotators)
         self.fits_ = annotations.num_annotations
         return self

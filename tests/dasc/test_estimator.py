@@ -14,7 +14,13 @@ from neucrowd_tf.dasc.methods import FACTORIES, SELECTIONS
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run
 
-SMALL = {"hidden_units": (16,), "dropout": 0.2, "epochs": 12, "batch_size": 45, "learning_rate": 1e-2}
+SMALL = {
+    "hidden_units": (16,),
+    "dropout": 0.2,
+    "epochs": 12,
+    "batch_size": 45,
+    "learning_rate": 1e-2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +33,16 @@ def fitted(crowd):
 def test_rounds(fitted, crowd):
     features, truth, annotations = crowd
     assert fitted.history_["round"] == [0, 1, 2, 3]
-    assert fitted.history_["annotations"] == [annotations.num_annotations + 60 * t for t in range(4)]
+    assert fitted.history_["annotations"] == [
+        annotations.num_annotations + 60 * t for t in range(4)
+    ]
     assert [len(s) for s in fitted.selections_] == [60, 60, 60]
     assert len(fitted.round_accuracy_) == 4
     cells = np.concatenate(fitted.selections_)[:, :2]
     assert len(np.unique(cells, axis=0)) == 180, "without replacement"
-    observed = set(zip(annotations.instances.tolist(), annotations.annotators.tolist(), strict=True))
+    observed = set(
+        zip(annotations.instances.tolist(), annotations.annotators.tolist(), strict=True)
+    )
     assert not observed & {tuple(cell) for cell in cells.tolist()}
     assert (fitted.predict(features) == truth).mean() > 0.9
 
@@ -45,26 +55,40 @@ def test_pseudo_annotations_are_marked(fitted, crowd):
 
 def test_rounds_are_what_separate_fits_give(fitted, crowd):
     features, _, annotations = crowd
-    first, second = [p for _, p in zip(range(2), fitted.staged_predict_proba(features), strict=False)]
-    np.testing.assert_array_equal(first, CrowdLayer(**SMALL, seed=3).fit(features, annotations).predict_proba(features))
+    first, second = [
+        p for _, p in zip(range(2), fitted.staged_predict_proba(features), strict=False)
+    ]
+    np.testing.assert_array_equal(
+        first, CrowdLayer(**SMALL, seed=3).fit(features, annotations).predict_proba(features)
+    )
     more = annotations.with_generated(*fitted.selections_[0].T)
-    np.testing.assert_array_equal(second, CrowdLayer(**SMALL, seed=3 + 7919).fit(features, more).predict_proba(features))
+    np.testing.assert_array_equal(
+        second, CrowdLayer(**SMALL, seed=3 + 7919).fit(features, more).predict_proba(features)
+    )
 
 
 def test_staged_agree_with_picked_and_last(fitted, crowd):
     features, _, _ = crowd
     staged = list(fitted.staged_predict_proba(features))
-    np.testing.assert_allclose(staged[fitted.best_round_], fitted.predict_proba(features), atol=1e-6)
-    np.testing.assert_allclose(staged[-1], fitted.last_estimator_.predict_proba(features), atol=1e-6)
+    np.testing.assert_allclose(
+        staged[fitted.best_round_], fitted.predict_proba(features), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        staged[-1], fitted.last_estimator_.predict_proba(features), atol=1e-6
+    )
 
 
 def test_save_and_load(fitted, crowd, tmp_path):
     features, _, _ = crowd
     fitted.save(tmp_path / "dasc")
     again = load(tmp_path / "dasc")
-    np.testing.assert_allclose(again.predict_proba(features), fitted.predict_proba(features), atol=1e-6)
+    np.testing.assert_allclose(
+        again.predict_proba(features), fitted.predict_proba(features), atol=1e-6
+    )
     np.testing.assert_array_equal(again.selections_[1], fitted.selections_[1])
-    np.testing.assert_allclose(again.predict_annotators(features), fitted.predict_annotators(features), atol=1e-6)
+    np.testing.assert_allclose(
+        again.predict_annotators(features), fitted.predict_annotators(features), atol=1e-6
+    )
     with pytest.raises(RuntimeError, match="received a loaded one"):
         next(again.staged_predict_proba(features))
 
@@ -72,9 +96,16 @@ def test_save_and_load(fitted, crowd, tmp_path):
 def test_resume_gives_the_same(fitted, crowd, tmp_path):
     features, truth, annotations = crowd
     pair = (features[::3], truth[::3])
-    DASC(CrowdLayer(**SMALL), quota=60, rounds=1, seed=3).fit(features, annotations, pair, run=Run(checkpoints=tmp_path))
-    resumed = DASC(CrowdLayer(**SMALL), quota=60, rounds=3, seed=3).fit(features, annotations, pair, run=Run(checkpoints=tmp_path))
-    np.testing.assert_array_equal(resumed.last_estimator_.predict_proba(features), fitted.last_estimator_.predict_proba(features))
+    DASC(CrowdLayer(**SMALL), quota=60, rounds=1, seed=3).fit(
+        features, annotations, pair, run=Run(checkpoints=tmp_path)
+    )
+    resumed = DASC(CrowdLayer(**SMALL), quota=60, rounds=3, seed=3).fit(
+        features, annotations, pair, run=Run(checkpoints=tmp_path)
+    )
+    np.testing.assert_array_equal(
+        resumed.last_estimator_.predict_proba(features),
+        fitted.last_estimator_.predict_proba(features),
+    )
 
 
 @pytest.mark.parametrize("selection", ["dasc", "confidence", "random", "equal"])
@@ -93,36 +124,53 @@ def test_exhaustion(crowd, centroids):
     assert model.annotations_.num_annotations == 90 * 8
     full = DASC(centroids, rounds=5, pick="last").fit(features, model.annotations_.to_dense())
     assert full.stopped_ == "exhausted" and full.selections_ == [] and full.history_["round"] == [0]
-    # A first pass over held-out instances that used up its cells says how many rounds the second one has; it ends for the same reason.
-    for given, selected in ((annotations, [90 * 8 - annotations.num_annotations, 0]), (model.annotations_.to_dense(), [0])):
+    # A first pass over held-out instances that used up its cells says how many rounds the second
+    # one has; it ends for the same reason.
+    for given, selected in (
+        (annotations, [90 * 8 - annotations.num_annotations, 0]),
+        (model.annotations_.to_dense(), [0]),
+    ):
         twice = DASC(centroids, quota=10_000, rounds=5).fit(features, given)
         assert twice.stopped_ == "exhausted" and twice.history_["selected"] == selected
 
 
 def test_reselect_starts_from_observed_ones(crowd, centroids):
     features, _, annotations = crowd
-    model = DASC(centroids, quota=50, rounds=3, reselect=True, pick="last").fit(features, annotations)
-    assert model.history_["annotations"] == [annotations.num_annotations] + [annotations.num_annotations + 50] * 3
+    model = DASC(centroids, quota=50, rounds=3, reselect=True, pick="last").fit(
+        features, annotations
+    )
+    assert (
+        model.history_["annotations"]
+        == [annotations.num_annotations] + [annotations.num_annotations + 50] * 3
+    )
 
 
 def test_round_is_chosen_on_held_out_instances(crowd, centroids):
     features, _, annotations = crowd
     model = DASC(centroids, quota=50, rounds=2).fit(features, annotations)
     assert len(model.round_accuracy_) == 3 and "val_accuracy" not in model.history_
-    assert model.annotations_.num_annotations == annotations.num_annotations + 50 * model.best_round_
+    assert (
+        model.annotations_.num_annotations == annotations.num_annotations + 50 * model.best_round_
+    )
 
 
 def test_patience(crowd, centroids):
     features, truth, annotations = crowd
-    model = DASC(centroids, quota=5, rounds=9, patience=2, tolerance=0).fit(features, annotations, (features, truth))
-    assert model.stopped_ == "validation" and len(model.round_accuracy_) - 1 - int(np.argmax(model.round_accuracy_)) == 2
+    model = DASC(centroids, quota=5, rounds=9, patience=2, tolerance=0).fit(
+        features, annotations, (features, truth)
+    )
+    assert (
+        model.stopped_ == "validation"
+        and len(model.round_accuracy_) - 1 - int(np.argmax(model.round_accuracy_)) == 2
+    )
 
 
 def test_picked_round_by_hand():
     from neucrowd_tf.dasc.estimator import _Rounds
 
     rounds = _Rounds(history={"val_accuracy": [0.70, 0.80, 0.77, 0.75]})
-    # The standard error of .8 over 100 instances is .04: round 2 is within one, round 3 within 1.25 of them.
+    # The standard error of .8 over 100 instances is .04: round 2 is within one, round 3 within 1.25
+    # of them.
     assert [rounds.picked(100, k) for k in (0.0, 1.0, 1.3, 9.0)] == [1, 2, 3, 3]
     assert rounds.picked(10_000, 1.0) == 1, "the error shrinks to .004"
 
@@ -131,8 +179,13 @@ def test_unused_class_and_idle_annotator(crowd):
     features, _, annotations = crowd
     dense = np.column_stack([annotations.to_dense(), np.full(90, -1)])
     wider = Annotations.from_dense(dense, num_classes=4)
-    model = DASC(CrowdLayer(**{**SMALL, "epochs": 3}), quota=80, rounds=2, pick="last").fit(features, wider)
-    assert model.predict_proba(features).shape == (90, 4) and np.isfinite(model.predict_proba(features)).all()
+    model = DASC(CrowdLayer(**{**SMALL, "epochs": 3}), quota=80, rounds=2, pick="last").fit(
+        features, wider
+    )
+    assert (
+        model.predict_proba(features).shape == (90, 4)
+        and np.isfinite(model.predict_proba(features)).all()
+    )
     assert all(np.isfinite(model.history_["imbalance_ratio"]))
 
 
@@ -145,14 +198,19 @@ def test_bad_arguments(crowd, centroids):
         ({"tolerance": -1.0}, "tolerance: expected a number from 0"),
         ({"tolerance": "x"}, "tolerance: expected a number from 0, received 'x'"),
         ({"patience": 0}, "patience: expected None or a whole number from 1"),
-        ({"validation_fraction": 1}, "validation_fraction: expected a number above 0 and below 1, received 1"),
+        (
+            {"validation_fraction": 1},
+            "validation_fraction: expected a number above 0 and below 1, received 1",
+        ),
         ({"pick": "first"}, "pick: expected 'validation' or 'last'"),
     ):
         with pytest.raises(ValueError, match=message):
             DASC(centroids, **arguments).fit(features, annotations)
     from sklearn.linear_model import LogisticRegression
 
-    with pytest.raises(TypeError, match="expected one with predict_annotators, received LogisticRegression"):
+    with pytest.raises(
+        TypeError, match="expected one with predict_annotators, received LogisticRegression"
+    ):
         DASC(LogisticRegression()).fit(features, annotations)
 
 
@@ -160,7 +218,13 @@ def test_registered_names_and_parameters():
     names = {m.name for m in registry.methods()}
     assert {f"{selection}_{base}" for selection in SELECTIONS for base in FACTORIES} <= names
     made = registry.method("dasc_anno_reg").make(dataset="labelme", seed=4, trace_weight=0.1)
-    assert (made.quota, made.selection, made.seed, made.estimator.seed, made.estimator.trace_weight) == (20_000, "dasc", 4, 4, 0.1)
+    assert (
+        made.quota,
+        made.selection,
+        made.seed,
+        made.estimator.seed,
+        made.estimator.trace_weight,
+    ) == (20_000, "dasc", 4, 4, 0.1)
     assert registry.method("focal_self_wdn").make().estimator.imbalance == "focal"
     with pytest.raises(TypeError, match="unexpected hyper-parameter 'tau'"):
         registry.method("dasc_wdn").make(tau=1)

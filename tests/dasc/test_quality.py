@@ -10,7 +10,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dasc import majority_classes, selection_quality
 from neucrowd_tf.dasc.quality import round_scores
-from neucrowd_tf.dataset import CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 
 
@@ -21,7 +21,8 @@ def test_majority_is_the_larger_half():
 
 def test_by_hand():
     truth = np.array([0, 0, 1, 1])
-    # Class 0 is the majority. Said 0 three times, twice rightly; of the two pseudo-annotations on class 1 one says 1.
+    # Class 0 is the majority. Said 0 three times, twice rightly; of the two pseudo-annotations on
+    # class 1 one says 1.
     chosen = np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 1]])
     (found,) = selection_quality([chosen], truth, [10, 2])
     assert found["precision_majority"] == pytest.approx(2 / 3)
@@ -37,12 +38,16 @@ def test_unknown_truth_does_not_count():
 
 
 def test_rounds_are_scored_after_the_fit():
-    # Two classes, four instances, of which the second was left out of training; class 0 has 3 of 4 annotations: the majority,
-    # whatever was generated beside them.
-    crowd = Annotations([0, 0, 2, 3], [0, 1, 0, 0], [0, 0, 0, 1], num_instances=4, num_annotators=2, num_classes=2)
+    # Two classes, four instances, of which the second was left out of training; class 0 has 3 of 4
+    # annotations: the majority, whatever was generated beside them.
+    crowd = Annotations(
+        [0, 0, 2, 3], [0, 1, 0, 0], [0, 0, 0, 1], num_instances=4, num_annotators=2, num_classes=2
+    )
     crowd = crowd.with_generated([1, 2, 3], [0, 1, 1], [1, 1, 1])
     features, truth = np.zeros((4, 1), np.float32), np.array([0, 0, 1, 1])
-    dataset = CrowdDataset("t", features, crowd, Split(features, np.array([0, 0, 1, -1]), np.arange(4)), truth=truth)
+    dataset = CrowdDataset(
+        "t", features, crowd, Split(features, np.array([0, 0, 1, -1]), np.arange(4)), truth=truth
+    )
     # Selected for training rows 1 and 2, both of class 1: one said to be 0, one said to be 1.
     fitted = SimpleNamespace(
         selections_=[np.array([[1, 1, 0], [2, 1, 1]])],
@@ -53,8 +58,19 @@ def test_rounds_are_scored_after_the_fit():
         staged_predict_proba=lambda x: iter([np.eye(2)[[0, 1, 1]], np.eye(2)[[0, 0, 1]]]),
     )
     found = round_scores(fitted, dataset)
-    assert found["rounds"]["test_accuracy"] == [2 / 3, 1.0] and (found["start_accuracy"], found["last_round_accuracy"]) == (2 / 3, 1.0)
-    assert found["rounds"]["precision_majority"] == [None, 0.0] and found["rounds"]["recall_minority"] == [None, 0.5]
-    assert found["rounds"]["val_accuracy"] == [0.5, 0.6] and found["best_round"] == 0 and found["rounds"]["annotations"] == [4, 6]
+    assert found["rounds"]["test_accuracy"] == [2 / 3, 1.0] and (
+        found["start_accuracy"],
+        found["last_round_accuracy"],
+    ) == (2 / 3, 1.0)
+    assert found["rounds"]["precision_majority"] == [None, 0.0] and found["rounds"][
+        "recall_minority"
+    ] == [None, 0.5]
+    assert (
+        found["rounds"]["val_accuracy"] == [0.5, 0.6]
+        and found["best_round"] == 0
+        and found["rounds"]["annotations"] == [4, 6]
+    )
     blind = round_scores(fitted, dataset.replace(truth=None))
-    assert np.isnan(blind["rounds"]["precision_majority"][1]) and blind["last_round_accuracy"] == 1.0
+    assert (
+        np.isnan(blind["rounds"]["precision_majority"][1]) and blind["last_round_accuracy"] == 1.0
+    )

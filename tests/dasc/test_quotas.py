@@ -11,7 +11,8 @@ from neucrowd_tf.dasc.quotas import allocate, fractions, rounded
 
 
 def test_fractions_by_hand():
-    # 1/10, 1/20, 1/20 sum to 1/5: shares 1/2, 1/4, 1/4. A class without pseudo-annotations is left out.
+    # 1/10, 1/20, 1/20 sum to 1/5: shares 1/2, 1/4, 1/4. A class without pseudo-annotations is left
+    # out.
     np.testing.assert_allclose(fractions([10, 20, 20]), [0.5, 0.25, 0.25])
     np.testing.assert_allclose(fractions([10, 0, 30]), [0.75, 0.0, 0.25])
     np.testing.assert_array_equal(fractions([0, 0]), [0.0, 0.0])
@@ -24,7 +25,8 @@ def test_fractions_against_loop():
 
 
 def test_rounding_by_hand():
-    # .5, .25, .25 of 7 is 3.5, 1.75, 1.75: down to 3, 1, 1, and the two left go to the largest remainders.
+    # .5, .25, .25 of 7 is 3.5, 1.75, 1.75: down to 3, 1, 1, and the two left go to the largest
+    # remainders.
     assert rounded(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
     # .995 of each of 200 classes: one of them gets none.
     assert sorted(rounded(np.full(200, 1 / 200), 199)) == [0] + [1] * 199
@@ -39,7 +41,10 @@ def test_allocate_by_hand():
     assert allocate([0.0, 0.0], [0, 0], 5).tolist() == [0, 0]
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40)), min_size=1, max_size=8), st.integers(0, 120))
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40)), min_size=1, max_size=8),
+    st.integers(0, 120),
+)
 def test_allocate_fills_the_total(classes, total):
     shares, available = (np.array(part) for part in zip(*classes, strict=True))
     taken = allocate(shares, available, total)

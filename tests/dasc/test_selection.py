@@ -29,7 +29,9 @@ def test_entropy_against_loop_and_bounds():
     np.testing.assert_allclose(entropy(p), expected, atol=1e-5)
     assert (entropy(p) >= 0).all() and (entropy(p) <= math.log(5) + 1e-6).all()
     assert entropy(np.full((2, 4), 0.25)).dtype == np.float32
-    assert entropy(np.array([1.0 + 2e-7, 0.0])) == 0.0, "a probability that rounds to just above one"
+    assert entropy(np.array([1.0 + 2e-7, 0.0])) == 0.0, (
+        "a probability that rounds to just above one"
+    )
 
 
 def test_pseudo_annotations_of_many_classes():
@@ -67,7 +69,8 @@ def test_pseudo_annotations_in_blocks(monkeypatch):
 
 
 def test_dasc_by_hand():
-    # N' = 4, 2, 0: tau = 1/3, 2/3, so of M = 3 one of class 0 and two of class 1, the least uncertain first.
+    # N' = 4, 2, 0: tau = 1/3, 2/3, so of M = 3 one of class 0 and two of class 1, the least
+    # uncertain first.
     candidates = make([0, 0, 0, 0, 1, 1], [0.4, 0.1, 0.3, 0.2, 0.9, 0.8])
     assert SELECTORS["dasc"](candidates, 3, np.random.default_rng(0)).tolist() == [1, 4, 5]
 
@@ -87,7 +90,9 @@ def test_dasc_against_loop():
     for c in range(3):
         number = sum(candidates.labels[chosen] == c)
         assert abs(number - 12 * inverse[c] / sum(inverse)) < 1
-        ranked = sorted(np.flatnonzero(candidates.labels == c), key=lambda k: candidates.entropies[k])
+        ranked = sorted(
+            np.flatnonzero(candidates.labels == c), key=lambda k: candidates.entropies[k]
+        )
         assert set(ranked[:number]) == {k for k in chosen if candidates.labels[k] == c}
 
 
@@ -110,7 +115,9 @@ def test_ties_are_decided_by_lot():
 
 def test_candidates_leave_out_taken_cells():
     taken = np.array([[True, False], [False, True]])
-    candidates = Candidates.of(np.array([[0, 1], [2, 0]]), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32), taken, 3)
+    candidates = Candidates.of(
+        np.array([[0, 1], [2, 0]]), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32), taken, 3
+    )
     assert candidates.cells.tolist() == [1, 2] and candidates.labels.tolist() == [1, 2]
     np.testing.assert_array_equal(candidates.entropies, np.float32([0.2, 0.3]))
     assert candidates.counts.tolist() == [0, 1, 1]

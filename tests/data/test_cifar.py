@@ -15,8 +15,12 @@ from neucrowd_tf.errors import DataError, UsageError
 
 def write_batch(path: pathlib.Path, labels: np.ndarray, seed: int = 0) -> np.ndarray:
     """Writes images of random pixels and returns them `[M, 3, 32, 32]`."""
-    images = np.random.default_rng(seed).integers(256, size=(len(labels), 3, 32, 32), dtype=np.uint8)
-    records = np.concatenate([labels.astype(np.uint8)[:, None], images.reshape(len(labels), -1)], axis=1)
+    images = np.random.default_rng(seed).integers(
+        256, size=(len(labels), 3, 32, 32), dtype=np.uint8
+    )
+    records = np.concatenate(
+        [labels.astype(np.uint8)[:, None], images.reshape(len(labels), -1)], axis=1
+    )
     path.write_bytes(records.tobytes())
     return images
 
@@ -28,18 +32,24 @@ def test_binary_layout(tmp_path: pathlib.Path) -> None:
     assert images.shape == (2, 32, 32, 3) and labels.tolist() == [3, 9]
     assert images[1, 5, 7, 2] == written[1, 2, 5, 7]
     features = cifar.as_features(images)
-    assert features.dtype == np.float32 and features[1, 5, 7, 2] == np.float32(written[1, 2, 5, 7]) / np.float32(255)
+    assert features.dtype == np.float32 and features[1, 5, 7, 2] == np.float32(
+        written[1, 2, 5, 7]
+    ) / np.float32(255)
     (tmp_path / "short.bin").write_bytes(b"\0" * 3072)
     with pytest.raises(DataError, match=r"short\.bin: expected records of 3073 bytes"):
         cifar.read_batch(tmp_path / "short.bin")
     write_batch(tmp_path / "label.bin", np.array([3, 10]))
-    with pytest.raises(DataError, match=r"label\.bin: image 1: expected a label from 0 to 9, received 10"):
+    with pytest.raises(
+        DataError, match=r"label\.bin: image 1: expected a label from 0 to 9, received 10"
+    ):
         cifar.read_batch(tmp_path / "label.bin")
 
 
 @pytest.fixture
 def cifar10n(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Batches 1 and 3 of 60 images each: tasks 0 to 59 and 20000 to 20059; annotators a and b label all, c only task 49999."""
+    """Batches 1 and 3 of 60 images each: tasks 0 to 59 and 20000 to 20059; annotators a and b label
+    all, c only task 49999.
+    """
     folder = tmp_path / "cifar10n"
     folder.mkdir()
     labels = np.arange(60) % 10
@@ -47,8 +57,14 @@ def cifar10n(tmp_path: pathlib.Path) -> pathlib.Path:
         write_batch(folder / f"data_batch_{number}.bin", labels, number)
     write_batch(folder / "test_batch.bin", np.arange(20) % 10, 9)
     tasks = np.concatenate([np.arange(60), 20000 + np.arange(60)])
-    rows = [(task, worker, (task + shift) % 10) for worker, shift in (("a", 0), ("b", 1)) for task in tasks]
-    pd.DataFrame([(49999, "c", 4), *rows], columns=["task", "worker", "label"]).to_csv(folder / "annotations.csv", index=False)
+    rows = [
+        (task, worker, (task + shift) % 10)
+        for worker, shift in (("a", 0), ("b", 1))
+        for task in tasks
+    ]
+    pd.DataFrame([(49999, "c", 4), *rows], columns=["task", "worker", "label"]).to_csv(
+        folder / "annotations.csv", index=False
+    )
     return tmp_path
 
 
@@ -58,9 +74,15 @@ def test_cifar10n_matches_tasks_to_images(cifar10n: pathlib.Path) -> None:
     assert dataset.annotations.annotator_names.tolist() == ["a", "b"]
     dense = dataset.annotations.to_dense()
     assert (dense[:, 0] == dataset.truth).all() and (dense[:, 1] == (dataset.truth + 1) % 10).all()
-    assert dataset.class_names[dataset.truth[:3]].tolist() == ["airplane", "automobile", "bird"] and len(dataset.test) == 20
+    assert (
+        dataset.class_names[dataset.truth[:3]].tolist() == ["airplane", "automobile", "bird"]
+        and len(dataset.test) == 20
+    )
     few = registry.dataset("cifar10n").load(cifar10n, size=70)
-    assert few.annotations.instance_names[-1] == 20009 and (few.features == dataset.features[:70]).all()
+    assert (
+        few.annotations.instance_names[-1] == 20009
+        and (few.features == dataset.features[:70]).all()
+    )
 
 
 def test_cifar10n_long_tail(cifar10n: pathlib.Path) -> None:
@@ -73,7 +95,9 @@ def test_cifar10n_long_tail(cifar10n: pathlib.Path) -> None:
 
 
 def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: pathlib.Path) -> None:
-    with pytest.raises(DataError, match=r"cifar10n: expected --data_dir to name a folder .* cannot be downloaded"):
+    with pytest.raises(
+        DataError, match=r"cifar10n: expected --data_dir to name a folder .* cannot be downloaded"
+    ):
         registry.dataset("cifar10n").load(None)
     path = cifar10n / "cifar10n" / "annotations.csv"
     path.write_text(path.read_text() + "5,c,10\n")
@@ -83,7 +107,9 @@ def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: pathlib.Pa
 
 @pytest.fixture
 def cifar_h(tmp_path: pathlib.Path) -> pathlib.Path:
-    """2,000 test images; annotator k of 60 labels 300 of them and is wrong on the first 5k; ten attention checks each."""
+    """2,000 test images; annotator k of 60 labels 300 of them and is wrong on the first 5k; ten
+    attention checks each.
+    """
     folder = tmp_path / "cifar10h"
     folder.mkdir()
     truth = np.arange(2000) % 10
@@ -93,20 +119,39 @@ def cifar_h(tmp_path: pathlib.Path) -> pathlib.Path:
     for annotator in range(60):
         tasks = generator.permutation(1900)[:300]  # the last 100 images have no labels
         chosen = np.where(np.arange(300) < 5 * annotator, (truth[tasks] + 1) % 10, truth[tasks])
-        check = pd.DataFrame({cifar10h.TASK: [-99999] * 10, cifar10h.CHOSEN: 3, cifar10h.TRUE: 3, cifar10h.CHECK: 1})
-        real = pd.DataFrame({cifar10h.TASK: tasks, cifar10h.CHOSEN: chosen, cifar10h.TRUE: truth[tasks], cifar10h.CHECK: 0})
-        frames.append(pd.concat([check, real]).assign(annotator_id=annotator, trial_index=range(310), chosen_category="cat"))
+        check = pd.DataFrame(
+            {cifar10h.TASK: [-99999] * 10, cifar10h.CHOSEN: 3, cifar10h.TRUE: 3, cifar10h.CHECK: 1}
+        )
+        real = pd.DataFrame(
+            {
+                cifar10h.TASK: tasks,
+                cifar10h.CHOSEN: chosen,
+                cifar10h.TRUE: truth[tasks],
+                cifar10h.CHECK: 0,
+            }
+        )
+        frames.append(
+            pd.concat([check, real]).assign(
+                annotator_id=annotator, trial_index=range(310), chosen_category="cat"
+            )
+        )
     pd.concat(frames).to_csv(folder / "cifar10h-raw.csv", index=False)
     return tmp_path
 
 
 def test_cifar10h_crowding(cifar_h: pathlib.Path) -> None:
-    """The least accurate annotators are those with the largest k; an image is in training or in test, never in both."""
+    """The least accurate annotators are those with the largest k; an image is in training or in
+    test, never in both.
+    """
     dataset = registry.dataset("cifar10h").load(cifar_h, annotators=3)
     assert sorted(dataset.annotations.annotator_names.tolist()) == [57, 58, 59]
     assert (dataset.annotations.labels_per_annotator() == 300).all()  # attention checks are gone
     train, test = dataset.annotations.instance_names, dataset.test.names
-    assert not set(train.tolist()) & set(test.tolist()) and len(train) + len(test) == 2000 and set(range(1900, 2000)) <= set(test.tolist())
+    assert (
+        not set(train.tolist()) & set(test.tolist())
+        and len(train) + len(test) == 2000
+        and set(range(1900, 2000)) <= set(test.tolist())
+    )
     assert (dataset.truth == train % 10).all() and (dataset.test.labels == test % 10).all()
     images, _ = cifar.read_batch(cifar_h / "cifar10h" / "test_batch.bin")
     assert (dataset.features == cifar.as_features(images[train])).all()
@@ -118,7 +163,10 @@ def test_cifar10h_crowding(cifar_h: pathlib.Path) -> None:
 
 def test_cifar10h_dasc(cifar_h: pathlib.Path) -> None:
     dataset = registry.dataset("cifar10h_lt").load(cifar_h)
-    assert dataset.annotations.num_annotators == 49 and np.bincount(dataset.test.labels).tolist() == [100] * 10
+    assert (
+        dataset.annotations.num_annotators == 49
+        and np.bincount(dataset.test.labels).tolist() == [100] * 10
+    )
     assert not set(dataset.annotations.instance_names.tolist()) & set(dataset.test.names.tolist())
     sizes = np.bincount(dataset.truth)
     assert (np.diff(sizes) <= 0).all() and sizes[0] / sizes[-1] == pytest.approx(5, rel=0.05)
@@ -132,9 +180,14 @@ def test_cifar10h_refuses(cifar_h: pathlib.Path) -> None:
     path = cifar_h / "cifar10h" / "cifar10h-raw.csv"
     text = path.read_text()
     path.write_text(text.replace("chosen_label", "chosen_lable", 1))
-    with pytest.raises(DataError, match=r"cifar10h-raw\.csv: expected a column 'chosen_label', .*'chosen_lable' comes close"):
+    with pytest.raises(
+        DataError,
+        match=r"cifar10h-raw\.csv: expected a column 'chosen_label', .*'chosen_lable' comes close",
+    ):
         registry.dataset("cifar10h").load(cifar_h)
     path.write_text(text)
     write_batch(cifar_h / "cifar10h" / "test_batch.bin", (np.arange(2000) + 1) % 10)
-    with pytest.raises(DataError, match=r"expected the image's class \d as true_label, received \d"):
+    with pytest.raises(
+        DataError, match=r"expected the image's class \d as true_label, received \d"
+    ):
         registry.dataset("cifar10h").load(cifar_h)

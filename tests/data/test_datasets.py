@@ -26,9 +26,27 @@ def load(name: str, request: pytest.FixtureRequest, seed: int = 0):
 
 def test_names() -> None:
     names = {dataset.name for dataset in registry.datasets()}
-    published = {"hotel", "labelme", "music", "cifar10n", "cifar10h", "usps_syn", "gsad_syn", "gisette_syn", "table"}
-    assert published | {"breast_cancer", "digits", "syn1", "syn2", "usps_lt", "cifar10n_lt", "cifar10h_lt"} <= names
-    assert {f"{name}_ovr_{c}" for name, size in (("labelme", 8), ("digits", 10), ("cifar10n", 10)) for c in range(size)} <= names
+    published = {
+        "hotel",
+        "labelme",
+        "music",
+        "cifar10n",
+        "cifar10h",
+        "usps_syn",
+        "gsad_syn",
+        "gisette_syn",
+        "table",
+    }
+    assert (
+        published
+        | {"breast_cancer", "digits", "syn1", "syn2", "usps_lt", "cifar10n_lt", "cifar10h_lt"}
+        <= names
+    )
+    assert {
+        f"{name}_ovr_{c}"
+        for name, size in (("labelme", 8), ("digits", 10), ("cifar10n", 10))
+        for c in range(size)
+    } <= names
     assert all(dataset.summary and len(dataset.summary) < 120 for dataset in registry.datasets())
 
 
@@ -37,14 +55,25 @@ def test_contract(name: str, request: pytest.FixtureRequest) -> None:
     dataset = load(name, request)
     splits = [dataset.test] + ([dataset.validation] if dataset.validation is not None else [])
     assert dataset.name == name and dataset.card.title and dataset.card.source
-    assert dataset.features.dtype == np.float32 and all(split.features.dtype == np.float32 for split in splits)
+    assert dataset.features.dtype == np.float32 and all(
+        split.features.dtype == np.float32 for split in splits
+    )
     assert np.isfinite(dataset.features).all()
-    assert dataset.annotations.num_classes == dataset.num_classes >= 2 and dataset.annotations.annotated.all()
+    assert (
+        dataset.annotations.num_classes == dataset.num_classes >= 2
+        and dataset.annotations.annotated.all()
+    )
     for split in splits:
-        assert split.labels.dtype == np.int64 and split.labels.min() >= 0 and split.labels.max() < dataset.num_classes
+        assert (
+            split.labels.dtype == np.int64
+            and split.labels.min() >= 0
+            and split.labels.max() < dataset.num_classes
+        )
         assert len(split.features) == len(split.names)
         names = set(split.names.tolist())
-        assert len(names) == len(split) and not names & set(dataset.annotations.instance_names.tolist())
+        assert len(names) == len(split) and not names & set(
+            dataset.annotations.instance_names.tolist()
+        )
     if dataset.truth is not None:
         assert dataset.truth.dtype == np.int64 and dataset.truth.min() >= 0
     table = data.card_table(dataset)
@@ -57,7 +86,9 @@ def test_seed_draws_the_data(name: str, request: pytest.FixtureRequest) -> None:
     assert registry.dataset(name).simulated
     first, again, other = (load(name, request, seed) for seed in (3, 3, 4))
     assert (first.features == again.features).all() and first.annotations == again.annotations
-    assert (first.test.labels == again.test.labels).all() and (first.test.names == again.test.names).all()
+    assert (first.test.labels == again.test.labels).all() and (
+        first.test.names == again.test.names
+    ).all()
     assert first.annotations != other.annotations
 
 
@@ -68,14 +99,37 @@ def test_seed_leaves_real_data_alone(name: str, request: pytest.FixtureRequest) 
     assert first.annotations == other.annotations and (first.test.names == other.test.names).all()
 
 
-# Within what rounding in print and a slightly different count explain. Hotel's training rows have a kappa of .826 and a class
-# ratio of .45; the printed .80 and .43 are those of all its rows.
+# Within what rounding in print and a slightly different count explain. Hotel's training rows have a
+# kappa of .826 and a class ratio of .45; the printed .80 and .43 are those of all its rows.
 PRINTED = {
     "hotel": {"kappa": 0.03, "class_ratio": 0.021},
-    "labelme": {"imbalance_ratio": 0.002, "truth_imbalance_ratio": 0.001, "mean_annotator_accuracy": 0.001, "annotations_per_annotator": 0.05},
-    "music": {"imbalance_ratio": 0.003, "truth_imbalance_ratio": 0.003, "mean_annotator_accuracy": 0.001, "annotations_per_annotator": 0.05},
-    "usps_syn": {"train_size": 0, "majority_size": 0, "minority_size": 0, "test_size": 0, "num_annotators": 0, "num_features": 0},
-    "syn1": {"train_size": 0, "validation_size": 0, "test_size": 0, "num_annotators": 0, "class_ratio": 0.05},
+    "labelme": {
+        "imbalance_ratio": 0.002,
+        "truth_imbalance_ratio": 0.001,
+        "mean_annotator_accuracy": 0.001,
+        "annotations_per_annotator": 0.05,
+    },
+    "music": {
+        "imbalance_ratio": 0.003,
+        "truth_imbalance_ratio": 0.003,
+        "mean_annotator_accuracy": 0.001,
+        "annotations_per_annotator": 0.05,
+    },
+    "usps_syn": {
+        "train_size": 0,
+        "majority_size": 0,
+        "minority_size": 0,
+        "test_size": 0,
+        "num_annotators": 0,
+        "num_features": 0,
+    },
+    "syn1": {
+        "train_size": 0,
+        "validation_size": 0,
+        "test_size": 0,
+        "num_annotators": 0,
+        "class_ratio": 0.05,
+    },
 }
 
 
@@ -83,7 +137,9 @@ PRINTED = {
 def test_card_beside_the_paper(name: str, request: pytest.FixtureRequest) -> None:
     table = data.card_table(load(name, request)).set_index("statistic")
     for statistic, tolerance in PRINTED[name].items():
-        assert table.loc[statistic, "computed"] == pytest.approx(table.loc[statistic, "paper"], abs=tolerance + 1e-12), statistic
+        assert table.loc[statistic, "computed"] == pytest.approx(
+            table.loc[statistic, "paper"], abs=tolerance + 1e-12
+        ), statistic
 
 
 def test_hotel_holds_votes(data_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -95,14 +151,26 @@ def test_hotel_holds_votes(data_dir: pathlib.Path, tmp_path: pathlib.Path) -> No
     assert (dataset.test.annotations.vote_counts().argmax(axis=1) == dataset.test.labels).all()
     for name in ("train.csv", "valid.csv", "test.csv"):
         (tmp_path / name).write_text("mv_fluency, votes,0\n1,3,0.5\n")
-    with pytest.raises(DataError, match=r"train\.csv: row 0, column 'mv_fluency': expected the majority of 3 positive votes, received 1"):
+    with pytest.raises(
+        DataError,
+        match=(
+            r"train\.csv: row 0, column 'mv_fluency': expected the majority of 3 positive votes,"
+            r" received 1"
+        ),
+    ):
         registry.dataset("hotel").load(tmp_path)
 
 
 def test_simulated_validation_labels_are_votes(request: pytest.FixtureRequest) -> None:
-    """No truth enters what choices are made on: where the votes do not tie, they are the validation labels."""
+    """No truth enters what choices are made on: where the votes do not tie, they are the validation
+    labels.
+    """
     dataset = load("breast_cancer", request)
-    assert dataset.validation is not None and dataset.validation.annotations is not None and not dataset.validation_is_truth
+    assert (
+        dataset.validation is not None
+        and dataset.validation.annotations is not None
+        and not dataset.validation_is_truth
+    )
     votes = dataset.validation.annotations.vote_counts()
     clear = votes[:, 0] != votes[:, 1]
     assert (dataset.validation.labels == votes.argmax(axis=1))[clear].all()
@@ -112,7 +180,11 @@ def test_simulated_validation_labels_are_votes(request: pytest.FixtureRequest) -
 
 def test_one_vs_rest_balances_test_only(request: pytest.FixtureRequest) -> None:
     whole, pair = load("digits", request), load("digits_ovr_0", request)
-    assert pair.test.labels.mean() == 0.5 and pair.validation is not None and pair.validation.labels.mean() == 0.5
+    assert (
+        pair.test.labels.mean() == 0.5
+        and pair.validation is not None
+        and pair.validation.labels.mean() == 0.5
+    )
     assert pair.test.labels.sum() == (whole.test.labels == 0).sum()
     assert (pair.truth == (whole.truth == 0)).all() and pair.truth.mean() < 0.12
     assert (pair.annotations.vote_counts()[:, 1] == whole.annotations.vote_counts()[:, 0]).all()
@@ -135,18 +207,29 @@ def test_labelme_prepared(tmp_path: pathlib.Path, data_dir: pathlib.Path) -> Non
     assert (dataset.annotations.to_dense() == answers).all() and dataset.num_classes == 8
     answers[0, 0] = 8
     np.save(folder / "answers.npy", answers)
-    with pytest.raises(DataError, match=r"answers\.npy: position \(0, 0\): expected a class code from -1 to 7, received 8\.0"):
+    with pytest.raises(
+        DataError,
+        match=r"answers\.npy: position \(0, 0\): expected a class code from -1 to 7, received 8\.0",
+    ):
         registry.dataset("labelme").load(tmp_path)
     with pytest.raises(DataError, match=r"labelme: expected a folder prepared/"):
         registry.dataset("labelme").load(data_dir, pooled=False)
 
 
 def test_imbalanced_options(data_dir: pathlib.Path) -> None:
-    """834 sixes: 166 for the test set, 668 to train on; a fifth of that in minority, each annotator labels half."""
-    dataset = registry.dataset("usps_syn").load(data_dir, 0, ratio=0.2, annotators=4, rate=0.5, low=1.0, high=1.0)
+    """834 sixes: 166 for the test set, 668 to train on; a fifth of that in minority, each annotator
+    labels half.
+    """
+    dataset = registry.dataset("usps_syn").load(
+        data_dir, 0, ratio=0.2, annotators=4, rate=0.5, low=1.0, high=1.0
+    )
     assert np.bincount(dataset.truth).tolist() == [668, 133] and len(dataset.test) == 332
     annotations = dataset.annotations
-    assert annotations.num_annotators == 4 and annotations.annotated.all() and 0.45 < annotations.num_annotations / (801 * 4) < 0.6
+    assert (
+        annotations.num_annotators == 4
+        and annotations.annotated.all()
+        and 0.45 < annotations.num_annotations / (801 * 4) < 0.6
+    )
     assert (annotations.labels == dataset.truth[annotations.instances]).all()  # P(correct) = 1
     with pytest.raises(UsageError, match="expected two classes"):
         registry.dataset("usps_syn").load(data_dir, 0, majority=2)
@@ -169,14 +252,24 @@ def test_gisette_layout(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "gisette"
     folder.mkdir()
     for part, size in (("train", 40), ("valid", 20)):
-        rows = [" ".join(str((row * 7 + column) % 999) for column in range(5000)) for row in range(size)]
+        rows = [
+            " ".join(str((row * 7 + column) % 999) for column in range(5000)) for row in range(size)
+        ]
         (folder / f"gisette_{part}.data").write_text(" \n".join(rows) + " \n")
-        (folder / f"gisette_{part}.labels").write_text("\n".join("1" if row % 2 else "-1" for row in range(size)) + "\n")
+        (folder / f"gisette_{part}.labels").write_text(
+            "\n".join("1" if row % 2 else "-1" for row in range(size)) + "\n"
+        )
     dataset = registry.dataset("gisette_syn").load(tmp_path, 0)
     # 30 rows of either class: 6 to test, 24 and int(2.4) to train on
-    assert dataset.features.shape == (26, 5000) and np.bincount(dataset.truth).tolist() == [24, 2] and len(dataset.test) == 12
+    assert (
+        dataset.features.shape == (26, 5000)
+        and np.bincount(dataset.truth).tolist() == [24, 2]
+        and len(dataset.test) == 12
+    )
     (folder / "gisette_valid.labels").write_text("2\n" * 20)
-    with pytest.raises(DataError, match=r"gisette_valid\.labels: row 0: expected 1 or -1, received 2\.0"):
+    with pytest.raises(
+        DataError, match=r"gisette_valid\.labels: row 0: expected 1 or -1, received 2\.0"
+    ):
         registry.dataset("gisette_syn").load(tmp_path, 0)
     with pytest.raises(DataError, match=r"cannot be downloaded"):
         registry.dataset("gisette_syn").load(None)
@@ -188,7 +281,9 @@ def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) ->
 
     def batch(number: int, rows: int) -> None:
         lines = [
-            f"{1 + row % 2};{10 * number}.5 " + " ".join(f"{column}:{number + row + column / 128}" for column in range(1, 129)) for row in range(rows)
+            f"{1 + row % 2};{10 * number}.5 "
+            + " ".join(f"{column}:{number + row + column / 128}" for column in range(1, 129))
+            for row in range(rows)
         ]
         (folder / f"batch{number}.dat").write_text("\n".join(lines) + "\n")
 
@@ -196,15 +291,24 @@ def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) ->
         batch(number, 10)
     # 40 rows of either gas: 8 of each to test, 32 and int(3.2) to train on
     without = registry.dataset("gsad_syn").load(tmp_path, 0)
-    assert np.bincount(without.truth).tolist() == [32, 3] and len(without.test) == 16 and without.features.shape[1] == 128
+    assert (
+        np.bincount(without.truth).tolist() == [32, 3]
+        and len(without.test) == 16
+        and without.features.shape[1] == 128
+    )
     batch(7, 10)
     batch(10, 10)
     # 50 rows of either: 10 of each to test, 40 and 4 to train on
     whole = registry.dataset("gsad_syn").load(tmp_path, 0)
     assert np.bincount(whole.truth).tolist() == [40, 4] and len(whole.test) == 20
     features, gases = gsad.read(tmp_path)
-    # The concentration after the gas is no feature; batch 7 stands between 6 and 8: its row 0 begins with 7 + 0 + 1/128.
-    assert features.shape == (100, 128) and features[60, 0] == pytest.approx(7 + 1 / 128) and set(gases.tolist()) == {1, 2}
+    # The concentration after the gas is no feature; batch 7 stands between 6 and 8: its row 0
+    # begins with 7 + 0 + 1/128.
+    assert (
+        features.shape == (100, 128)
+        and features[60, 0] == pytest.approx(7 + 1 / 128)
+        and set(gases.tolist()) == {1, 2}
+    )
     (folder / "batch5.dat").unlink()
     with pytest.raises(DataError, match=r"expected the file batch5\.dat"):
         registry.dataset("gsad_syn").load(tmp_path, 0)
@@ -213,13 +317,18 @@ def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) ->
         registry.dataset("gsad_syn").load(tmp_path, 0)
 
 
-def test_cards_are_printed(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_cards_are_printed(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     from data import __main__ as cards
 
     monkeypatch.setattr("sys.argv", ["data", "digits", "cifar10h", f"--data_dir={tmp_path}"])
     assert cards.main() == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("# Handwritten digits, simulated crowd\n") and "| num_annotators | 12 |  |" in shown
+    assert (
+        shown.startswith("# Handwritten digits, simulated crowd\n")
+        and "| num_annotators | 12 |  |" in shown
+    )
     assert "# cifar10h\n\nNot loaded: " in shown
     monkeypatch.setattr("sys.argv", ["data", "digist"])
     assert cards.main() == 2 and "did you mean 'digits'?" in capsys.readouterr().err

@@ -45,19 +45,26 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
-    """Returns a function that serves a folder on localhost; the cache is empty and waits are short."""
+    """Returns a function that serves a folder on localhost; the cache is empty and waits are
+    short."""
     servers = []
 
     def start(folder: pathlib.Path, *faults: object) -> http.server.ThreadingHTTPServer:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(folder)))
+        server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(folder))
+        )
         server.faults, server.requests = list(faults), []
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         servers.append(server)
         monkeypatch.setenv(download.BASE_VARIABLE, f"http://127.0.0.1:{server.server_port}/")
         return server
 
     monkeypatch.setenv(download.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(download.download, "__kwdefaults__", {**download.download.__kwdefaults__, "wait": 0.001})
+    monkeypatch.setattr(
+        download.download, "__kwdefaults__", {**download.download.__kwdefaults__, "wait": 0.001}
+    )
     yield start
     for server in servers:
         server.shutdown()
@@ -78,9 +85,14 @@ def leftovers(folder: pathlib.Path) -> list[str]:
 
 def test_addresses_are_pinned(monkeypatch) -> None:
     monkeypatch.delenv(download.BASE_VARIABLE, raising=False)
-    assert SOURCE.address("toy", "toy.bin") == "https://raw.githubusercontent.com/owner/repository/c0ffee/data/toy/toy.bin"
+    assert (
+        SOURCE.address("toy", "toy.bin")
+        == "https://raw.githubusercontent.com/owner/repository/c0ffee/data/toy/toy.bin"
+    )
     for source in (hotel.SOURCE, labelme.SOURCE, music.SOURCE):
-        assert len(source.commit) == 40 and all(len(digest) == 64 for digest in source.files.values())
+        assert len(source.commit) == 40 and all(
+            len(digest) == 64 for digest in source.files.values()
+        )
 
 
 def test_downloads_once_and_quietly(served, toy, tmp_path, capfd) -> None:
@@ -119,7 +131,10 @@ def test_tries_again(served, toy, fault) -> None:
 )
 def test_gives_up_and_leaves_nothing(served, toy, tmp_path, fault, message, requests) -> None:
     server = served(toy, *[fault] * 4)
-    with pytest.raises(DataError, match=rf"toy/toy\.bin: could not be downloaded from http://.*: .*{message}.*--data_dir") as caught:
+    with pytest.raises(
+        DataError,
+        match=rf"toy/toy\.bin: could not be downloaded from http://.*: .*{message}.*--data_dir",
+    ) as caught:
         download.locate("toy", ["toy.bin"], None, SOURCE)
     assert "\n" not in str(caught.value) and len(server.requests) == requests
     assert leftovers(tmp_path / "cache") == []
@@ -138,11 +153,20 @@ def test_offline(monkeypatch, tmp_path) -> None:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     monkeypatch.setenv(download.BASE_VARIABLE, f"http://127.0.0.1:{port}")
-    with pytest.raises(DataError, match=r"toy: could not be downloaded .*when offline, name a local copy with --data_dir"):
-        download.download(SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, what="toy", wait=0.0)
+    with pytest.raises(
+        DataError,
+        match=r"toy: could not be downloaded .*when offline, name a local copy with --data_dir",
+    ):
+        download.download(
+            SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, what="toy", wait=0.0
+        )
     monkeypatch.setenv(download.BASE_VARIABLE, "file:///etc")
-    with pytest.raises(DataError, match=r"NEUCROWD_DATA_URL: expected an address that begins with http"):
-        download.download(SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, what="toy")
+    with pytest.raises(
+        DataError, match=r"NEUCROWD_DATA_URL: expected an address that begins with http"
+    ):
+        download.download(
+            SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, what="toy"
+        )
 
 
 def test_progress_bar_on_a_terminal(served, toy, monkeypatch, capsys) -> None:
@@ -156,21 +180,35 @@ def test_progress_bar_on_a_terminal(served, toy, monkeypatch, capsys) -> None:
 def test_local_folder(tmp_path) -> None:
     own = tmp_path / "toy"
     own.mkdir()
-    with pytest.raises(DataError, match=r"toy: expected the file toy\.bin, received a folder without it"):
+    with pytest.raises(
+        DataError, match=r"toy: expected the file toy\.bin, received a folder without it"
+    ):
         download.locate("toy", ["toy.bin"], tmp_path, SOURCE)
     (own / "toy.bin").write_bytes(b"")
-    assert download.locate("toy", ["toy.bin"], tmp_path) == own == download.locate("toy", ["toy.bin"], own)
-    with pytest.raises(DataError, match=r"expected the file other/toy\.bin, received a folder without other/"):
+    assert (
+        download.locate("toy", ["toy.bin"], tmp_path)
+        == own
+        == download.locate("toy", ["toy.bin"], own)
+    )
+    with pytest.raises(
+        DataError, match=r"expected the file other/toy\.bin, received a folder without other/"
+    ):
         download.locate("other", ["toy.bin"], tmp_path)
-    with pytest.raises(DataError, match=r"nowhere: expected a folder \(--data_dir\), received nothing there"):
+    with pytest.raises(
+        DataError, match=r"nowhere: expected a folder \(--data_dir\), received nothing there"
+    ):
         download.locate("toy", ["toy.bin"], tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"toy: expected --data_dir to name a folder with toy/toy\.bin"):
+    with pytest.raises(
+        DataError, match=r"toy: expected --data_dir to name a folder with toy/toy\.bin"
+    ):
         download.locate("toy", ["toy.bin"], None)
 
 
 @pytest.mark.parametrize("module", [hotel, labelme, music])
 def test_published_files_come_through_whole(served, data_dir, module) -> None:
-    """The digests in the code are those of the published files, and what was downloaded loads as the local copy does."""
+    """The digests in the code are those of the published files, and what was downloaded loads as
+    the local copy does.
+    """
     server = served(data_dir)
     first = module.load(None)
     requests = len(server.requests)

@@ -8,11 +8,25 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
-from neucrowd_tf.evaluation.annotator_ranking import adversary_scores, informedness, leave_one_out_agreement, leave_one_out_posteriors, spam_scores
+from neucrowd_tf.evaluation.annotator_ranking import (
+    adversary_scores,
+    informedness,
+    leave_one_out_agreement,
+    leave_one_out_posteriors,
+    spam_scores,
+)
 
 
-def _crowd(seed: int, classes: int, spammers: int = 10, adversaries: int = 0, prior: list[float] | None = None) -> tuple[Annotations, np.ndarray]:
-    """40 annotators, the first of them spammers of several kinds (uniform, constant, by the prior), then adversaries."""
+def _crowd(
+    seed: int,
+    classes: int,
+    spammers: int = 10,
+    adversaries: int = 0,
+    prior: list[float] | None = None,
+) -> tuple[Annotations, np.ndarray]:
+    """40 annotators, the first of them spammers of several kinds (uniform, constant, by the prior),
+    then adversaries.
+    """
     rng = np.random.default_rng(seed)
     truth = rng.choice(classes, 1000, p=prior)
     skills = rng.uniform(0.7, 0.95, 40)
@@ -22,16 +36,26 @@ def _crowd(seed: int, classes: int, spammers: int = 10, adversaries: int = 0, pr
     labels = np.where(rng.random(workers.shape) < skills[workers], truth[:, None], wrong)
     guesses = np.select(
         [workers % 3 == 0, workers % 3 == 1],
-        [rng.integers(0, classes, workers.shape), np.broadcast_to(workers % classes, workers.shape)],
+        [
+            rng.integers(0, classes, workers.shape),
+            np.broadcast_to(workers % classes, workers.shape),
+        ],
         rng.choice(truth, workers.shape),
     )
     labels = np.where(workers < spammers, guesses, labels)
-    return Annotations(np.repeat(np.arange(1000), 6), workers.ravel(), labels.ravel(), num_classes=classes), truth
+    return (
+        Annotations(
+            np.repeat(np.arange(1000), 6), workers.ravel(), labels.ravel(), num_classes=classes
+        ),
+        truth,
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(("classes", "prior"), [(2, None), (2, [0.75, 0.25]), (4, None)])
-def test_planted_spammers_are_among_the_lowest_twelve(seed: int, classes: int, prior: list[float] | None) -> None:
+def test_planted_spammers_are_among_the_lowest_twelve(
+    seed: int, classes: int, prior: list[float] | None
+) -> None:
     crowd, _ = _crowd(seed, classes, prior=prior)
     table = rank_annotators(crowd)
     assert set(range(10)) <= set(table.index[-12:])
@@ -51,25 +75,33 @@ def test_adversaries_are_told_from_spammers() -> None:
 
 def test_scores_by_hand() -> None:
     # Two classes: spam is 1 - (sensitivity + specificity - 1)^2. Recalls .9 and .8: 1 - .49.
-    errors = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.3, 0.7], [0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]]])
+    errors = np.array(
+        [[[0.9, 0.1], [0.2, 0.8]], [[0.3, 0.7], [0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]]]
+    )
     np.testing.assert_allclose(spam_scores(errors), [0.51, 1.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(informedness(errors), [0.7, 0.0, -1.0])
     np.testing.assert_allclose(adversary_scores(errors), [0.0, 0.0, 1.0])
-    # Three classes, never right and evenly wrong: informedness (0 - 1) / 2; rows differ by two cells of 1/2 each: distance 1/2 in
-    # each of three pairs, 1 - 1.5 / 6.
+    # Three classes, never right and evenly wrong: informedness (0 - 1) / 2; rows differ by two
+    # cells of 1/2 each: distance 1/2 in each of three pairs, 1 - 1.5 / 6.
     wrong = (1 - np.eye(3))[None] / 2
-    np.testing.assert_allclose([informedness(wrong)[0], adversary_scores(wrong)[0], spam_scores(wrong)[0]], [-0.5, 1.0, 0.75])
+    np.testing.assert_allclose(
+        [informedness(wrong)[0], adversary_scores(wrong)[0], spam_scores(wrong)[0]],
+        [-0.5, 1.0, 0.75],
+    )
 
 
 def test_spam_score_agrees_with_a_loop_over_pairs() -> None:
     errors = np.random.default_rng(0).dirichlet(np.ones(4), (6, 4))
-    expected = [1 - sum(np.sum((e[c] - e[d]) ** 2) for c in range(4) for d in range(c)) / 12 for e in errors]
+    expected = [
+        1 - sum(np.sum((e[c] - e[d]) ** 2) for c in range(4) for d in range(c)) / 12 for e in errors
+    ]
     np.testing.assert_allclose(spam_scores(errors), expected)
 
 
 def test_agreement_and_accuracy_by_hand() -> None:
     crowd = Annotations.from_dense([[0, 0, 1, -1], [1, 1, 1, -1], [-1, -1, -1, 0]], num_classes=2)
-    # Annotator 0: 1 of 2 others agree, then 2 of 2: 3/4; annotator 2: 0 of 2, 2 of 2; annotator 3 has nobody beside it.
+    # Annotator 0: 1 of 2 others agree, then 2 of 2: 3/4; annotator 2: 0 of 2, 2 of 2; annotator 3
+    # has nobody beside it.
     np.testing.assert_allclose(leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
     table = rank_annotators(crowd, consensus=[0, 1, -1])
     assert table.loc[0, "accuracy"] == 1.0
@@ -98,7 +130,10 @@ def test_an_annotators_own_label_does_not_speak_for_it() -> None:
 def test_consensus_is_close_to_truth() -> None:
     crowd, truth = _crowd(5, 2)
     ours, real = rank_annotators(crowd), rank_annotators(crowd, consensus=truth).loc
-    inside = [ours.loc[r, "accuracy_low"] <= real[r, "accuracy"] <= ours.loc[r, "accuracy_high"] for r in range(40)]
+    inside = [
+        ours.loc[r, "accuracy_low"] <= real[r, "accuracy"] <= ours.loc[r, "accuracy_high"]
+        for r in range(40)
+    ]
     assert np.mean(inside) > 0.9
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation import fold_dataset, repeated_stratified_folds
 from neucrowd_tf.evaluation.cross_validation import concatenate, first_of_each, pool
@@ -22,7 +22,9 @@ def _dataset(seed: int = 0, rows: int = 60, truth: bool = True) -> CrowdDataset:
     dense[0] = -1
     features = rng.normal(size=(rows, 4)).astype(np.float32)
     features[7] = features[3]
-    crowd = Annotations.from_dense(dense, num_classes=2, instance_names=[f"t{i}" for i in range(rows)])
+    crowd = Annotations.from_dense(
+        dense, num_classes=2, instance_names=[f"t{i}" for i in range(rows)]
+    )
     test = Split(rng.normal(size=(8, 4)).astype(np.float32), rng.integers(0, 2, 8), np.arange(8))
     return CrowdDataset("made", features, crowd, test, truth=labels if truth else None)
 
@@ -34,17 +36,27 @@ def _names(split: Split | None) -> list:
 def test_each_row_is_tested_once_a_repeat_and_never_trained_on() -> None:
     data = _dataset()
     folds = list(repeated_stratified_folds(data, folds=4, repeats=2, seed=5))
-    assert [(part.repeat, part.fold) for part in folds] == [(r, f) for r in range(2) for f in range(4)]
+    assert [(part.repeat, part.fold) for part in folds] == [
+        (r, f) for r in range(2) for f in range(4)
+    ]
     everything = set(data.annotations.instance_names.tolist()) - {"t7"}  # the same features as t3
     for repeat in range(2):
-        tested = [name for part in folds if part.repeat == repeat for name in _names(part.dataset.test)]
+        tested = [
+            name for part in folds if part.repeat == repeat for name in _names(part.dataset.test)
+        ]
         assert len(tested) == len(set(tested)) == 59
         assert set(tested) == everything
     for part in folds:
-        parts = [set(part.dataset.annotations.instance_names.tolist()), set(_names(part.dataset.validation)), set(_names(part.dataset.test))]
+        parts = [
+            set(part.dataset.annotations.instance_names.tolist()),
+            set(_names(part.dataset.validation)),
+            set(_names(part.dataset.test)),
+        ]
         assert sum(map(len, parts)) == len(set.union(*parts)) == 59
         assert len(part.dataset.features) == part.dataset.annotations.num_instances
-    assert {tuple(_names(part.dataset.test)) for part in folds[:4]}.isdisjoint({tuple(_names(part.dataset.test)) for part in folds[4:]})
+    assert {tuple(_names(part.dataset.test)) for part in folds[:4]}.isdisjoint(
+        {tuple(_names(part.dataset.test)) for part in folds[4:]}
+    )
 
 
 def test_folds_are_stratified() -> None:
@@ -67,8 +79,13 @@ def test_rows_keep_their_features_labels_and_annotations() -> None:
         rows = [position[name] for name in split_names.tolist()]
         np.testing.assert_array_equal(split_features, data.features[rows])
         np.testing.assert_array_equal(crowd.to_dense(), dense[rows])
-    np.testing.assert_array_equal(part.truth, data.truth[[position[name] for name in part.annotations.instance_names.tolist()]])
-    np.testing.assert_array_equal(part.test.labels, data.truth[[position[name] for name in part.test.names.tolist()]])
+    np.testing.assert_array_equal(
+        part.truth,
+        data.truth[[position[name] for name in part.annotations.instance_names.tolist()]],
+    )
+    np.testing.assert_array_equal(
+        part.test.labels, data.truth[[position[name] for name in part.test.names.tolist()]]
+    )
     assert part.test_is_truth
 
 
@@ -79,11 +96,16 @@ def test_truth_never_enters_training_or_validation() -> None:
     validation = part.validation
     assert validation is not None
     assert not part.validation_is_truth
-    votes = dict(zip(data.annotations.instance_names.tolist(), data.annotations.vote_counts(), strict=True))
+    votes = dict(
+        zip(data.annotations.instance_names.tolist(), data.annotations.vote_counts(), strict=True)
+    )
     for name, label in zip(validation.names.tolist(), validation.labels, strict=True):
         assert votes[name][label] == votes[name].max() > 0
     assert "t0" not in validation.names.tolist()  # no annotation, so no vote
-    assert any(label != data.truth[int(name[1:])] for name, label in zip(validation.names.tolist(), validation.labels, strict=True))
+    assert any(
+        label != data.truth[int(name[1:])]
+        for name, label in zip(validation.names.tolist(), validation.labels, strict=True)
+    )
 
 
 def test_one_fold_is_the_same_alone_and_among_others() -> None:
@@ -106,7 +128,9 @@ def test_without_truth_votes_are_tested_against_and_unvoted_rows_only_trained_on
 
 def test_vote_counts_of_all_splits_are_pooled() -> None:
     def split(votes: list, first: int) -> tuple[np.ndarray, Annotations]:
-        crowd = Annotations.from_votes(votes, instance_names=[f"r{first + i}" for i in range(len(votes))])
+        crowd = Annotations.from_votes(
+            votes, instance_names=[f"r{first + i}" for i in range(len(votes))]
+        )
         return np.arange(first, first + len(votes), dtype=np.float32)[:, None], crowd
 
     (train, crowd), (valid, valid_crowd), (test, test_crowd) = (
@@ -137,7 +161,11 @@ def test_vote_counts_of_all_splits_are_pooled() -> None:
 def test_hotel(data_dir: pathlib.Path) -> None:
     hotel = pytest.importorskip("data.hotel").load(data_dir)
     pooled = pool(hotel)
-    assert len(np.unique(pooled.features, axis=0)) == len(pooled.features) == 699 - pooled.num_duplicates
+    assert (
+        len(np.unique(pooled.features, axis=0))
+        == len(pooled.features)
+        == 699 - pooled.num_duplicates
+    )
     assert pooled.num_duplicates >= 15
     tested = [part.dataset for part in repeated_stratified_folds(hotel, folds=5)]
     assert sum(len(part.test) for part in tested) == len(pooled.labels)
@@ -156,7 +184,9 @@ def test_identities_are_matched_by_name() -> None:
     with pytest.raises(DataError, match="classes"):
         concatenate([first, Annotations.from_arrays(["d"], ["ann"], [2])])
     with pytest.raises(DataError, match="identities"):
-        concatenate([first, Annotations.from_votes([[1, 0]], instance_names=["d"], class_names=[0, 1])])
+        concatenate(
+            [first, Annotations.from_votes([[1, 0]], instance_names=["d"], class_names=[0, 1])]
+        )
 
 
 def test_first_of_each_row() -> None:

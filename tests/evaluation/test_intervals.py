@@ -23,7 +23,9 @@ def test_mean_interval_by_hand_and_by_scipy() -> None:
     assert mean_interval(values, 0.9).low == pytest.approx(expected.low)
     # With 5 folds the variance is 1/9 + 1/4 instead of 1/9.
     plain, corrected = mean_interval(values), mean_interval(values, test_train_ratio=0.25)
-    assert (corrected.high - corrected.low) / (plain.high - plain.low) == pytest.approx(math.sqrt((1 / 9 + 1 / 4) * 9))
+    assert (corrected.high - corrected.low) / (plain.high - plain.low) == pytest.approx(
+        math.sqrt((1 / 9 + 1 / 4) * 9)
+    )
 
 
 def test_mean_interval_of_one_value_of_none_and_with_gaps() -> None:
@@ -54,7 +56,9 @@ def test_bootstrap_agrees_with_the_normal_interval_of_accuracy() -> None:
     truth = rng.integers(0, 2, 400)
     positive = np.clip(truth * 0.4 + 0.3 + rng.normal(0, 0.25, 400), 0.01, 0.99)
     scores = np.stack([1 - positive, positive], axis=1)
-    table = bootstrap_intervals(truth, scores, resamples=300, metrics=("accuracy", "auc", "f1_positive"))
+    table = bootstrap_intervals(
+        truth, scores, resamples=300, metrics=("accuracy", "auc", "f1_positive")
+    )
     assert list(table.index) == ["accuracy", "auc", "f1_positive"]
     accuracy = metrics.classification_metrics(truth, scores, calibration=False)["accuracy"]
     assert table.loc["accuracy", "estimate"] == accuracy
@@ -63,7 +67,9 @@ def test_bootstrap_agrees_with_the_normal_interval_of_accuracy() -> None:
     assert table.loc["accuracy", "high"] == pytest.approx(accuracy + half, abs=0.012)
     assert (table["low"] < table["estimate"]).all()
     assert (table["estimate"] < table["high"]).all()
-    assert bootstrap_intervals(truth, scores, resamples=5, seed=3).equals(bootstrap_intervals(truth, scores, resamples=5, seed=3))
+    assert bootstrap_intervals(truth, scores, resamples=5, seed=3).equals(
+        bootstrap_intervals(truth, scores, resamples=5, seed=3)
+    )
 
 
 @pytest.mark.parametrize("classes", [1, 2, 4])
@@ -74,7 +80,9 @@ def test_metrics_of_many_resamples_at_once_agree_with_one_by_one(classes: int) -
     scores /= scores.sum(axis=1, keepdims=True)
     index = rng.integers(0, 60, (6, 60))
     index[0] = np.flatnonzero(truth == 0)[0]  # one class only
-    found = weighted_metrics(truth, scores, np.stack([np.bincount(row, minlength=60) for row in index]).astype(float))
+    found = weighted_metrics(
+        truth, scores, np.stack([np.bincount(row, minlength=60) for row in index]).astype(float)
+    )
     for b, row in enumerate(index):
         expected = metrics.classification_metrics(truth[row], scores[row], calibration=False)
         for name, values in found.items():

@@ -17,7 +17,7 @@ from absl.testing import flagsaver
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import cli, flags, process, rooms
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -35,7 +35,13 @@ def tiny_dataset(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     dense[:, 0] = truth
     names = np.array([f"t{i}" for i in range(60)], dtype=object)
     names[0] = "=1+1"
-    crowd = Annotations.from_dense(dense, num_classes=2, instance_names=names, annotator_names=["@a", "b", "c", "idle"], class_names=CLASSES)
+    crowd = Annotations.from_dense(
+        dense,
+        num_classes=2,
+        instance_names=names,
+        annotator_names=["@a", "b", "c", "idle"],
+        class_names=CLASSES,
+    )
     rows = np.arange(60)
     return CrowdDataset(
         name="tiny",
@@ -78,10 +84,14 @@ class Mean(CrowdEstimator):
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> type[Mean]:
-    """Registers the dataset `tiny` and the methods `mean`, `needs_ids`, `at_most_one`, `oracle` for one test."""
+    """Registers the dataset `tiny` and the methods `mean`, `needs_ids`, `at_most_one`, `oracle` for
+    one test.
+    """
     entry = registry.Dataset("tiny", tiny_dataset, "for tests", simulated=True)
     monkeypatch.setitem(registry._DATASETS, "tiny", entry)
-    votes = registry.Dataset("tiny_votes", lambda data_dir=None, seed=0: _votes_only(seed), "for tests")
+    votes = registry.Dataset(
+        "tiny_votes", lambda data_dir=None, seed=0: _votes_only(seed), "for tests"
+    )
     monkeypatch.setitem(registry._DATASETS, "tiny_votes", votes)
     space = {"shift": (0.1, 0.5, 0.9)}
     for method in (
@@ -100,7 +110,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> type[Mean]:
 def _votes_only(seed: int) -> CrowdDataset:
     whole = tiny_dataset(None, seed)
     crowd = whole.annotations
-    votes = Annotations.from_votes(crowd.vote_counts(), instance_names=crowd.instance_names, class_names=crowd.class_names)
+    votes = Annotations.from_votes(
+        crowd.vote_counts(), instance_names=crowd.instance_names, class_names=crowd.class_names
+    )
     return whole.replace(name="tiny_votes", annotations=votes, truth=None)
 
 
@@ -119,7 +131,9 @@ def parse() -> Iterator[Callable[[Sequence[str]], flags.Options]]:
 
 @pytest.fixture
 def command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a command line in this process, without touching its TensorFlow, and returns the exit code."""
+    """Runs a command line in this process, without touching its TensorFlow, and returns the exit
+    code.
+    """
     monkeypatch.setattr(process, "start", lambda options: None)
 
     def run(*items: str, installed: bool = False) -> int:

@@ -20,14 +20,22 @@ def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> 
     for method in ("mean", "oracle"):
         page = (tmp_path / "tiny" / method / "seed-0" / "report.html").read_text(encoding="utf-8")
         part = page[page.index('id="comparison"') : page.index('id="reading"')]
-        assert ">mean<" in part and ">oracle<" in part and f'<tr class="mine"><td class="name">{method}<' in part
+        assert (
+            ">mean<" in part
+            and ">oracle<" in part
+            and f'<tr class="mine"><td class="name">{method}<' in part
+        )
 
 
-def test_majority_votes_as_test_labels_are_told(command: Command, tiny: type, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_majority_votes_as_test_labels_are_told(
+    command: Command, tiny: type, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'truth'}") == 0
     assert "majority votes" not in capsys.readouterr().out
     load = registry.dataset("tiny").loader
-    registry._DATASETS["tiny"] = registry.Dataset("tiny", lambda *given: load(*given).replace(test_is_truth=False), "for tests")
+    registry._DATASETS["tiny"] = registry.Dataset(
+        "tiny", lambda *given: load(*given).replace(test_is_truth=False), "for tests"
+    )
     assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'votes'}") == 0
     assert "Test labels of tiny are majority votes, not the truth.\n" in capsys.readouterr().out
 
@@ -38,15 +46,30 @@ def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str])
         cli.plain_warnings()
         warnings.warn("task a\x1b[31mb has\nno label", stacklevel=1)
     cli._tell("failed: \x1b[2J\u202e\n  second line")
-    assert capsys.readouterr().err == "warning: task a\ufffd[31mb has no label\nfailed: \ufffd[2J\ufffd\n  second line\n"
+    assert (
+        capsys.readouterr().err
+        == "warning: task a\ufffd[31mb has no label\nfailed: \ufffd[2J\ufffd\n  second line\n"
+    )
 
 
-def test_the_installed_command_says_where_the_rest_is(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a checkout there are no baselines, no benchmark data and no suites: nothing lists them, and errors tell."""
-    for flags in (["--dataset=tiny", "--method=autos"], ["--method=mean", "--dataset=hotels"], ["--suite=rll_table1"]):
+def test_the_installed_command_says_where_the_rest_is(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a checkout there are no baselines, no benchmark data and no suites: nothing lists
+    them, and errors tell.
+    """
+    for flags in (
+        ["--dataset=tiny", "--method=autos"],
+        ["--method=mean", "--dataset=hotels"],
+        ["--suite=rll_table1"],
+    ):
         assert command(*flags, f"--output_dir={tmp_path / 'out'}", installed=True) == 2
         assert capsys.readouterr().err.endswith(f". {cli.CHECKOUT}\n")
     assert not (tmp_path / "out").exists()
     assert command("--list", installed=True) == 0
     listed = capsys.readouterr().out
-    assert "Datasets:" in listed and "Suites:" not in listed and listed.endswith(f"\n\n{cli.CHECKOUT}\n")
+    assert (
+        "Datasets:" in listed
+        and "Suites:" not in listed
+        and listed.endswith(f"\n\n{cli.CHECKOUT}\n")
+    )

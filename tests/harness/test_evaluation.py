@@ -1,4 +1,6 @@
-"""evaluation.json, history.json and curves.csv: what a run leaves for figures, and that none of it enters a fit."""
+"""evaluation.json, history.json and curves.csv: what a run leaves for figures, and that none of it
+enters a fit.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from tests.harness.conftest import Mean, tiny_dataset
 
 
 def test_accuracy_of_the_surest_by_hand() -> None:
-    # Ten instances, ever less sure of class 0, which is right for the first five and the last: 10 % .. 50 % are all right,
-    # 60 % has 5 of 6, 70 % 5 of 7, 80 % 5 of 8, 90 % 5 of 9, all 6 of 10.
+    # Ten instances, ever less sure of class 0, which is right for the first five and the last: 10 %
+    # .. 50 % are all right, 60 % has 5 of 6, 70 % 5 of 7, 80 % 5 of 8, 90 % 5 of 9, all 6 of 10.
     sure = np.linspace(0.99, 0.55, 10)
     truth = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 0])
     order = np.random.default_rng(0).permutation(10)
@@ -35,7 +37,8 @@ def test_the_estimators_own_figures_are_taken_in() -> None:
     probabilities = np.eye(2)[dataset.truth]
     found = evaluate(dataset, Tells(), probabilities, seed=0)
     assert found["surest"]["accuracy"] == [1.0] * 10 and found["size"] == 40
-    # The first annotator knows the truth, the others are right four times in five: the vote is right for most, not for all.
+    # The first annotator knows the truth, the others are right four times in five: the vote is
+    # right for most, not for all.
     assert 0.7 < found["label_majority_vote"] <= 1.0
     blind = dataset.replace(truth=np.full(40, -1))
     assert "surest" not in evaluate(blind, Mean(), probabilities, seed=0)
@@ -49,7 +52,13 @@ def test_a_watcher_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) -
         good = True
 
         def _predict_proba(self, features: np.ndarray) -> np.ndarray:
-            return np.eye(2)[(features.mean(axis=1) > 0.5).astype(int) if self.good else np.zeros(len(features), int)]
+            return np.eye(2)[
+                (
+                    (features.mean(axis=1) > 0.5).astype(int)
+                    if self.good
+                    else np.zeros(len(features), int)
+                )
+            ]
 
     watcher = Watcher(path, dataset)
     run = Watch(watcher=watcher).stage("game")
@@ -63,14 +72,19 @@ def test_a_watcher_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) -
     before = path.read_bytes()
     rows = pd.read_csv(path)
     assert list(rows["stage"]) == ["game", "game"] and list(rows["epoch"]) == [0, 1]
-    assert rows["train_accuracy"][1] == pytest.approx((dataset.truth == 0).mean()) and rows["train_accuracy"][0] > 0.6
+    assert (
+        rows["train_accuracy"][1] == pytest.approx((dataset.truth == 0).mean())
+        and rows["train_accuracy"][0] > 0.6
+    )
     again = Watcher(path, dataset)
     again.estimator = watcher.estimator
     Watch(watcher=again).stage("game").scalars(1, {"loss": 1.0})
     assert path.read_bytes() == before
 
 
-def test_runs_leave_their_evaluation_and_earlier_ones_are_completed(command: Callable[..., int], tmp_path: Path, tiny: type[Mean]) -> None:
+def test_runs_leave_their_evaluation_and_earlier_ones_are_completed(
+    command: Callable[..., int], tmp_path: Path, tiny: type[Mean]
+) -> None:
     tiny.history_ = {"loss": [2.0, float("nan")]}  # type: ignore[attr-defined]
     try:
         assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}") == 0
@@ -80,13 +94,25 @@ def test_runs_leave_their_evaluation_and_earlier_ones_are_completed(command: Cal
         config = (run / "config.json").read_bytes()
         (run / "evaluation.json").unlink()
         (run / "history.json").unlink()
-        assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume") == 0
+        assert (
+            command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume") == 0
+        )
         assert (run / "evaluation.json").read_bytes() == before and (run / "history.json").exists()
         assert (run / "config.json").read_bytes() == config
     finally:
         del tiny.history_  # type: ignore[attr-defined]
 
 
-def test_dataset_options_reach_the_loader_and_the_settings(command: Callable[..., int], tmp_path: Path, capsys: Any) -> None:
-    assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--dataset_option=speed=3") == 2
+def test_dataset_options_reach_the_loader_and_the_settings(
+    command: Callable[..., int], tmp_path: Path, capsys: Any
+) -> None:
+    assert (
+        command(
+            "--dataset=tiny",
+            "--method=mean",
+            f"--output_dir={tmp_path}",
+            "--dataset_option=speed=3",
+        )
+        == 2
+    )
     assert "--speed: expected a dataset with that option" in capsys.readouterr().err

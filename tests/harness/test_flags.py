@@ -14,9 +14,25 @@ GIVEN = ["--dataset=hotel", "--method=mv_lr"]
 
 
 def test_values(parse: Any, tmp_path: Path) -> None:
-    options = parse(["--dataset=a,b,a", "--method=x, y", f"--output_dir={tmp_path}", "--hparam", "n=3", "--hparam=x.eta=0.5", "--seed=7", "--resume"])
+    options = parse(
+        [
+            "--dataset=a,b,a",
+            "--method=x, y",
+            f"--output_dir={tmp_path}",
+            "--hparam",
+            "n=3",
+            "--hparam=x.eta=0.5",
+            "--seed=7",
+            "--resume",
+        ]
+    )
     assert options.dataset == ("a", "b") and options.method == ("x", "y")
-    assert options.hparam == (("n", 3), ("x.eta", 0.5)) and options.seed == 7 and options.resume and not options.export
+    assert (
+        options.hparam == (("n", 3), ("x.eta", 0.5))
+        and options.seed == 7
+        and options.resume
+        and not options.export
+    )
     assert options.threads == 1 and options.jobs == 1 and options.data_seed is None
 
 
@@ -48,7 +64,10 @@ def test_weights_are_a_hyper_parameter_of_their_own_flag(parse: Any, tmp_path: P
     assert options.hparam == (("n", 3), ("weights", str(path)))
     assert Options.from_json(options.to_json()) == options
     for arguments, message in (
-        ([*GIVEN, f"--weights={tmp_path / 'none.keras'}"], "--weights: expected a file of Keras weights, received"),
+        (
+            [*GIVEN, f"--weights={tmp_path / 'none.keras'}"],
+            "--weights: expected a file of Keras weights, received",
+        ),
         (["--suite=smoke", f"--weights={path}"], "--weights: expected without --suite"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -64,7 +83,16 @@ def test_flagfile(parse: Any, tmp_path: Path) -> None:
 def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("task,a\n")
     table = [f"--{name}={tmp_path / 'f.csv'}" for name in ("features", "annotations", "truth")]
-    options = parse(["--dataset=table", "--method=mv_lr", *table, "--hparam=Cs=[1, 2]", "--data_seed=4", "--keep_annotations=0.5"])
+    options = parse(
+        [
+            "--dataset=table",
+            "--method=mv_lr",
+            *table,
+            "--hparam=Cs=[1, 2]",
+            "--data_seed=4",
+            "--keep_annotations=0.5",
+        ]
+    )
     assert Options.from_json(options.to_json()) == options
 
 
@@ -73,16 +101,25 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
     [
         ([], "--dataset: expected at least one name"),
         (["--dataset=hotel"], "--method: expected at least one name"),
-        ([*GIVEN, "--sed=3"], "--sed: expected a flag of this command, received an unknown one; did you mean --seed?"),
+        (
+            [*GIVEN, "--sed=3"],
+            "--sed: expected a flag of this command, received an unknown one; did you mean --seed?",
+        ),
         ([*GIVEN, "--seed=-1"], "--seed=-1"),
         ([*GIVEN, "--seed=one"], "--seed"),
         ([*GIVEN, "--seed"], "--seed"),
         ([*GIVEN, "--resume=maybe"], "--resume=maybe"),
         ([*GIVEN, "--evaluation=thrice"], "--evaluation=thrice"),
         ([*GIVEN, "--num_runs=0"], "--num_runs=0"),
-        ([*GIVEN, "--seed=2147483647", "--num_runs=2"], "--num_runs: expected seeds up to 2147483647"),
+        (
+            [*GIVEN, "--seed=2147483647", "--num_runs=2"],
+            "--num_runs: expected seeds up to 2147483647",
+        ),
         ([*GIVEN, "--hparam=n"], "--hparam: expected name=value, received 'n'"),
-        ([*GIVEN, "--distribute=multi_worker"], "--distribute: expected none or mirrored, received multi_worker"),
+        (
+            [*GIVEN, "--distribute=multi_worker"],
+            "--distribute: expected none or mirrored, received multi_worker",
+        ),
         ([*GIVEN, "--distribute=all"], "--distribute=all"),
         ([*GIVEN, "--device=tpu"], "--device: expected auto, cpu, gpu"),
         ([*GIVEN, "--keep_annotations=0"], "--keep_annotations: expected a share above 0"),
@@ -92,7 +129,10 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
         ([*GIVEN, "--folds=3"], "--folds: expected together with --evaluation=cv"),
         ([*GIVEN, "--keep_one"], "--keep_one: expected together with --keep_annotations"),
         (["--suite=smoke", "--dataset=hotel"], "--dataset: expected without --suite"),
-        (["--suite=smoke", "--keep_annotations=0.5"], "--keep_annotations: expected without --suite"),
+        (
+            ["--suite=smoke", "--keep_annotations=0.5"],
+            "--keep_annotations: expected without --suite",
+        ),
         (["--suite=smoke", "--hparam=epochs=1"], "--hparam: expected without --suite"),
         (["--suite=smoke", "--evaluation=cv"], "--evaluation: expected without --suite"),
         (["--suite=smoke", "--classes=a,b"], "--classes: expected without --suite"),
@@ -100,13 +140,22 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
         ([*GIVEN, "--threads=0"], "--threads=0"),
         ([*GIVEN, "--tune=-1"], "--tune=-1"),
         ([*GIVEN, "--checkpoint_seconds=-1"], "--checkpoint_seconds=-1"),
-        ([*GIVEN, "--checkpoint_seconds=inf"], "--checkpoint_seconds: expected a number of seconds"),
-        ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir: expected a folder, received /nowhere/at/all, which does not exist"),
+        (
+            [*GIVEN, "--checkpoint_seconds=inf"],
+            "--checkpoint_seconds: expected a number of seconds",
+        ),
+        (
+            [*GIVEN, "--data_dir=/nowhere/at/all"],
+            "--data_dir: expected a folder, received /nowhere/at/all, which does not exist",
+        ),
         ([*GIVEN, "--output_dir="], "--output_dir: expected a path"),
         ([*GIVEN, "--truth=x.csv"], "--truth: expected together with --dataset=table only"),
         ([*GIVEN, "--classes=a,b"], "--classes: expected together with --dataset=table only"),
         (["--dataset=table", "--method=mv_lr"], "--features: --dataset=table needs it"),
-        (["--dataset=table", "--method=mv_lr", "--features=/no.csv", "--annotations=/no.csv"], "--features: expected a CSV file, received /no.csv"),
+        (
+            ["--dataset=table", "--method=mv_lr", "--features=/no.csv", "--annotations=/no.csv"],
+            "--features: expected a CSV file, received /no.csv",
+        ),
         (["--flagfile=/no/such/file"], "flagfile"),
         ([*GIVEN, "more"], "expected flags only, received 'more'"),
     ],

@@ -1,4 +1,6 @@
-"""A user's table whose names are meant to do harm: nothing that goes out of a run is a formula, a script or a broken row."""
+"""A user's table whose names are meant to do harm: nothing that goes out of a run is a formula, a
+script or a broken row.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import baselines.two_stage  # noqa: F401 - registers ds_lr
+import neucrowd_tf.two_stage.labels_first  # noqa: F401 - registers ds_lr
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.run import Run
 
@@ -39,7 +41,9 @@ CLASSES = ("=1+1", "a label", "<b>bold</b>", "two\nlines")
 
 
 def _write(path: Path, rows: list[list[str]]) -> None:
-    """Writes a CSV as spreadsheets do: with a byte order mark, and a carriage return before each line feed."""
+    """Writes a CSV as spreadsheets do: with a byte order mark, and a carriage return before each
+    line feed.
+    """
     with path.open("w", encoding="utf-8-sig", newline="") as stream:
         csv.writer(stream, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
 
@@ -54,9 +58,16 @@ def table(tmp_path: Path) -> tuple[list[str], list[str]]:
     columns = ["=f", "<i>f</i>", "f, 3", "f\n4"]
     numbers = [[task, *map(str, row)] for task, row in zip(tasks, features, strict=True)]
     _write(tmp_path / "f.csv", [["task", *columns], *numbers])
-    given = [(i, worker) for i in range(len(tasks)) for worker in rng.choice(len(NAMES), 6, replace=False)]
+    given = [
+        (i, worker)
+        for i in range(len(tasks))
+        for worker in rng.choice(len(NAMES), 6, replace=False)
+    ]
     labels = [truth[i] if rng.random() < 0.9 else rng.integers(len(CLASSES)) for i, _ in given]
-    rows = [[tasks[i], NAMES[worker], CLASSES[label]] for (i, worker), label in zip(given, labels, strict=True)]
+    rows = [
+        [tasks[i], NAMES[worker], CLASSES[label]]
+        for (i, worker), label in zip(given, labels, strict=True)
+    ]
     _write(tmp_path / "a.csv", [["task", "worker", "label"], *rows])
     return [f"--features={tmp_path / 'f.csv'}", f"--annotations={tmp_path / 'a.csv'}"], tasks
 
@@ -72,24 +83,47 @@ def _plain(cell: str) -> str:
 
 def _check_cells(rows: list[list[str]]) -> None:
     assert len({len(row) for row in rows}) == 1
-    for cell in (cell for row in rows for cell in row if re.match("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]", cell)):
+    for cell in (
+        cell
+        for row in rows
+        for cell in row
+        if re.match("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]", cell)
+    ):
         float(cell)  # what begins like a formula is a number
 
 
-def test_what_goes_out_is_safe(table: tuple[list[str], list[str]], command: Callable[..., int], tmp_path: Path) -> None:
+def test_what_goes_out_is_safe(
+    table: tuple[list[str], list[str]], command: Callable[..., int], tmp_path: Path
+) -> None:
     flags, tasks = table
-    assert command("--dataset=table", "--method=ds_lr", *flags, f"--output_dir={tmp_path / 'out'}") == 0
+    assert (
+        command("--dataset=table", "--method=ds_lr", *flags, f"--output_dir={tmp_path / 'out'}")
+        == 0
+    )
     run = tmp_path / "out" / "table" / "ds_lr" / "seed-0"
     predictions, annotators = _rows(run / "predictions.csv"), _rows(run / "annotators.csv")
-    for rows in (predictions, annotators, _rows(tmp_path / "out" / "results.csv"), _rows(tmp_path / "out" / "summary.csv")):
+    for rows in (
+        predictions,
+        annotators,
+        _rows(tmp_path / "out" / "results.csv"),
+        _rows(tmp_path / "out" / "summary.csv"),
+    ):
         _check_cells(rows)
-    # The ids are those of the files, but for the apostrophe, and they are the same for whoever reads the CSV.
+    # The ids are those of the files, but for the apostrophe, and they are the same for whoever
+    # reads the CSV.
     assert {_plain(row[0]) for row in annotators[1:]} == set(NAMES)
-    assert len(predictions) == 1 + round(len(tasks) / 5) and {_plain(row[0]) for row in predictions[1:]} <= set(tasks)
+    assert len(predictions) == 1 + round(len(tasks) / 5) and {
+        _plain(row[0]) for row in predictions[1:]
+    } <= set(tasks)
     assert {_plain(cell) for row in predictions[1:] for cell in row[1:3]} <= set(CLASSES)
     assert len(pd.read_csv(run / "annotators.csv")) == len(NAMES)
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert "&lt;script&gt;alert(1)" in page and "<script" not in page and "<img src=x" not in page and "<b>bold" not in page
+    assert (
+        "&lt;script&gt;alert(1)" in page
+        and "<script" not in page
+        and "<img src=x" not in page
+        and "<b>bold" not in page
+    )
     assert "\u202e" not in page and "x" * 1000 not in page and "{{ 7*7 }}" in page
 
 
@@ -100,7 +134,12 @@ def test_the_projectors_labels_are_a_short_line_each(tmp_path: Path) -> None:
     lines = (tmp_path / "embedding_labels.tsv").read_text(encoding="utf-8").split("\n")
     assert len(lines) == len(labels) + 1 and lines[-1] == ""
     _check_cells([[line] for line in lines])
-    assert max(map(len, lines)) <= 201 and lines[2] == "'=1+1" and lines[8] == "first =1+1" and lines[-3:-1] == ["(empty)", "-3"]
+    assert (
+        max(map(len, lines)) <= 201
+        and lines[2] == "'=1+1"
+        and lines[8] == "first =1+1"
+        and lines[-3:-1] == ["(empty)", "-3"]
+    )
 
 
 def test_annotations_are_read_back_as_they_were(tmp_path: Path) -> None:

@@ -71,4 +71,8 @@ def test_bar() -> None:
         bar.draw(0)
         bar.draw(1)
         bar.clear()
-    assert piped.getvalue() == "" and "0/4 runs" in shown.getvalue() and "1/4 runs  about 0 s left" in shown.getvalue()
+    assert (
+        piped.getvalue() == ""
+        and "0/4 runs" in shown.getvalue()
+        and "1/4 runs  about 0 s left" in shown.getvalue()
+    )

@@ -12,21 +12,47 @@ import pytest
 from scipy import stats
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.harness.results import COLUMNS, Row, add_rows, make_row, read_results, summarise, summary_csv, summary_table
+from neucrowd_tf.harness.results import (
+    COLUMNS,
+    Row,
+    add_rows,
+    make_row,
+    read_results,
+    summarise,
+    summary_csv,
+    summary_table,
+)
 from neucrowd_tf.harness.run_folder import RunKey
 
 
-def row(method: str, seed: int, accuracy: float, *, dataset: str = "d", repeat: int | None = None, fold: int | None = None) -> Row:
-    metrics = {"test": {"accuracy": accuracy, "auc": accuracy + 0.05, "f1": math.nan}, "timings": {"fit_seconds": 1.23456, "peak_memory_mb": 100.04}}
+def row(
+    method: str,
+    seed: int,
+    accuracy: float,
+    *,
+    dataset: str = "d",
+    repeat: int | None = None,
+    fold: int | None = None,
+) -> Row:
+    metrics = {
+        "test": {"accuracy": accuracy, "auc": accuracy + 0.05, "f1": math.nan},
+        "timings": {"fit_seconds": 1.23456, "peak_memory_mb": 100.04},
+    }
     return make_row(RunKey(dataset, method, seed, repeat, fold), "ok", metrics)
 
 
 def test_rows_stand_in_one_order_and_replace_earlier_ones(tmp_path: Path) -> None:
-    add_rows(tmp_path, [row("b", 10, 0.5), row("b", 9, 0.6), make_row(RunKey("d", "a", 3), "failed")])
+    add_rows(
+        tmp_path, [row("b", 10, 0.5), row("b", 9, 0.6), make_row(RunKey("d", "a", 3), "failed")]
+    )
     add_rows(tmp_path, [row("a", 3, 0.7)])
     lines = (tmp_path / "results.csv").read_text().splitlines()
     assert lines[0] == ",".join(COLUMNS)
-    assert lines[1:] == ["d,a,3,0.7,,,0.75,,1.235,100.0,ok", "d,b,9,0.6,,,0.65,,1.235,100.0,ok", "d,b,10,0.5,,,0.55,,1.235,100.0,ok"]
+    assert lines[1:] == [
+        "d,a,3,0.7,,,0.75,,1.235,100.0,ok",
+        "d,b,9,0.6,,,0.65,,1.235,100.0,ok",
+        "d,b,10,0.5,,,0.55,,1.235,100.0,ok",
+    ]
     assert [item.name for item in tmp_path.iterdir() if item.name.startswith(".")] == []
 
 
@@ -34,7 +60,11 @@ def test_folds_add_columns(tmp_path: Path) -> None:
     add_rows(tmp_path, [row("a", 0, 0.5)])
     add_rows(tmp_path, [row("a", 0, 0.6, repeat=1, fold=0), row("a", 0, 0.7, repeat=0, fold=1)])
     rows = read_results(tmp_path / "results.csv")
-    assert [(item["fold"], item["repeat"], item["accuracy"]) for item in rows] == [("", "", "0.5"), ("1", "0", "0.7"), ("0", "1", "0.6")]
+    assert [(item["fold"], item["repeat"], item["accuracy"]) for item in rows] == [
+        ("", "", "0.5"),
+        ("1", "0", "0.7"),
+        ("0", "1", "0.6"),
+    ]
 
 
 def test_another_file_of_that_name_is_left_alone(tmp_path: Path) -> None:
@@ -45,21 +75,37 @@ def test_another_file_of_that_name_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_summary_by_hand() -> None:
-    # Differences to mv_lr: .1, .2, .3: mean .2, standard deviation .1, half width t(.975, 2) * .1 / sqrt(3) = 4.3027 * .0577 = .2484.
+    # Differences to mv_lr: .1, .2, .3: mean .2, standard deviation .1, half width t(.975, 2) * .1 /
+    # sqrt(3) = 4.3027 * .0577 = .2484.
     ours, theirs = (0.8, 0.8, 0.8), (0.7, 0.6, 0.5)
-    rows = [row("m", s, a) for s, a in enumerate(ours)] + [row("mv_lr", s, a) for s, a in enumerate(theirs)] + [row("mv_lr", 9, 0.9)]
+    rows = (
+        [row("m", s, a) for s, a in enumerate(ours)]
+        + [row("mv_lr", s, a) for s, a in enumerate(theirs)]
+        + [row("mv_lr", 9, 0.9)]
+    )
     by_method = {record["method"]: record for record in summarise(rows)}
     mine = by_method["m"]
-    assert mine["runs"] == 3 and mine["accuracy_mean"] == pytest.approx(0.8) and mine["accuracy_std"] == pytest.approx(0)
+    assert (
+        mine["runs"] == 3
+        and mine["accuracy_mean"] == pytest.approx(0.8)
+        and mine["accuracy_std"] == pytest.approx(0)
+    )
     assert mine["accuracy_minus_mv_lr"] == pytest.approx(0.2)
-    assert mine["accuracy_minus_mv_lr_low"] == pytest.approx(0.2 - 0.24841, abs=1e-4) and mine["accuracy_beats_mv_lr"] == "no"
+    assert (
+        mine["accuracy_minus_mv_lr_low"] == pytest.approx(0.2 - 0.24841, abs=1e-4)
+        and mine["accuracy_beats_mv_lr"] == "no"
+    )
     assert math.isnan(mine["accuracy_minus_ds_lr"]) and mine["accuracy_beats_ds_lr"] == ""
     half = stats.t.ppf(0.975, 3) * np.std([*theirs, 0.9], ddof=1) / 2
-    assert by_method["mv_lr"]["accuracy_high"] - by_method["mv_lr"]["accuracy_mean"] == pytest.approx(half)
+    assert by_method["mv_lr"]["accuracy_high"] - by_method["mv_lr"][
+        "accuracy_mean"
+    ] == pytest.approx(half)
 
 
 def test_beats_when_the_interval_lies_above_zero() -> None:
-    rows = [row("m", s, 0.8 + s / 100) for s in range(4)] + [row("mv_lr", s, 0.7 + s / 100) for s in range(4)]
+    rows = [row("m", s, 0.8 + s / 100) for s in range(4)] + [
+        row("mv_lr", s, 0.7 + s / 100) for s in range(4)
+    ]
     record = next(record for record in summarise(rows) if record["method"] == "m")
     assert record["accuracy_beats_mv_lr"] == "yes"
 
@@ -68,7 +114,9 @@ def test_one_run_has_no_interval() -> None:
     (record,) = summarise([row("m", 0, 0.8)])
     assert math.isnan(record["accuracy_low"]) and record["accuracy_mean"] == 0.8
     (cells,) = csv.DictReader(io.StringIO(summary_csv([row("m", 0, 0.8)])))
-    assert cells["accuracy_mean"] == "0.8" and cells["accuracy_low"] == "" and cells["f1_mean"] == ""
+    assert (
+        cells["accuracy_mean"] == "0.8" and cells["accuracy_low"] == "" and cells["f1_mean"] == ""
+    )
 
 
 def test_folds_widen_the_interval_and_stay_apart_from_splits() -> None:
@@ -88,7 +136,11 @@ def test_paper_figures_stand_beside() -> None:
 
 
 def test_runs_without_figures_are_counted_apart() -> None:
-    rows = [row("m", 0, 0.8), make_row(RunKey("d", "m", 1), "failed"), make_row(RunKey("d", "n", 0), "skipped")]
+    rows = [
+        row("m", 0, 0.8),
+        make_row(RunKey("d", "m", 1), "failed"),
+        make_row(RunKey("d", "n", 0), "skipped"),
+    ]
     first, second = summarise(rows)
     assert (first["runs"], first["not_run"], second["runs"], second["not_run"]) == (1, 1, 0, 1)
     assert len(summary_table(rows).splitlines()) == 3

@@ -15,7 +15,13 @@ from neucrowd_tf.harness.run_files import write_annotators, write_predictions
 def test_predictions(tmp_path: Path) -> None:
     names = np.array(["no", "=yes"], dtype=object)
     proba = np.array([[1 / 3, 2 / 3], [0.75, 0.25], [0.5, 0.5]], dtype=np.float32)
-    write_predictions(tmp_path / "p.csv", np.array(["a", "-b", -3], dtype=object), np.array([1, 0, -1]), proba, names)
+    write_predictions(
+        tmp_path / "p.csv",
+        np.array(["a", "-b", -3], dtype=object),
+        np.array([1, 0, -1]),
+        proba,
+        names,
+    )
     assert (tmp_path / "p.csv").read_text() == (
         "task,label,predicted,p_no,p_=yes\n"
         "a,'=yes,'=yes,0.333333343,0.666666687\n"
@@ -27,8 +33,12 @@ def test_predictions(tmp_path: Path) -> None:
 def test_nine_digits_give_float32_back(tmp_path: Path) -> None:
     p = np.random.default_rng(0).random(1000, dtype=np.float32)
     proba = np.stack([1 - p, p], axis=1)
-    write_predictions(tmp_path / "p.csv", np.arange(1000), np.zeros(1000, dtype=int), proba, np.array([0, 1]))
-    np.testing.assert_array_equal(pd.read_csv(tmp_path / "p.csv")[["p_0", "p_1"]].to_numpy(dtype=np.float32), proba)
+    write_predictions(
+        tmp_path / "p.csv", np.arange(1000), np.zeros(1000, dtype=int), proba, np.array([0, 1])
+    )
+    np.testing.assert_array_equal(
+        pd.read_csv(tmp_path / "p.csv")[["p_0", "p_1"]].to_numpy(dtype=np.float32), proba
+    )
 
 
 def test_annotators_by_hand(tmp_path: Path) -> None:
@@ -36,19 +46,20 @@ def test_annotators_by_hand(tmp_path: Path) -> None:
     dense = [[0, 0, 1, -1], [1, 1, 1, -1], [0, -1, 1, -1]]
     crowd = Annotations.from_dense(dense, annotator_names=["+a", "b", "c", "idle"])
     fitted = types.SimpleNamespace(
-        annotator_accuracy_=np.array([0.9, 0.8, 0.5, np.nan]), confusion_matrices_=np.tile([[0.7, 0.3], [0.4, 0.6]], (4, 1, 1))
+        annotator_accuracy_=np.array([0.9, 0.8, 0.5, np.nan]),
+        confusion_matrices_=np.tile([[0.7, 0.3], [0.4, 0.6]], (4, 1, 1)),
     )
     write_annotators(tmp_path / "a.csv", crowd, np.array([0, 1, 1]), fitted)
-    # a: (1 + 1 + .5) / 3 with the consensus, 2/3 with the model; b: all; c: (0 + 1 + .5) / 3 and 2/3.
-    assert (tmp_path / "a.csv").read_text() == (
-        "annotator,num_labels,agreement_consensus,agreement_model,skill,recall_0,recall_1\n"
-        "'+a,3,0.833333333,0.666666667,0.9,0.7,0.6\n"
-        "b,2,1,1,0.8,0.7,0.6\n"
-        "c,3,0.5,0.666666667,0.5,0.7,0.6\n"
-        "idle,0,,,,0.7,0.6\n"
+    # a: (1 + 1 + .5) / 3 with the consensus, 2/3 with the model; b: all; c: (0 + 1 + .5) / 3 and
+    # 2/3.
+    assert (
+        (tmp_path / "a.csv").read_text()
+        == "annotator,num_labels,agreement_consensus,agreement_model,skill,recall_0,recall_1\n'+a,3,0.833333333,0.666666667,0.9,0.7,0.6\nb,2,1,1,0.8,0.7,0.6\nc,3,0.5,0.666666667,0.5,0.7,0.6\nidle,0,,,,0.7,0.6\n"  # noqa: E501
     )
 
 
 def test_votes_alone_give_a_header(tmp_path: Path) -> None:
     write_annotators(tmp_path / "a.csv", Annotations.from_votes([[1, 2]]), np.array([0]), object())
-    assert (tmp_path / "a.csv").read_text() == "annotator,num_labels,agreement_consensus,agreement_model\n"
+    assert (
+        tmp_path / "a.csv"
+    ).read_text() == "annotator,num_labels,agreement_consensus,agreement_model\n"

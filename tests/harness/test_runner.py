@@ -18,37 +18,73 @@ Command = Callable[..., int]
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_tree_and_columns(command: Command, tmp_path: Path) -> None:
-    assert command("--dataset=tiny", "--method=mean", "--num_runs=2", f"--output_dir={tmp_path}") == 0
+    assert (
+        command("--dataset=tiny", "--method=mean", "--num_runs=2", f"--output_dir={tmp_path}") == 0
+    )
     run = tmp_path / "tiny" / "mean" / "seed-1"
-    files = {"config.json", "metrics.json", "evaluation.json", "predictions.csv", "annotators.csv", "report.html", "tensorboard"}
+    files = {
+        "config.json",
+        "metrics.json",
+        "evaluation.json",
+        "predictions.csv",
+        "annotators.csv",
+        "report.html",
+        "tensorboard",
+    }
     assert {item.name for item in run.iterdir()} == files
     rows = pd.read_csv(tmp_path / "results.csv")
     assert list(rows["seed"]) == [0, 1] and list(rows["status"]) == ["ok", "ok"]
     predictions = pd.read_csv(run / "predictions.csv")
-    assert list(predictions) == ["task", "label", "predicted", "p_no", "p_-yes"] and predictions["task"][0] == "'=1+1" and len(predictions) == 10
+    assert (
+        list(predictions) == ["task", "label", "predicted", "p_no", "p_-yes"]
+        and predictions["task"][0] == "'=1+1"
+        and len(predictions) == 10
+    )
     metrics = json.loads((run / "metrics.json").read_text())
-    assert rows["accuracy"][1] == pytest.approx((predictions["label"] == predictions["predicted"]).mean())
-    assert rows["accuracy"][1] == pytest.approx(metrics["test"]["accuracy"]) and metrics["validation"]["size"] == 10
+    assert rows["accuracy"][1] == pytest.approx(
+        (predictions["label"] == predictions["predicted"]).mean()
+    )
+    assert (
+        rows["accuracy"][1] == pytest.approx(metrics["test"]["accuracy"])
+        and metrics["validation"]["size"] == 10
+    )
     assert set(metrics["test"]["per_class"]) == {"no", "-yes"}
     config = json.loads((run / "config.json").read_text())
-    assert config["parameters"] == {"fail": "", "seed": 1, "shift": 0.5} and config["threads"]["blas"] == 1
+    assert (
+        config["parameters"] == {"fail": "", "seed": 1, "shift": 0.5}
+        and config["threads"]["blas"] == 1
+    )
     assert config["card"]["statistics"]["train_size"] == 40 and config["versions"]["tensorflow"]
     annotators = pd.read_csv(run / "annotators.csv")
-    assert list(annotators["annotator"]) == ["'@a", "b", "c", "idle"] and list(annotators["num_labels"]) == [40, 40, 40, 0]
+    assert list(annotators["annotator"]) == ["'@a", "b", "c", "idle"] and list(
+        annotators["num_labels"]
+    ) == [40, 40, 40, 0]
     assert list((run / "tensorboard").iterdir())
 
 
-def test_the_table_and_the_places_are_printed(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_and_the_places_are_printed(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     out = capsys.readouterr().out
-    assert "accuracy" in out and f"tensorboard --logdir {tmp_path}" in out and str(tmp_path / "summary.csv") in out
+    assert (
+        "accuracy" in out
+        and f"tensorboard --logdir {tmp_path}" in out
+        and str(tmp_path / "summary.csv") in out
+    )
 
 
-def test_tensorboard_has_test_figures_and_hyper_parameters(command: Command, tmp_path: Path) -> None:
+def test_tensorboard_has_test_figures_and_hyper_parameters(
+    command: Command, tmp_path: Path
+) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams import plugin_data_pb2
 
@@ -72,7 +108,9 @@ def test_same_seed_same_bytes(command: Command, tmp_path: Path) -> None:
         assert one.pop("timings") and two.pop("timings") and one == two
 
 
-def test_a_finished_run_is_refused_and_untouched(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_run_is_refused_and_untouched(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}") == 0
     before = files(tmp_path)
     assert command("--dataset=tiny", "--method=needs_ids,mean", f"--output_dir={tmp_path}") == 2
@@ -80,24 +118,50 @@ def test_a_finished_run_is_refused_and_untouched(command: Command, tmp_path: Pat
     assert "holds a finished run" in capsys.readouterr().err
 
 
-def test_resume_skips_finished_runs_and_adds_the_others(command: Command, tiny: Any, tmp_path: Path) -> None:
-    assert command("--dataset=tiny", "--method=mean", "--resume", f"--output_dir={tmp_path}") == 0  # on nothing: afresh
+def test_resume_skips_finished_runs_and_adds_the_others(
+    command: Command, tiny: Any, tmp_path: Path
+) -> None:
+    assert (
+        command("--dataset=tiny", "--method=mean", "--resume", f"--output_dir={tmp_path}") == 0
+    )  # on nothing: afresh
     before = files(tmp_path / "tiny")
     assert tiny.calls == 1
-    assert command("--dataset=tiny", "--method=mean", "--num_runs=3", "--resume", f"--output_dir={tmp_path}") == 0
+    assert (
+        command(
+            "--dataset=tiny",
+            "--method=mean",
+            "--num_runs=3",
+            "--resume",
+            f"--output_dir={tmp_path}",
+        )
+        == 0
+    )
     assert tiny.calls == 3
     after = files(tmp_path / "tiny")
     assert {name: after[name] for name in before} == before
     assert list(pd.read_csv(tmp_path / "results.csv")["seed"]) == [0, 1, 2]
 
 
-def test_resume_with_other_settings_is_refused(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_with_other_settings_is_refused(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}") == 0
-    assert command("--dataset=tiny", "--method=mean", "--hparam=shift=0.1", "--resume", f"--output_dir={tmp_path}") == 2
+    assert (
+        command(
+            "--dataset=tiny",
+            "--method=mean",
+            "--hparam=shift=0.1",
+            "--resume",
+            f"--output_dir={tmp_path}",
+        )
+        == 2
+    )
     assert "hparams: {}" in capsys.readouterr().err
 
 
-def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
     assert command(*flags) == 0
     path = tmp_path / "tiny" / "mean" / "seed-0" / "config.json"
@@ -127,16 +191,34 @@ def test_half_written_runs(command: Command, tmp_path: Path) -> None:
     (run / "checkpoints").mkdir()
     (run / "checkpoints" / "stale").write_text("x")
     assert not RunFolder(run).finished
-    assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}") == 0  # without --resume: afresh, not from what is there
+    assert (
+        command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}") == 0
+    )  # without --resume: afresh, not from what is there
     assert not (run / "checkpoints").exists()
-    assert {name: data for name, data in files(run).items() if name.endswith(".csv")} == {n: d for n, d in whole.items() if n.endswith(".csv")}
+    assert {name: data for name, data in files(run).items() if name.endswith(".csv")} == {
+        n: d for n, d in whole.items() if n.endswith(".csv")
+    }
     assert not [item for item in run.iterdir() if item.name.startswith(".")]
 
 
-def test_a_method_that_cannot_run_is_skipped_among_several(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("--dataset=tiny_votes", "--method=needs_ids,at_most_one,oracle,mean", f"--output_dir={tmp_path}") == 0
+def test_a_method_that_cannot_run_is_skipped_among_several(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        command(
+            "--dataset=tiny_votes",
+            "--method=needs_ids,at_most_one,oracle,mean",
+            f"--output_dir={tmp_path}",
+        )
+        == 0
+    )
     rows = pd.read_csv(tmp_path / "results.csv").set_index("method")
-    assert dict(rows["status"]) == {"needs_ids": "skipped", "at_most_one": "skipped", "oracle": "skipped", "mean": "ok"}
+    assert dict(rows["status"]) == {
+        "needs_ids": "skipped",
+        "at_most_one": "skipped",
+        "oracle": "skipped",
+        "mean": "ok",
+    }
     assert rows.loc["needs_ids", "accuracy":"peak_memory_mb"].isna().all()  # type: ignore[misc]
     assert "no identities" in capsys.readouterr().err
     reason = json.loads((tmp_path / "tiny_votes" / "oracle" / "seed-0" / "status.json").read_text())
@@ -145,68 +227,149 @@ def test_a_method_that_cannot_run_is_skipped_among_several(command: Command, tmp
 
 
 @pytest.mark.parametrize(
-    ("method", "message"), [("needs_ids", "no identities"), ("at_most_one", "at most 1 classes"), ("oracle", "true labels")]
+    ("method", "message"),
+    [
+        ("needs_ids", "no identities"),
+        ("at_most_one", "at most 1 classes"),
+        ("oracle", "true labels"),
+    ],
 )
-def test_alone_it_is_an_error(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, message: str) -> None:
-    assert command("--dataset=tiny_votes", f"--method={method}", f"--output_dir={tmp_path / 'out'}") == 2
+def test_alone_it_is_an_error(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, message: str
+) -> None:
+    assert (
+        command("--dataset=tiny_votes", f"--method={method}", f"--output_dir={tmp_path / 'out'}")
+        == 2
+    )
     err = capsys.readouterr().err
     assert message in err and len(err.strip().splitlines()) == 1
     assert files(tmp_path) == {}
 
 
-def test_a_failing_run_does_not_stop_the_others(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("--dataset=tiny", "--method=broken,mean", "--num_runs=2", f"--output_dir={tmp_path}") == 1
+def test_a_failing_run_does_not_stop_the_others(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        command(
+            "--dataset=tiny", "--method=broken,mean", "--num_runs=2", f"--output_dir={tmp_path}"
+        )
+        == 1
+    )
     rows = pd.read_csv(tmp_path / "results.csv")
-    assert list(rows["status"]) == ["failed", "failed", "ok", "ok"] and rows["accuracy"].isna().tolist() == [True, True, False, False]
+    assert list(rows["status"]) == ["failed", "failed", "ok", "ok"] and rows[
+        "accuracy"
+    ].isna().tolist() == [True, True, False, False]
     assert "failed: RuntimeError: it broke badly" in capsys.readouterr().err
     run = tmp_path / "tiny" / "broken" / "seed-0"
-    assert not RunFolder(run).finished and "it broke" in "".join(json.loads((run / "status.json").read_text())["traceback"])
+    assert not RunFolder(run).finished and "it broke" in "".join(
+        json.loads((run / "status.json").read_text())["traceback"]
+    )
 
 
-def test_a_failed_run_is_tried_again(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Any) -> None:
+def test_a_failed_run_is_tried_again(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Any
+) -> None:
     assert command("--dataset=tiny", "--method=broken,mean", f"--output_dir={tmp_path}") == 1
     monkeypatch.setitem(registry._METHODS, "broken", registry.Method("broken", tiny, "mended"))
-    assert command("--dataset=tiny", "--method=broken,mean", "--resume", f"--output_dir={tmp_path}") == 0
+    assert (
+        command("--dataset=tiny", "--method=broken,mean", "--resume", f"--output_dir={tmp_path}")
+        == 0
+    )
     assert set(pd.read_csv(tmp_path / "results.csv")["status"]) == {"ok"}
     assert not (tmp_path / "tiny" / "broken" / "seed-0" / "status.json").exists()
 
 
-def test_arguments_that_cannot_be_used(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("--dataset=tiny", "--method=mean", "--hparam=fail=usage", f"--output_dir={tmp_path / 'out'}") == 2
-    assert capsys.readouterr().err == "error: --hparam: fail: expected something else, received 'usage'\n"
+def test_arguments_that_cannot_be_used(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        command(
+            "--dataset=tiny",
+            "--method=mean",
+            "--hparam=fail=usage",
+            f"--output_dir={tmp_path / 'out'}",
+        )
+        == 2
+    )
+    assert (
+        capsys.readouterr().err
+        == "error: --hparam: fail: expected something else, received 'usage'\n"
+    )
     assert files(tmp_path) == {}
-    assert command("--dataset=tiny", "--method=mean", "--hparam=fail=value", f"--output_dir={tmp_path / 'out'}") == 2
+    assert (
+        command(
+            "--dataset=tiny",
+            "--method=mean",
+            "--hparam=fail=value",
+            f"--output_dir={tmp_path / 'out'}",
+        )
+        == 2
+    )
     assert "error: --hparam: fail: expected nothing, received 'value'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        (["--method=men"], "expected the name of a method (--list shows all), received 'men'; did you mean 'mean'"),
-        (["--method=mean", "--dataset=tiny_vote"], "(--list shows all), received 'tiny_vote'; did you mean 'tiny_votes' or 'tiny'?"),
+        (
+            ["--method=men"],
+            "expected the name of a method (--list shows all), received 'men'; did you mean 'mean'",
+        ),
+        (
+            ["--method=mean", "--dataset=tiny_vote"],
+            "(--list shows all), received 'tiny_vote'; did you mean 'tiny_votes' or 'tiny'?",
+        ),
         (["--method=at_mozt"], "received 'at_mozt'; did you mean 'at_most_one'"),
-        (["--method=idz"], "expected the name of a method (--list shows all), received 'idz'; did you mean 'needs_ids'?"),
-        (["--method=zzzzz"], "expected the name of a method (--list shows all), received 'zzzzz'\n"),
-        (["--method=mean", "--hparam=zzzzz=1"], "expected a hyper-parameter of mean, received 'zzzzz' (mean takes fail, shift)"),
+        (
+            ["--method=idz"],
+            (
+                "expected the name of a method (--list shows all), received 'idz'; did you mean"
+                " 'needs_ids'?"
+            ),
+        ),
+        (
+            ["--method=zzzzz"],
+            "expected the name of a method (--list shows all), received 'zzzzz'\n",
+        ),
+        (
+            ["--method=mean", "--hparam=zzzzz=1"],
+            "expected a hyper-parameter of mean, received 'zzzzz' (mean takes fail, shift)",
+        ),
         (["--method=mean", "--hparam=shif=1"], "received 'shif'; did you mean 'shift'?"),
         (["--method=mean", "--hparam=seed=1"], "expected --seed"),
-        (["--method=mean", "--hparam=oracle.shift=1"], "expected one of --method's names before the dot"),
+        (
+            ["--method=mean", "--hparam=oracle.shift=1"],
+            "expected one of --method's names before the dot",
+        ),
     ],
 )
-def test_names_that_do_not_exist(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], items: list[str], message: str) -> None:
+def test_names_that_do_not_exist(
+    command: Command,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    items: list[str],
+    message: str,
+) -> None:
     assert command("--dataset=tiny", f"--output_dir={tmp_path / 'out'}", *items) == 2
     err = capsys.readouterr().err
     assert message in err and len(err.splitlines()) == 1 and not (tmp_path / "out").exists()
 
 
-def test_an_output_folder_that_is_a_file(command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_folder_that_is_a_file(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("mine")
-    assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'file' / 'out'}") == 2
+    assert (
+        command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'file' / 'out'}") == 2
+    )
     assert "--output_dir: expected a folder that can be written" in capsys.readouterr().err
 
 
 def test_a_full_disk_ends_the_command_with_one_line(
-    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replace = os.replace
 
@@ -218,24 +381,53 @@ def test_a_full_disk_ends_the_command_with_one_line(
     monkeypatch.setattr(os, "replace", full)
     assert command("--dataset=tiny", "--method=mean,oracle", f"--output_dir={tmp_path}") == 2
     err = capsys.readouterr().err.strip().splitlines()
-    assert len(err) == 1 and err[0].startswith("error: No space left on device") and "annotators.csv" in err[0]
+    assert (
+        len(err) == 1
+        and err[0].startswith("error: No space left on device")
+        and "annotators.csv" in err[0]
+    )
     run = RunFolder(tmp_path / "tiny" / "mean" / "seed-0")
-    assert not run.finished and not [item for item in run.path.iterdir() if item.name.startswith(".")]
+    assert not run.finished and not [
+        item for item in run.path.iterdir() if item.name.startswith(".")
+    ]
     monkeypatch.undo()
 
 
 def test_hyper_parameters_reach_those_that_have_them(command: Command, tmp_path: Path) -> None:
-    assert command("--dataset=tiny", "--method=mean,oracle", "--hparam=shift=0.7", "--hparam=oracle.shift=0.2", f"--output_dir={tmp_path}") == 0
-    found = [json.loads((tmp_path / "tiny" / m / "seed-0" / "config.json").read_text())["parameters"]["shift"] for m in ("mean", "oracle")]
+    assert (
+        command(
+            "--dataset=tiny",
+            "--method=mean,oracle",
+            "--hparam=shift=0.7",
+            "--hparam=oracle.shift=0.2",
+            f"--output_dir={tmp_path}",
+        )
+        == 0
+    )
+    found = [
+        json.loads((tmp_path / "tiny" / m / "seed-0" / "config.json").read_text())["parameters"][
+            "shift"
+        ]
+        for m in ("mean", "oracle")
+    ]
     assert found == [0.7, 0.2]
 
 
 def test_data_seed_pins_the_draw(command: Command, tmp_path: Path) -> None:
-    command("--dataset=tiny", "--method=mean", "--num_runs=2", "--data_seed=3", f"--output_dir={tmp_path / 'pinned'}")
+    command(
+        "--dataset=tiny",
+        "--method=mean",
+        "--num_runs=2",
+        "--data_seed=3",
+        f"--output_dir={tmp_path / 'pinned'}",
+    )
     command("--dataset=tiny", "--method=mean", "--num_runs=2", f"--output_dir={tmp_path / 'free'}")
 
     def tests(name: str) -> list[bytes]:
-        return [(tmp_path / name / "tiny" / "mean" / f"seed-{s}" / "predictions.csv").read_bytes() for s in (0, 1)]
+        return [
+            (tmp_path / name / "tiny" / "mean" / f"seed-{s}" / "predictions.csv").read_bytes()
+            for s in (0, 1)
+        ]
 
     assert tests("pinned")[0] == tests("pinned")[1] and tests("free")[0] != tests("free")[1]
 
@@ -243,23 +435,44 @@ def test_data_seed_pins_the_draw(command: Command, tmp_path: Path) -> None:
 def test_a_share_of_the_annotations_is_kept(command: Command, tmp_path: Path) -> None:
     # Three annotators label all of the 40 training instances, the fourth none of them.
     def labels(name: str, *items: str) -> list[int]:
-        assert command("--dataset=tiny", "--method=mean", *items, f"--output_dir={tmp_path / name}") == 0
-        return list(pd.read_csv(tmp_path / name / "tiny" / "mean" / "seed-0" / "annotators.csv")["num_labels"])
+        assert (
+            command("--dataset=tiny", "--method=mean", *items, f"--output_dir={tmp_path / name}")
+            == 0
+        )
+        return list(
+            pd.read_csv(tmp_path / name / "tiny" / "mean" / "seed-0" / "annotators.csv")[
+                "num_labels"
+            ]
+        )
 
     assert labels("all") == [40, 40, 40, 0]
     half = labels("half", "--keep_annotations=0.5")
     assert sum(half) == 60 and max(half) < 40
-    assert sum(labels("one", "--keep_annotations=0.1", "--keep_one")) == 40 and sum(labels("few", "--keep_annotations=0.1")) == 12
+    assert (
+        sum(labels("one", "--keep_annotations=0.1", "--keep_one")) == 40
+        and sum(labels("few", "--keep_annotations=0.1")) == 12
+    )
 
 
 def test_cross_validation(command: Command, tmp_path: Path) -> None:
-    flags = ("--dataset=tiny", "--method=mean", "--evaluation=cv", "--folds=2", "--repeats=2", f"--output_dir={tmp_path}")
+    flags = (
+        "--dataset=tiny",
+        "--method=mean",
+        "--evaluation=cv",
+        "--folds=2",
+        "--repeats=2",
+        f"--output_dir={tmp_path}",
+    )
     assert command(*flags) == 0
     rows = pd.read_csv(tmp_path / "results.csv")
     assert list(zip(rows["repeat"], rows["fold"], strict=True)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     folders = [tmp_path / "tiny" / "mean" / "seed-0" / f"fold-{k}" for k in range(4)]
     tests = [set(pd.read_csv(folder / "predictions.csv")["task"]) for folder in folders]
-    assert not tests[0] & tests[1] and tests[0] | tests[1] == tests[2] | tests[3] and len(tests[0] | tests[1]) == 40
+    assert (
+        not tests[0] & tests[1]
+        and tests[0] | tests[1] == tests[2] | tests[3]
+        and len(tests[0] | tests[1]) == 40
+    )
     before = files(tmp_path / "tiny")
     assert command(*flags, "--resume") == 0 and files(tmp_path / "tiny") == before
 

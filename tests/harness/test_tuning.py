@@ -40,14 +40,26 @@ def test_score_is_auc_or_minus_log_loss() -> None:
 
 def tuned(tiny: Any, path: Path, **changes: Any) -> dict[str, Any]:
     dataset = dataclasses.replace(registry.dataset("tiny").load(None, 0), **changes)
-    return tune(registry.method("mean"), {}, dataset, dataset.annotations, trials=4, seed=0, path=path / "tuning.csv")
+    return tune(
+        registry.method("mean"),
+        {},
+        dataset,
+        dataset.annotations,
+        trials=4,
+        seed=0,
+        path=path / "tuning.csv",
+    )
 
 
 def test_trials_are_recorded_and_resumed(tiny: Any, tmp_path: Path) -> None:
     best = tuned(tiny, tmp_path)
     whole = (tmp_path / "tuning.csv").read_bytes()
     rows = pd.read_csv(tmp_path / "tuning.csv")
-    assert list(rows) == ["trial", "metric", "score", "status", "parameters"] and len(rows) == 4 and set(rows["status"]) == {"ok"}
+    assert (
+        list(rows) == ["trial", "metric", "score", "status", "parameters"]
+        and len(rows) == 4
+        and set(rows["status"]) == {"ok"}
+    )
     assert str(best) == rows["parameters"][rows["score"].idxmax()].replace('"', "'")
     calls = tiny.calls
     (tmp_path / "tuning.csv").write_text("\n".join(whole.decode().splitlines()[:3]) + "\n")
@@ -57,25 +69,35 @@ def test_trials_are_recorded_and_resumed(tiny: Any, tmp_path: Path) -> None:
 
 def test_test_rows_play_no_part(tiny: Any, tmp_path: Path) -> None:
     dataset = registry.dataset("tiny").load(None, 0)
-    swapped = dataclasses.replace(dataset.test, labels=1 - dataset.test.labels, features=-dataset.test.features)
+    swapped = dataclasses.replace(
+        dataset.test, labels=1 - dataset.test.labels, features=-dataset.test.features
+    )
     for name, changes in (("a", {}), ("b", {"test": swapped, "truth": None})):
         tuned(tiny, tmp_path / name, **changes)
-    assert (tmp_path / "a" / "tuning.csv").read_bytes() == (tmp_path / "b" / "tuning.csv").read_bytes()
+    assert (tmp_path / "a" / "tuning.csv").read_bytes() == (
+        tmp_path / "b" / "tuning.csv"
+    ).read_bytes()
 
 
-def test_without_validation_data_the_folds_are_scored_against_the_crowd(tiny: Any, tmp_path: Path) -> None:
+def test_without_validation_data_the_folds_are_scored_against_the_crowd(
+    tiny: Any, tmp_path: Path
+) -> None:
     tuned(tiny, tmp_path, validation=None)
     assert tiny.calls == 4 * 3
     assert pd.read_csv(tmp_path / "tuning.csv")["score"].between(0.5, 1).all()
 
 
-def test_a_failing_trial_is_recorded(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_trial_is_recorded(
+    tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     method = registry.Method("mean", tiny, "", space={"fail": ("error",), "shift": (0.2,)})
     monkeypatch.setitem(registry._METHODS, "mean", method)
     assert tuned(tiny, tmp_path) == {}
     rows = pd.read_csv(tmp_path / "tuning.csv")
     assert rows["status"].tolist() == ["ok", "failed: it broke badly"]
-    monkeypatch.setitem(registry._METHODS, "mean", dataclasses.replace(method, defaults={"fail": "error"}))
+    monkeypatch.setitem(
+        registry._METHODS, "mean", dataclasses.replace(method, defaults={"fail": "error"})
+    )
     with pytest.raises(RuntimeError, match="it broke"):
         tuned(tiny, tmp_path / "all")
 

@@ -1,4 +1,6 @@
-"""What a worker process imports in test_jobs.py: the small dataset and methods, registered for good (the process ends)."""
+"""What a worker process imports in test_jobs.py: the small dataset and methods, registered for good
+(the process ends).
+"""
 
 from __future__ import annotations
 

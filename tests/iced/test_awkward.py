@@ -1,4 +1,6 @@
-"""A property test of the rounds: whatever crowd is drawn, results are finite and histories consistent. The networks are stood for by numpy."""
+"""A property test of the rounds: whatever crowd is drawn, results are finite and histories
+consistent. The networks are stood for by numpy.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from neucrowd_tf.iced.history import shortages
 
 
 class Linear:
-    """Stands for ICEDModel: embeddings are a projection, predictions a softmax of another; training changes the latter."""
+    """Stands for ICEDModel: embeddings are a projection, predictions a softmax of another; training
+    changes the latter.
+    """
 
     def __init__(self, features: np.ndarray, num_classes: int, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -30,7 +34,9 @@ class Linear:
     def set_rows(self, targets: np.ndarray, synthetic: np.ndarray) -> None:
         self.targets, self.synthetic = targets, synthetic
 
-    def set_epoch(self, classifier: np.ndarray | None = None, decoder: np.ndarray | None = None) -> None:
+    def set_epoch(
+        self, classifier: np.ndarray | None = None, decoder: np.ndarray | None = None
+    ) -> None:
         self.rows = classifier
         self.head = self.rng.normal(size=self.head.shape)
 
@@ -47,7 +53,11 @@ def crowds(draw: st.DrawFn) -> tuple[np.ndarray, Annotations, int]:
     dense[:, 0] = np.where((dense == -1).all(axis=1), truth, dense[:, 0])
     if draw(st.booleans()):
         dense[dense == c - 1] = 0  # a class that no annotator uses
-    x = np.zeros((n, 3), np.float32) if draw(st.booleans()) else rng.normal(size=(n, 3)).astype(np.float32)
+    x = (
+        np.zeros((n, 3), np.float32)
+        if draw(st.booleans())
+        else rng.normal(size=(n, 3)).astype(np.float32)
+    )
     return x, Annotations.from_dense(dense, num_classes=c), seed
 
 
@@ -57,9 +67,13 @@ def drawn(dense: np.ndarray, identical: bool = False) -> tuple[np.ndarray, Annot
     return np.ones_like(x) if identical else x, Annotations.from_dense(dense, num_classes=3), 7
 
 
-ONE = drawn(np.repeat(np.where(np.arange(12) == 5, 1, 0)[:, None], 3, axis=1))  # a minority of one, all agree, nobody uses class 2
+ONE = drawn(
+    np.repeat(np.where(np.arange(12) == 5, 1, 0)[:, None], 3, axis=1)
+)  # a minority of one, all agree, nobody uses class 2
 NONE = drawn(np.where(np.arange(36).reshape(12, 3) == 4, 1, 0))  # one stray vote for the minority
-FEW = drawn(np.repeat(np.repeat([0, 1, 2], [9, 3, 2])[:, None], 3, axis=1), identical=True)  # fewer than k, all points the same
+FEW = drawn(
+    np.repeat(np.repeat([0, 1, 2], [9, 3, 2])[:, None], 3, axis=1), identical=True
+)  # fewer than k, all points the same
 
 
 @settings(max_examples=40, deadline=None)
@@ -75,7 +89,9 @@ FEW = drawn(np.repeat(np.repeat([0, 1, 2], [9, 3, 2])[:, None], 3, axis=1), iden
     st.sampled_from(["certainty", "literal", "uniform"]),
     st.sampled_from(["uniform", "update"]),
 )
-def test_rounds_on_any_crowd(case: tuple[np.ndarray, Annotations, int], candidates: str, interpolation: str, prior: str) -> None:
+def test_rounds_on_any_crowd(
+    case: tuple[np.ndarray, Annotations, int], candidates: str, interpolation: str, prior: str
+) -> None:
     from neucrowd_tf.iced.rounds import Options, Rounds
 
     x, crowd, seed = case
@@ -102,7 +118,10 @@ def test_rounds_on_any_crowd(case: tuple[np.ndarray, Annotations, int], candidat
         assert all(np.isfinite(value) for value in logs.values())
         made = int(rounds.synthetic[-1].sum())
         assert len(model.synthetic) == made and np.isfinite(model.synthetic).all()
-        assert model.targets.shape == (len(x) + made, crowd.num_classes) and (model.targets.sum(axis=1) == 1).all()
+        assert (
+            model.targets.shape == (len(x) + made, crowd.num_classes)
+            and (model.targets.sum(axis=1) == 1).all()
+        )
         assert set(range(len(x) + made)) == set(model.rows.tolist())
         for found in (rounds.inference.probas, rounds.inference.errors, rounds.inference.priors):
             assert np.isfinite(found).all()
@@ -111,5 +130,13 @@ def test_rounds_on_any_crowd(case: tuple[np.ndarray, Annotations, int], candidat
     state = rounds.get_state()
     again = Rounds(model, crowd, rounds.certainty, options)  # type: ignore[arg-type]
     again.set_state(state)
-    assert all(np.array_equal(a, b) for a, b in zip(again.get_state().values(), state.values(), strict=True))
-    assert all(isinstance(text, str) for text in shortages(state["candidates"], state["permutations"], ~unused, crowd.class_names, 5))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(again.get_state().values(), state.values(), strict=True)
+    )
+    assert all(
+        isinstance(text, str)
+        for text in shortages(
+            state["candidates"], state["permutations"], ~unused, crowd.class_names, 5
+        )
+    )

@@ -1,4 +1,6 @@
-"""ICED as an estimator: results, histories, saving, resuming, user's networks, images, sparse crowds and awkward data."""
+"""ICED as an estimator: results, histories, saving, resuming, user's networks, images, sparse
+crowds and awkward data.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import numpy as np
 import pytest
 
 import neucrowd_tf
-from neucrowd_tf import registry, simulation
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset, Split
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.iced import ICED, score_rounds
 from neucrowd_tf.iced.history import round_scores
@@ -30,12 +32,16 @@ SMALL: dict[str, Any] = {
 }
 
 
-def task(sizes: tuple[int, ...] = (120, 15), seed: int = 0, rate: float = 1.0, low: float = 0.55) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def task(
+    sizes: tuple[int, ...] = (120, 15), seed: int = 0, rate: float = 1.0, low: float = 0.55
+) -> tuple[np.ndarray, Annotations, np.ndarray]:
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     centres = 1.6 * np.eye(6)[: len(sizes)]
     x = (centres[truth] + 0.5 * rng.normal(size=(len(truth), 6))).astype(np.float32)
-    crowd = simulation.simulate(truth, simulation.class_skill_annotators(7, len(sizes), seed, low=low), seed, rates=rate)
+    crowd = simulation.simulate(
+        truth, simulation.class_skill_annotators(7, len(sizes), seed, low=low), seed, rates=rate
+    )
     return x, crowd, truth
 
 
@@ -56,7 +62,10 @@ def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
 
 def test_histories_agree_with_each_other(fitted: Any) -> None:
     model, x, _, truth = fitted
-    assert model.labels_history_.shape == (5, len(x)) and model.candidates_history_.shape == (4, len(x))
+    assert model.labels_history_.shape == (5, len(x)) and model.candidates_history_.shape == (
+        4,
+        len(x),
+    )
     assert (model.labels_ == model.labels_history_[-1]).all()
     assert (model.labels_ == model.probas_.argmax(axis=1)).all()
     for candidates, made in zip(model.candidates_history_, model.synthetic_history_, strict=True):
@@ -66,7 +75,9 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert model.n_iter_ == 4 and not model.converged_
     assert len(model.history_["loss"]) == 4
     scores = score_rounds(model, truth)
-    assert scores["label_accuracy"].iloc[2] == pytest.approx((model.labels_history_[2] == truth).mean())
+    assert scores["label_accuracy"].iloc[2] == pytest.approx(
+        (model.labels_history_[2] == truth).mean()
+    )
     made = model.candidates_history_[1] == 1
     assert scores["candidate_purity"].iloc[2] == pytest.approx((truth[made] == 1).mean())
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
@@ -102,7 +113,9 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize(("stage", "epoch"), [("autoencoder", 1), ("rounds", 2)])
-def test_a_killed_fit_resumes_bit_for_bit(fitted: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, epoch: int) -> None:
+def test_a_killed_fit_resumes_bit_for_bit(
+    fitted: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, epoch: int
+) -> None:
     model, x, crowd, _ = fitted
     from neucrowd_tf.training.run import Run as Surroundings
 
@@ -128,13 +141,25 @@ def test_a_killed_fit_resumes_bit_for_bit(fitted: Any, tmp_path: pathlib.Path, m
 def test_names_and_partial_annotation_three_classes_and_validation() -> None:
     x, crowd, truth = task((90, 30, 12), rate=0.5)
     names = np.array(["a", "b", "c"], dtype=object)
-    crowd = Annotations(crowd.instances, crowd.annotators, crowd.labels, num_instances=len(x), num_annotators=7, class_names=names)
-    model = ICED(**SMALL, encoder=None, warm_up="groups", tol=1.0).fit(x, crowd, (x[:20], names[truth[:20]]))
+    crowd = Annotations(
+        crowd.instances,
+        crowd.annotators,
+        crowd.labels,
+        num_instances=len(x),
+        num_annotators=7,
+        class_names=names,
+    )
+    model = ICED(**SMALL, encoder=None, warm_up="groups", tol=1.0).fit(
+        x, crowd, (x[:20], names[truth[:20]])
+    )
     assert set(model.predict(x)) <= set("abc")
     assert model.converged_ and model.n_iter_ == 2  # any change is at most all labels
     assert np.isfinite(model.predict_proba(x)).all()
     assert model.confusion_matrices_.shape == (7, 3, 3)
-    assert all(len(values) == 2 for values in model.history_.values()) and {"val_accuracy", "changed"} <= set(model.history_)
+    assert all(len(values) == 2 for values in model.history_.values()) and {
+        "val_accuracy",
+        "changed",
+    } <= set(model.history_)
 
 
 def test_images_and_a_user_network() -> None:
@@ -150,7 +175,9 @@ def test_images_and_a_user_network() -> None:
     assert model.predict_proba(x).shape == (48, 2)
 
     inputs = keras.Input((16, 16, 1))
-    own = keras.Model(inputs, keras.layers.Dense(5, activation="tanh")(keras.layers.Flatten()(inputs)))
+    own = keras.Model(
+        inputs, keras.layers.Dense(5, activation="tanh")(keras.layers.Flatten()(inputs))
+    )
     before = [w.copy() for w in own.get_weights()]
     model = ICED(**{**SMALL, "rounds": 1}, encoder=own).fit(x, crowd)
     assert model.transform(x).shape == (48, 5)
@@ -183,10 +210,19 @@ def test_a_strategy_of_several_devices_changes_nothing_but_says_so(fitted: Any) 
 def test_no_rounds_is_the_warm_up_alone() -> None:
     x, crowd, truth = task((20, 6))
     model = ICED(**{**SMALL, "rounds": 0}, warm_up="top").fit(x, crowd)
-    assert model.labels_history_.shape == (1, 26) and model.candidates_history_.shape == (0, 26) and model.n_iter_ == 0
+    assert (
+        model.labels_history_.shape == (1, 26)
+        and model.candidates_history_.shape == (0, 26)
+        and model.n_iter_ == 0
+    )
     assert model.predict_proba(x).shape == (26, 2)
-    scores = round_scores(model, CrowdDataset("t", x, crowd, Split(x, truth, np.arange(26)), truth=truth))
-    assert "label_first" not in scores and scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
+    scores = round_scores(
+        model, CrowdDataset("t", x, crowd, Split(x, truth, np.arange(26)), truth=truth)
+    )
+    assert (
+        "label_first" not in scores
+        and scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
+    )
     groups = certainty_groups(model.certainty_)
     assert scores["warm_up_samples"] == (groups <= 3).sum()
 
@@ -205,7 +241,12 @@ def test_bad_arguments_and_votes_only() -> None:
         "tol": -0.1,
         "hidden_units": (),
     }
-    text: dict[str, Any] = {"rounds": "3", "eta": "small", "learning_rate": None, "hidden_units": 8}  # of another kind altogether
+    text: dict[str, Any] = {
+        "rounds": "3",
+        "eta": "small",
+        "learning_rate": None,
+        "hidden_units": 8,
+    }  # of another kind altogether
     for name, value in (*wrong.items(), *text.items()):
         with pytest.raises(UsageError, match=f"^{name}: expected .*, received "):
             ICED(**{**SMALL, name: value}).fit(x, crowd)
@@ -218,12 +259,19 @@ def test_bad_arguments_and_votes_only() -> None:
 # ----------------------------------------------------------------- awkward data
 
 
-def fit_quietly(x: np.ndarray, dense: np.ndarray, num_classes: int, **options: Any) -> tuple[ICED, list[str]]:
+def fit_quietly(
+    x: np.ndarray, dense: np.ndarray, num_classes: int, **options: Any
+) -> tuple[ICED, list[str]]:
     crowd = Annotations.from_dense(dense, num_classes=num_classes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = ICED(**{**SMALL, "rounds": 2, "hidden_units": (6, 4), **options}).fit(x, crowd)
-    for values in (model.predict_proba(x), model.probas_, model.confusion_matrices_, model.transform(x)):
+    for values in (
+        model.predict_proba(x),
+        model.probas_,
+        model.confusion_matrices_,
+        model.transform(x),
+    ):
         assert np.isfinite(values).all()
     return model, [str(w.message) for w in caught]
 
@@ -234,7 +282,9 @@ def test_a_minority_of_one() -> None:
     dense[3] = 1
     model, said = fit_quietly(x, dense, 2, candidates="inferred")
     assert model.synthetic_history_.sum() == 0
-    assert any("fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said)
+    assert any(
+        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said
+    )
 
 
 def test_a_minority_that_inference_leaves_nothing_of() -> None:
@@ -243,10 +293,14 @@ def test_a_minority_that_inference_leaves_nothing_of() -> None:
     dense[[3, 8, 20], [0, 1, 2]] = 1  # three votes out of 210, each alone against six
     model, said = fit_quietly(x, dense, 2, candidates="inferred", smoothing=5.0, em_iterations=1)
     assert (model.labels_history_ == 0).all() and model.synthetic_history_.sum() == 0
-    assert any("fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said)
+    assert any(
+        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said
+    )
 
 
-def test_identical_points_all_annotators_agreeing_fewer_neighbours_than_k_and_an_unused_class() -> None:
+def test_identical_points_all_annotators_agreeing_fewer_neighbours_than_k_and_an_unused_class() -> (
+    None
+):
     dense = np.repeat(np.repeat([0, 1], [20, 3])[:, None], 3, axis=1)
     model, said = fit_quietly(np.ones((23, 4), np.float32), dense, 3, candidates="inferred")
     assert (model.labels_ == dense[:, 0]).all()
@@ -263,5 +317,10 @@ def test_one_class_alone_is_one_clear_error() -> None:
 def test_registered_methods() -> None:
     assert registry.method("iced").make(seed=3).get_params()["candidates"] == "classifier"
     literal = registry.method("iced_literal").make(rounds=2)
-    assert (literal.candidates, literal.interpolation, literal.warm_up, literal.rounds) == ("inferred", "literal", "groups", 2)
+    assert (literal.candidates, literal.interpolation, literal.warm_up, literal.rounds) == (
+        "inferred",
+        "literal",
+        "groups",
+        2,
+    )
     assert neucrowd_tf.iced.ICED is ICED

@@ -1,4 +1,6 @@
-"""Inference with a held prior, classes that nobody uses, and permuted classes. None of it needs TensorFlow."""
+"""Inference with a held prior, classes that nobody uses, and permuted classes. None of it needs
+TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,17 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from neucrowd_tf import simulation
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.iced.inference import find_permutation, infer_labels, synthetic_one_hot
 
 
 def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
     truth = np.repeat(np.arange(len(sizes)), sizes)
-    return truth, simulation.simulate(truth, simulation.class_skill_annotators(9, len(sizes), seed), seed)
+    return truth, simulation.simulate(
+        truth, simulation.class_skill_annotators(9, len(sizes), seed), seed
+    )
 
 
 @pytest.mark.parametrize("prior", ["uniform", "update"])
@@ -31,16 +34,23 @@ def test_it_is_dawid_and_skene(prior: str) -> None:
     short = infer_labels(annotations.one_hot(), 2, prior=prior, smoothing=0.5, max_iter=2)  # type: ignore[arg-type]
     with pytest.warns(ConvergenceWarning):
         want = DawidSkene(prior=prior, smoothing=0.5, max_iter=2).fit(annotations)  # type: ignore[arg-type]
-    assert short.probas == pytest.approx(want.probas_) and short.errors == pytest.approx(want.errors_)
+    assert short.probas == pytest.approx(want.probas_) and short.errors == pytest.approx(
+        want.errors_
+    )
 
 
-def test_a_uniform_prior_loses_to_majority_vote_on_imbalanced_classes_and_wins_on_balanced_ones() -> None:
+def test_a_uniform_prior_loses_to_majority_vote_on_imbalanced_classes_and_wins_on_balanced_ones() -> (  # noqa: E501
+    None
+):
     imbalanced, balanced = [], []
     for seed in range(5):
         for sizes, gains in (((300, 30), imbalanced), ((165, 165), balanced)):
             truth, annotations = crowd(seed, sizes)
             labels = infer_labels(annotations.one_hot(), 2).labels
-            gains.append((labels == truth).mean() - (majority_labels(annotations.vote_counts(), "random", 0) == truth).mean())
+            gains.append(
+                (labels == truth).mean()
+                - (majority_labels(annotations.vote_counts(), "random", 0) == truth).mean()
+            )
     assert np.mean(imbalanced) < -0.05 < 0.0 < np.mean(balanced)
 
 
@@ -60,18 +70,21 @@ def test_permutations_by_hand() -> None:
     probas = np.eye(3)[[0, 0, 1, 1, 2]]
     votes = np.array([[0, 1, 4], [0, 0, 5], [5, 0, 0], [4, 1, 0], [0, 3, 2]], dtype=float)
     assert find_permutation(probas, votes).tolist() == [2, 0, 1]
-    # Half of a common class lost to a rare one is no permutation: rows (1, 0) and (.8, .2) match best as they are.
+    # Half of a common class lost to a rare one is no permutation: rows (1, 0) and (.8, .2) match
+    # best as they are.
     probas = np.eye(2)[[0] * 50 + [1] * 50]
     votes = np.array([[9, 0]] * 50 + [[9, 0]] * 40 + [[0, 9]] * 10, dtype=float)
     assert find_permutation(probas, votes).tolist() == [0, 1]
-    # A rare class weighs as much as a common one: shares (.6, .4) and (.9, .1) match best crosswise, as votes they would not.
+    # A rare class weighs as much as a common one: shares (.6, .4) and (.9, .1) match best
+    # crosswise, as votes they would not.
     assert find_permutation(np.eye(2), np.array([[60.0, 40.0], [9.0, 1.0]])).tolist() == [1, 0]
     # Equal evidence: nothing moves.
     assert find_permutation(np.full((4, 3), 1 / 3), np.ones((4, 3))).tolist() == [0, 1, 2]
     # A swap that is better by rounding alone: nothing moves either.
     nearly = np.array([[0.5 - 1e-9, 0.5 + 1e-9], [0.5 + 1e-9, 0.5 - 1e-9]])
     assert find_permutation(nearly, np.eye(2)).tolist() == [0, 1]
-    # Nobody uses class 2: it stays, though the votes in EM's class 2 are all for class 1 (rows 1 0 0 | .6 .4 0 | 0 1 0).
+    # Nobody uses class 2: it stays, though the votes in EM's class 2 are all for class 1 (rows 1 0
+    # 0 | .6 .4 0 | 0 1 0).
     votes = np.array([[5, 0, 0], [3, 2, 0], [0, 5, 0]], dtype=float)
     assert find_permutation(np.eye(3), votes).tolist() == [0, 1, 2]
 
@@ -88,8 +101,12 @@ def test_every_permutation_is_found() -> None:
 
 @pytest.mark.parametrize(("order", "permutation"), [([0, 2, 1], [0, 2, 1]), ([1, 2, 0], [2, 0, 1])])
 @pytest.mark.parametrize("prior", ["uniform", "update"])
-def test_permuted_classes_are_mended(prior: Literal["uniform", "update"], order: list[int], permutation: list[int]) -> None:
-    """Classes whose annotators agree on permuting most of their labels: EM cannot tell, the votes can."""
+def test_permuted_classes_are_mended(
+    prior: Literal["uniform", "update"], order: list[int], permutation: list[int]
+) -> None:
+    """Classes whose annotators agree on permuting most of their labels: EM cannot tell, the votes
+    can.
+    """
     truth = np.repeat([0, 1, 2], [200, 40, 40])
     annotations = simulation.simulate(truth, simulation.class_skill_annotators(9, 3, 0, low=0.6), 0)
     straight = infer_labels(annotations.one_hot(), 3, prior=prior)
@@ -99,7 +116,9 @@ def test_permuted_classes_are_mended(prior: Literal["uniform", "update"], order:
     swapped = np.eye(3)[order]  # class c of the votes is EM's class order[c]
     original = inference.vote_shares
     try:
-        inference.vote_shares = lambda one_hot, size: original(one_hot, size) @ swapped  # EM started from a wrong place
+        inference.vote_shares = lambda one_hot, size: (
+            original(one_hot, size) @ swapped
+        )  # EM started from a wrong place
         mended = infer_labels(annotations.one_hot(), 3, prior=prior)
     finally:
         inference.vote_shares = original
@@ -115,5 +134,7 @@ def test_bad_prior() -> None:
 
 
 def test_synthetic_one_hot() -> None:
-    made = synthetic_one_hot(2, 2, 3, (np.array([0, 1, 1]), np.array([1, 0, 1]), np.array([2, 0, 1])))
+    made = synthetic_one_hot(
+        2, 2, 3, (np.array([0, 1, 1]), np.array([1, 0, 1]), np.array([2, 0, 1]))
+    )
     assert made.toarray().tolist() == [[0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 1, 0]]

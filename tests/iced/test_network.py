@@ -1,4 +1,6 @@
-"""ICED's networks in one step: which rows and targets each of the three trainings takes, and which weights it changes."""
+"""ICED's networks in one step: which rows and targets each of the three trainings takes, and which
+weights it changes.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +22,40 @@ NETWORKS = ("encoder", "classifier", "decoder")
 
 def dense(inputs: int, outputs: int, seed: int, activation: str | None = None) -> keras.Model:
     x = keras.Input((inputs,))
-    layer = keras.layers.Dense(outputs, activation, kernel_initializer=keras.initializers.GlorotUniform(seed))
+    layer = keras.layers.Dense(
+        outputs, activation, kernel_initializer=keras.initializers.GlorotUniform(seed)
+    )
     return keras.Model(x, layer(x))
 
 
 def make(rate: float = 0.0) -> ICEDModel:
     """At a rate of zero every step of an epoch sees the same weights."""
     networks = dense(D, H, 1, "tanh"), dense(H, C, 2), dense(H, D, 3)
-    model = ICEDModel(*networks, X, C, batch_size=BATCH, make_optimizer=lambda: keras.optimizers.SGD(rate))
+    model = ICEDModel(
+        *networks, X, C, batch_size=BATCH, make_optimizer=lambda: keras.optimizers.SGD(rate)
+    )
     model.set_rows(TARGETS, SYNTHETIC)
     return model
 
 
 def weights(model: ICEDModel) -> dict[str, list[np.ndarray]]:
-    return {name: [np.array(v) for v in getattr(model, name).trainable_variables] for name in NETWORKS}
+    return {
+        name: [np.array(v) for v in getattr(model, name).trainable_variables] for name in NETWORKS
+    }
 
 
 def changed(model: ICEDModel, before: dict[str, list[np.ndarray]]) -> set[str]:
-    return {name for name, now in weights(model).items() if any((a != b).any() for a, b in zip(before[name], now, strict=True))}
+    return {
+        name
+        for name, now in weights(model).items()
+        if any((a != b).any() for a, b in zip(before[name], now, strict=True))
+    }
 
 
 def naive(model: ICEDModel) -> tuple[np.ndarray, np.ndarray]:
-    """Returns each row's cross-entropy `[N + S]` and each real row's mean squared error `[N]`, by loops from the weights."""
+    """Returns each row's cross-entropy `[N + S]` and each real row's mean squared error `[N]`, by
+    loops from the weights.
+    """
     parts = [[np.asarray(w, np.float64) for w in part] for part in weights(model).values()]
     (we, be), (wc, bc), (wd, bd) = parts
     entropies, errors = [], []
@@ -73,7 +87,12 @@ def test_both_ways_to_train_the_decoder_reconstruct_real_rows(which: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("which", "expected"), [("autoencoder", {"encoder", "decoder"}), ("classifier", {"encoder", "classifier"}), ("decoder", {"decoder"})]
+    ("which", "expected"),
+    [
+        ("autoencoder", {"encoder", "decoder"}),
+        ("classifier", {"encoder", "classifier"}),
+        ("decoder", {"decoder"}),
+    ],
 )
 def test_each_training_changes_its_own_networks(which: str, expected: set[str]) -> None:
     model = make(rate=0.1)
@@ -92,9 +111,24 @@ def test_each_training_changes_its_own_networks(which: str, expected: set[str]) 
 
 def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
     x = keras.Input((D,))
-    encoder = keras.Model(x, keras.layers.Dense(H, kernel_regularizer=keras.regularizers.L2(1.0), kernel_initializer="ones")(x))
-    model = ICEDModel(encoder, dense(H, C, 2), dense(H, D, 3), X, C, batch_size=BATCH, make_optimizer=lambda: keras.optimizers.SGD(0.1))
-    model.classifier.layers[-1].kernel.assign(np.zeros((H, C)))  # nothing to learn from the labels, nor the encoder from them
+    encoder = keras.Model(
+        x,
+        keras.layers.Dense(
+            H, kernel_regularizer=keras.regularizers.L2(1.0), kernel_initializer="ones"
+        )(x),
+    )
+    model = ICEDModel(
+        encoder,
+        dense(H, C, 2),
+        dense(H, D, 3),
+        X,
+        C,
+        batch_size=BATCH,
+        make_optimizer=lambda: keras.optimizers.SGD(0.1),
+    )
+    model.classifier.layers[-1].kernel.assign(
+        np.zeros((H, C))
+    )  # nothing to learn from the labels, nor the encoder from them
     model.set_rows(np.full((N, C), 0.5))
     model.set_epoch(classifier=np.arange(BATCH))
     logs = model.train_step(0)
@@ -115,6 +149,8 @@ def test_outputs_and_decoding_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None
     z, p = whole
     np.testing.assert_allclose(z, model.encoder(X), rtol=1e-5)
     logits = np.asarray(model.classifier(z), np.float64)
-    np.testing.assert_allclose(p, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(
+        p, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), rtol=1e-5
+    )
     np.testing.assert_allclose(decoded, model.decoder(points), rtol=1e-5)
     assert model.decode(points[:0]).shape == (0, D)

@@ -18,9 +18,12 @@ from neucrowd_tf.iced.warm_up import certainty_groups, warm_up_schedule
 
 
 def test_certainty_by_hand() -> None:
-    # Votes 3:1 -> p = (.75, .25), 1 - (.5625 + .0625) = .375; 2:2 -> .5; 4:0 -> 0; no vote -> as evenly spread, .5.
+    # Votes 3:1 -> p = (.75, .25), 1 - (.5625 + .0625) = .375; 2:2 -> .5; 4:0 -> 0; no vote -> as
+    # evenly spread, .5.
     votes = np.array([[3, 1], [2, 2], [4, 0], [0, 0]])
-    assert label_certainty(votes, 0.125) == pytest.approx([1 / 0.5, 1 / 0.625, 1 / 0.125, 1 / 0.625])
+    assert label_certainty(votes, 0.125) == pytest.approx(
+        [1 / 0.5, 1 / 0.625, 1 / 0.125, 1 / 0.625]
+    )
     # Three classes, one vote each: 1 - 3 / 9 = 2/3.
     assert label_certainty(np.array([[1, 1, 1]]), 1.0) == pytest.approx([1 / (2 / 3 + 1)])
 
@@ -35,7 +38,9 @@ def naive_certainty(votes: np.ndarray, epsilon: float) -> list[float]:
 
 
 @given(hnp.arrays(np.int64, (6, 4), elements=st.integers(0, 7)), st.floats(1e-3, 1.0))
-def test_certainty_is_the_inverse_variance_of_one_hot_labels(votes: np.ndarray, epsilon: float) -> None:
+def test_certainty_is_the_inverse_variance_of_one_hot_labels(
+    votes: np.ndarray, epsilon: float
+) -> None:
     votes[votes.sum(axis=1) == 0, 0] = 1
     got = label_certainty(votes, epsilon)
     assert got == pytest.approx(naive_certainty(votes, epsilon))
@@ -53,16 +58,28 @@ def test_certainty_refuses_a_useless_epsilon() -> None:
 
 
 def test_interpolation_by_hand() -> None:
-    # S = 30, S' = 10: the point stays near the certain candidate, a quarter of the way; as printed it goes three quarters.
-    assert interpolation_weights(np.array([30.0]), np.array([10.0]), np.array([0.05])) == pytest.approx([0.3])
-    assert interpolation_weights(np.array([30.0]), np.array([10.0]), np.array([0.05]), literal=True) == pytest.approx([0.8])
+    # S = 30, S' = 10: the point stays near the certain candidate, a quarter of the way; as printed
+    # it goes three quarters.
+    assert interpolation_weights(
+        np.array([30.0]), np.array([10.0]), np.array([0.05])
+    ) == pytest.approx([0.3])
+    assert interpolation_weights(
+        np.array([30.0]), np.array([10.0]), np.array([0.05]), literal=True
+    ) == pytest.approx([0.8])
     # Clipped: 100 / 101 + .1 > 1.
-    assert interpolation_weights(np.array([1.0]), np.array([100.0]), np.array([0.1])) == pytest.approx([1.0])
-    assert interpolation_weights(np.array([100.0]), np.array([1.0]), np.array([0.1]), literal=True)[0] > 1
+    assert interpolation_weights(
+        np.array([1.0]), np.array([100.0]), np.array([0.1])
+    ) == pytest.approx([1.0])
+    assert (
+        interpolation_weights(np.array([100.0]), np.array([1.0]), np.array([0.1]), literal=True)[0]
+        > 1
+    )
 
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100))
-def test_a_synthetic_point_is_as_near_to_the_more_certain_end_from_both_sides(own: float, other: float) -> None:
+def test_a_synthetic_point_is_as_near_to_the_more_certain_end_from_both_sides(
+    own: float, other: float
+) -> None:
     forth = interpolation_weights(np.array([own]), np.array([other]), np.zeros(1))
     back = interpolation_weights(np.array([other]), np.array([own]), np.zeros(1))
     assert forth + back == pytest.approx(1.0)
@@ -71,18 +88,34 @@ def test_a_synthetic_point_is_as_near_to_the_more_certain_end_from_both_sides(ow
 
 def test_balancing_counts() -> None:
     labels = np.array([0] * 5 + [1] * 2 + [2])
-    assert balancing_counts(labels, 4).tolist() == [0, 3, 0, 0]  # one candidate, or none, gets nothing
+    assert balancing_counts(labels, 4).tolist() == [
+        0,
+        3,
+        0,
+        0,
+    ]  # one candidate, or none, gets nothing
     assert balancing_counts(np.array([0, 0, 1, 1]), 2).tolist() == [0, 0]
 
 
 # ----------------------------------------------------------------- SMOTE (2.3)
 
 
-def draw(count: int = 23, interpolation: str = "certainty", seed: int = 0, k: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray, object]:
+def draw(
+    count: int = 23, interpolation: str = "certainty", seed: int = 0, k: int = 2
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, object]:
     rng = np.random.default_rng(5)
     z, certainty = rng.normal(size=(30, 3)).astype(np.float32), rng.uniform(1, 50, 30)
     rows = np.array([2, 5, 7, 11, 20])
-    made = synthesise(z, rows, count, certainty, np.random.default_rng([seed, 1]), k=k, eta=0.1, interpolation=interpolation)  # type: ignore[arg-type]
+    made = synthesise(
+        z,
+        rows,
+        count,
+        certainty,
+        np.random.default_rng([seed, 1]),
+        k=k,
+        eta=0.1,
+        interpolation=interpolation,
+    )  # type: ignore[arg-type]
     return z, certainty, rows, made
 
 
@@ -125,13 +158,17 @@ def test_smote_shrinks_k_and_needs_two_points() -> None:
     with pytest.raises(DataError, match="at least two candidates, received 1"):
         synthesise(z, np.array([2]), 6, np.ones(3), np.random.default_rng(0))
     with pytest.raises(UsageError, match="interpolation"):
-        synthesise(z, np.array([0, 1]), 6, np.ones(3), np.random.default_rng(0), interpolation="cubic")  # type: ignore[arg-type]
+        synthesise(
+            z, np.array([0, 1]), 6, np.ones(3), np.random.default_rng(0), interpolation="cubic"
+        )  # type: ignore[arg-type]
 
 
 def test_identical_points_give_that_point() -> None:
     z = np.full((6, 2), 3.0, dtype=np.float32)
     for interpolation in ("certainty", "literal", "uniform"):
-        made = synthesise(z, np.arange(6), 9, np.ones(6), np.random.default_rng(0), interpolation=interpolation)  # type: ignore[arg-type]
+        made = synthesise(
+            z, np.arange(6), 9, np.ones(6), np.random.default_rng(0), interpolation=interpolation
+        )  # type: ignore[arg-type]
         assert (made.embeddings == 3.0).all()
         assert (made.candidates != made.neighbours).all()
 
@@ -139,12 +176,23 @@ def test_identical_points_give_that_point() -> None:
 def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
     imblearn = pytest.importorskip("imblearn.over_sampling")
     rng = np.random.default_rng(0)
-    z = np.concatenate([rng.normal(size=(400, 2)), rng.normal(3, 1, size=(40, 2))]).astype(np.float32)
+    z = np.concatenate([rng.normal(size=(400, 2)), rng.normal(3, 1, size=(40, 2))]).astype(
+        np.float32
+    )
     y = np.repeat([0, 1], [400, 40])
     oracle = imblearn.SMOTE(k_neighbors=5, random_state=0).fit_resample(z, y)[0][440:]
-    made = synthesise(z, np.flatnonzero(y), 360, np.ones(440), np.random.default_rng(1), k=5, interpolation="uniform").embeddings
+    made = synthesise(
+        z,
+        np.flatnonzero(y),
+        360,
+        np.ones(440),
+        np.random.default_rng(1),
+        k=5,
+        interpolation="uniform",
+    ).embeddings
     assert len(made) == len(oracle) == 360
-    # Both lie on segments between minority points and their neighbours: means and covariances agree within sampling error.
+    # Both lie on segments between minority points and their neighbours: means and covariances agree
+    # within sampling error.
     assert made.mean(axis=0) == pytest.approx(oracle.mean(axis=0), abs=0.15)
     assert np.cov(made.T) == pytest.approx(np.cov(oracle.T), abs=0.25)
 
@@ -159,7 +207,11 @@ def test_annotators_copy_one_of_the_neighbours() -> None:
     for i, r, label in zip(instances, annotators, labels, strict=True):
         assert label in {dense[j, r] for j in neighbours[i]} - {-1}
     # The second synthetic instance has one neighbour alone: it is copied as it is.
-    assert [(int(r), int(label)) for i, r, label in zip(instances, annotators, labels, strict=True) if i == 1] == [(0, 2)]
+    assert [
+        (int(r), int(label))
+        for i, r, label in zip(instances, annotators, labels, strict=True)
+        if i == 1
+    ] == [(0, 2)]
 
 
 def test_annotators_keep_their_rates_and_stay_independent() -> None:
@@ -167,7 +219,9 @@ def test_annotators_keep_their_rates_and_stay_independent() -> None:
     dense = (rng.random((40, 3)) < [0.1, 0.5, 0.9]).astype(int)
     dense[rng.random((40, 3)) < 0.25] = -1
     dense[:, 0] = np.where((dense == -1).all(axis=1), 0, dense[:, 0])
-    instances, annotators, labels = copy_annotations(dense, np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1))
+    instances, annotators, labels = copy_annotations(
+        dense, np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1)
+    )
     made = np.full((4000, 3), -1)
     made[instances, annotators] = labels
     for r in range(3):
@@ -192,13 +246,19 @@ def test_sparse_and_dense_labels_give_the_same() -> None:
 
 
 def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest_neighbour() -> None:
-    # Annotator 0 labelled row 0 alone, annotator 1 row 1 alone. Each draws a row: both labels have probability 1/4, one alone 1/4
-    # each, and none 1/4, for which the label of row 0, the nearest, is copied.
+    # Annotator 0 labelled row 0 alone, annotator 1 row 1 alone. Each draws a row: both labels have
+    # probability 1/4, one alone 1/4 each, and none 1/4, for which the label of row 0, the nearest,
+    # is copied.
     dense = np.array([[0, -1], [-1, 1]])
-    instances, annotators, _ = copy_annotations(dense, np.tile([0, 1], (4000, 1)), np.random.default_rng(0))
+    instances, annotators, _ = copy_annotations(
+        dense, np.tile([0, 1], (4000, 1)), np.random.default_rng(0)
+    )
     seen = np.zeros((4000, 2), bool)
     seen[instances, annotators] = True
-    found = [(seen == pattern).all(axis=1).mean() for pattern in ([True, True], [True, False], [False, True])]
+    found = [
+        (seen == pattern).all(axis=1).mean()
+        for pattern in ([True, True], [True, False], [False, True])
+    ]
     assert found == pytest.approx([0.25, 0.5, 0.25], abs=0.04)
 
 
@@ -216,7 +276,12 @@ def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_to_copy() -> None:
-    assert [len(part) for part in copy_annotations(np.zeros((3, 2), int), np.zeros((0, 2), int), np.random.default_rng(0))] == [0, 0, 0]
+    assert [
+        len(part)
+        for part in copy_annotations(
+            np.zeros((3, 2), int), np.zeros((0, 2), int), np.random.default_rng(0)
+        )
+    ] == [0, 0, 0]
 
 
 def test_nearest_real_shrinks_k() -> None:
@@ -236,27 +301,59 @@ def test_groups_are_distinct_certainties() -> None:
 
 def test_schedules() -> None:
     groups = np.array([1, 4, 3, 2, 1])
-    assert [rows.tolist() for rows in warm_up_schedule("groups", groups, 6)] == [[2], [2], [3], [3], [0, 4], [0, 4]]
-    assert [rows.tolist() for rows in warm_up_schedule("groups", groups, 4)] == [[2], [2], [3], [0, 4]]
+    assert [rows.tolist() for rows in warm_up_schedule("groups", groups, 6)] == [
+        [2],
+        [2],
+        [3],
+        [3],
+        [0, 4],
+        [0, 4],
+    ]
+    assert [rows.tolist() for rows in warm_up_schedule("groups", groups, 4)] == [
+        [2],
+        [2],
+        [3],
+        [0, 4],
+    ]
     assert [rows.tolist() for rows in warm_up_schedule("top", groups, 1)] == [[0, 2, 3, 4]]
     assert [rows.tolist() for rows in warm_up_schedule("all", groups, 2)] == [[0, 1, 2, 3, 4]] * 2
     assert warm_up_schedule("none", groups, 2) == []
     # Unanimous annotators: one group takes all epochs.
-    assert [rows.tolist() for rows in warm_up_schedule("groups", np.ones(2, int), 2)] == [[0, 1], [0, 1]]
+    assert [rows.tolist() for rows in warm_up_schedule("groups", np.ones(2, int), 2)] == [
+        [0, 1],
+        [0, 1],
+    ]
     with pytest.raises(UsageError, match="warm_up"):
         warm_up_schedule("cold", groups, 2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("small", [0, 1 << 40])
-def test_neighbours_against_a_naive_loop_with_and_without_threads(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_against_a_naive_loop_with_and_without_threads(
+    small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from neucrowd_tf.iced import neighbours
 
     monkeypatch.setattr(neighbours, "_SMALL", small)
     rng = np.random.default_rng(0)
-    points, queries = rng.normal(size=(30, 4)).astype(np.float32), rng.normal(size=(7, 4)).astype(np.float32)
+    points, queries = (
+        rng.normal(size=(30, 4)).astype(np.float32),
+        rng.normal(size=(7, 4)).astype(np.float32),
+    )
     for i, row in enumerate(neighbours.nearest(points, queries, 3)):
-        assert row.tolist() == sorted(range(30), key=lambda j: float(np.linalg.norm(points[j] - queries[i])))[:3]
+        assert (
+            row.tolist()
+            == sorted(range(30), key=lambda j: float(np.linalg.norm(points[j] - queries[i])))[:3]
+        )
     for i, row in enumerate(neighbours.nearest(points, None, 3)):
-        assert row.tolist() == sorted((j for j in range(30) if j != i), key=lambda j: float(np.linalg.norm(points[j] - points[i])))[:3]
+        assert (
+            row.tolist()
+            == sorted(
+                (j for j in range(30) if j != i),
+                key=lambda j: float(np.linalg.norm(points[j] - points[i])),
+            )[:3]
+        )
     # Other points at the same place are neighbours, the point itself is not.
-    assert all(i not in row for i, row in enumerate(neighbours.nearest(np.zeros((5, 2), np.float32), None, 4)))
+    assert all(
+        i not in row
+        for i, row in enumerate(neighbours.nearest(np.zeros((5, 2), np.float32), None, 4))
+    )

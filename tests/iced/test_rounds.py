@@ -13,7 +13,7 @@ from neucrowd_tf.iced.inference import infer_labels
 from neucrowd_tf.iced.rounds import Options, Rounds, epoch_order
 
 OPTIONS = Options(
-    k=3, annotation_neighbours=4, eta=0.1, interpolation="certainty", candidates="classifier", targets="hard", prior="uniform",
+    k=3, annotation_neighbours=4, eta=0.1, interpolation="certainty", candidates="classifier", targets="hard", prior="uniform",  # noqa: E501
     smoothing=0.5, em_iterations=20, epochs_per_round=2, decoder_epochs=1, tol=0.05, seed=4,
 )  # fmt: skip
 SIZES, R = (20, 8, 5), 6
@@ -22,7 +22,9 @@ N = len(TRUTH)
 
 
 class Networks:
-    """What a round reads and sets: the classifier finds the truth but for two instances, and decoding doubles."""
+    """What a round reads and sets: the classifier finds the truth but for two instances, and
+    decoding doubles.
+    """
 
     batch_size = 8
 
@@ -55,7 +57,10 @@ def annotations() -> Annotations:
 def make(**changes: Any) -> tuple[Rounds, Networks]:
     networks = Networks()
     certainty = np.linspace(1, 9, N)
-    return Rounds(networks, annotations(), certainty, dataclasses.replace(OPTIONS, **changes)), networks  # type: ignore[arg-type]
+    return (
+        Rounds(networks, annotations(), certainty, dataclasses.replace(OPTIONS, **changes)),
+        networks,
+    )  # type: ignore[arg-type]
 
 
 def test_a_round_balances_the_candidates_and_trains_on_inferred_labels() -> None:
@@ -64,7 +69,8 @@ def test_a_round_balances_the_candidates_and_trains_on_inferred_labels() -> None
     start = infer_labels(real, 3, smoothing=0.5, max_iter=20)
     np.testing.assert_array_equal(rounds.labels[0], start.labels)
     logs = rounds.start(0)
-    # Candidates are what the classifier says: 18, 9 and 6 of them, so 0, 9 and 12 synthetic instances.
+    # Candidates are what the classifier says: 18, 9 and 6 of them, so 0, 9 and 12 synthetic
+    # instances.
     np.testing.assert_array_equal(rounds.candidates[0], networks.probabilities.argmax(axis=1))
     np.testing.assert_array_equal(rounds.synthetic[0], [0, 9, 12])
     assert (logs["synthetic"], logs["smallest_class"]) == (21.0, 6.0)
@@ -100,7 +106,9 @@ def test_the_inference_sees_real_and_copied_annotations(monkeypatch: pytest.Monk
     np.testing.assert_array_equal(both[:N], real)
     labels = annotations().to_dense()
     for row, point in zip(both[N:].reshape(-1, R, 3), networks.synthetic / 2, strict=True):
-        near = np.argsort(np.linalg.norm(networks.embeddings - point, axis=1))[:4]  # real instances, whatever their class
+        near = np.argsort(np.linalg.norm(networks.embeddings - point, axis=1))[
+            :4
+        ]  # real instances, whatever their class
         assert row.sum() > 0 and (row.sum(axis=1) <= 1).all()
         for annotator in np.flatnonzero(row.sum(axis=1)):
             assert row[annotator].argmax() in labels[near, annotator]
@@ -141,7 +149,11 @@ def test_rounds_differ_and_are_functions_of_the_seed_and_their_number() -> None:
     def drawn(seed: int, index: int) -> tuple[Any, ...]:
         rounds, networks = make(seed=seed)
         rounds.start(index)
-        return networks.synthetic.tobytes(), networks.classifier_rows.tobytes(), networks.decoder_rows.tobytes()
+        return (
+            networks.synthetic.tobytes(),
+            networks.classifier_rows.tobytes(),
+            networks.decoder_rows.tobytes(),
+        )
 
     first = drawn(4, 0)
     assert drawn(4, 0) == first
@@ -174,7 +186,9 @@ def test_a_round_goes_on_from_a_checkpoint() -> None:
 def test_epoch_order_by_hand() -> None:
     rows = np.array([3, 5, 7, 9, 11])
     order = epoch_order(rows, 4, np.random.default_rng(0))
-    assert len(order) == 8 and sorted(order[:5]) == rows.tolist() and len(set(order[5:].tolist())) == 3
+    assert (
+        len(order) == 8 and sorted(order[:5]) == rows.tolist() and len(set(order[5:].tolist())) == 3
+    )
     assert len(epoch_order(rows, 4, np.random.default_rng(0), steps=4)) == 16
     assert len(epoch_order(rows[:0], 4, np.random.default_rng(0))) == 0
     assert (epoch_order(np.arange(50), 50, np.random.default_rng(0)) != np.arange(50)).any()

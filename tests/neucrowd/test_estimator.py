@@ -21,10 +21,14 @@ from neucrowd_tf.training import Run
 TINY: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 3, "batch_size": 16, "hidden_units": (8, 4)}
 
 
-def crowd(num_classes: int = 2, size: int = 90, seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd(
+    num_classes: int = 2, size: int = 90, seed: int = 0
+) -> tuple[np.ndarray, Annotations, np.ndarray]:
     x, y = make_blobs(size, 6, centers=num_classes, cluster_std=2.0, random_state=seed)
     rng = np.random.default_rng(seed)
-    labels = np.where(rng.uniform(size=(size, 5)) < 0.85, y[:, None], rng.integers(0, num_classes, (size, 5)))
+    labels = np.where(
+        rng.uniform(size=(size, 5)) < 0.85, y[:, None], rng.integers(0, num_classes, (size, 5))
+    )
     return x.astype(np.float32), Annotations.from_dense(labels, num_classes=num_classes), y
 
 
@@ -34,14 +38,31 @@ def test_learns_blobs(num_classes: int) -> None:
     model = NeuCrowd(epochs=5, steps_per_epoch=10, batch_size=32, seed=1).fit(x, annotations)
     assert model.score(x, y) > 0.9
     assert model.transform(x).shape == (90, 32)
-    assert set(model.history_) >= {"loss", "sampler_loss", "predicted_hardness", "hardness_correlation", "safe_share", "val_auc", "val_accuracy"}
+    assert set(model.history_) >= {
+        "loss",
+        "sampler_loss",
+        "predicted_hardness",
+        "hardness_correlation",
+        "safe_share",
+        "val_auc",
+        "val_accuracy",
+    }
 
 
 @functools.cache
 def fitted(**options: Any) -> NeuCrowd:
-    """A fit with these options that is long enough to bring the loss down; options that are the same are fitted once."""
+    """A fit with these options that is long enough to bring the loss down; options that are the
+    same are fitted once.
+    """
     x, annotations, _ = crowd()
-    longer = {**TINY, "epochs": 3, "steps_per_epoch": 8, "learning_rate": 0.02, "dropout": 0.0, "sampler_warmup": 1}
+    longer = {
+        **TINY,
+        "epochs": 3,
+        "steps_per_epoch": 8,
+        "learning_rate": 0.02,
+        "dropout": 0.0,
+        "sampler_warmup": 1,
+    }
     return NeuCrowd(**{**longer, **options}).fit(x, annotations)
 
 
@@ -61,13 +82,17 @@ def fitted(**options: Any) -> NeuCrowd:
         pytest.param({}, {"unsafe_weight": 0.0}, marks=pytest.mark.slow),
     ],
 )
-def test_each_option_trains_and_makes_a_difference(before: dict[str, Any], change: dict[str, Any]) -> None:
+def test_each_option_trains_and_makes_a_difference(
+    before: dict[str, Any], change: dict[str, Any]
+) -> None:
     """The seed is the same, so an option that is not used would give the same numbers as before."""
     x, _, y = crowd()
     options = {**before, **change}
     model = fitted(**options)
     losses = model.history_["loss"]
-    assert not np.allclose(losses, fitted(**before).history_["loss"], rtol=1e-3), "the option does nothing"
+    assert not np.allclose(losses, fitted(**before).history_["loss"], rtol=1e-3), (
+        "the option does nothing"
+    )
     assert len(losses) == 3 and min(losses[1:]) < losses[0], "the loss does not come down"
     assert model.score(x, y) > 0.9
     assert ("sampler_loss" in model.history_) == options.get("sampling_network", True)
@@ -76,13 +101,16 @@ def test_each_option_trains_and_makes_a_difference(before: dict[str, Any], chang
 
 def test_same_seed_same_numbers_other_seed_others() -> None:
     x, annotations, _ = crowd()
-    first, second = (NeuCrowd(**TINY, seed=4).fit(x, annotations).predict_proba(x) for _ in range(2))
+    first, second = (
+        NeuCrowd(**TINY, seed=4).fit(x, annotations).predict_proba(x) for _ in range(2)
+    )
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, NeuCrowd(**TINY, seed=5).fit(x, annotations).predict_proba(x))
 
 
 def test_large_sets_embed_only_what_a_step_needs() -> None:
-    # 90 instances are embedded whole at batch 32 * 5, and row by row at batch 4 * 3; both see the same gradients' kind.
+    # 90 instances are embedded whole at batch 32 * 5, and row by row at batch 4 * 3; both see the
+    # same gradients' kind.
     x, annotations, y = crowd()
     model = NeuCrowd(n=3, epochs=8, steps_per_epoch=40, batch_size=4, seed=1).fit(x, annotations)
     assert model.score(x, y) > 0.85
@@ -90,8 +118,21 @@ def test_large_sets_embed_only_what_a_step_needs() -> None:
 
 def test_bad_arguments_and_data() -> None:
     x, annotations, _ = crowd()
-    wrong: tuple[dict[str, Any], ...] = ({"n": 2}, {"n": 4.5}, {"pool_factor": 0}, {"pool_factor": 1.5}, {"sampler_warmup": -1}, {"eta": -1.0})
-    for options in (*wrong, {"anchor": "median"}, {"unsafe_weight": 2.0}, {"epochs": 0}, {"monitor": "f1"}):
+    wrong: tuple[dict[str, Any], ...] = (
+        {"n": 2},
+        {"n": 4.5},
+        {"pool_factor": 0},
+        {"pool_factor": 1.5},
+        {"sampler_warmup": -1},
+        {"eta": -1.0},
+    )
+    for options in (
+        *wrong,
+        {"anchor": "median"},
+        {"unsafe_weight": 2.0},
+        {"epochs": 0},
+        {"monitor": "f1"},
+    ):
         with pytest.raises(ValueError, match=f"^{next(iter(options))}: expected"):
             NeuCrowd(**{**TINY, **options}).fit(x, annotations)
     with pytest.raises(DataError, match="two classes"):
@@ -124,10 +165,14 @@ def test_a_users_encoder() -> None:
     import keras
 
     x, annotations, y = crowd()
-    layer = keras.layers.Dense(5, activation="tanh", kernel_initializer=keras.initializers.GlorotUniform(seed=1))
+    layer = keras.layers.Dense(
+        5, activation="tanh", kernel_initializer=keras.initializers.GlorotUniform(seed=1)
+    )
     encoder = keras.Sequential([keras.Input((6,)), layer])
     before = encoder.get_weights()[0].copy()
-    model = NeuCrowd(**{**TINY, "epochs": 4, "steps_per_epoch": 10}, encoder=encoder).fit(x, annotations)
+    model = NeuCrowd(**{**TINY, "epochs": 4, "steps_per_epoch": 10}, encoder=encoder).fit(
+        x, annotations
+    )
     np.testing.assert_array_equal(before, encoder.get_weights()[0])
     assert model.transform(x).shape == (90, 5)
     assert model.score(x, y) > 0.7
@@ -162,12 +207,14 @@ b = NeuCrowd(**options).fit(x, annotations, run=Run(strategy=strategy))
 np.testing.assert_array_equal(a.predict_proba(x), b.predict_proba(x))
 assert a.score(x, y) > 0.9, a.score(x, y)
 print("mirrored works")
-"""
+"""  # noqa: E501
 
 
 def test_two_logical_devices_share_one_anchor(repository: pathlib.Path) -> None:
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
-    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=300
+    )
     assert "mirrored works" in done.stdout, done.stderr[-2000:]
 
 
@@ -177,7 +224,12 @@ def test_trains_on_a_gpu() -> None:
         pytest.skip("no GPU on this machine")
     x, annotations, y = crowd()
     with tf.device("GPU:0"):
-        assert NeuCrowd(epochs=5, steps_per_epoch=10, batch_size=32, seed=1).fit(x, annotations).score(x, y) > 0.9
+        assert (
+            NeuCrowd(epochs=5, steps_per_epoch=10, batch_size=32, seed=1)
+            .fit(x, annotations)
+            .score(x, y)
+            > 0.9
+        )
 
 
 @pytest.mark.slow

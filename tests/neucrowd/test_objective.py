@@ -14,12 +14,21 @@ from neucrowd_tf.training import Run
 
 
 def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarray]:
-    """A model that has not been trained, one batch of its tuplets with their classes, and the labels it was made with."""
+    """A model that has not been trained, one batch of its tuplets with their classes, and the
+    labels it was made with.
+    """
     rng = np.random.default_rng(0)
     truth = np.arange(60) % classes
     x = (rng.normal(size=(60, 5)) + 2 * np.eye(classes, 5)[truth]).astype(np.float32)
     dense = np.where(rng.random((60, 5)) < 0.7, truth[:, None], rng.integers(classes, size=(60, 5)))
-    sizes: dict[str, Any] = {"n": 4, "batch_size": 12, "steps_per_epoch": 3, "hidden_units": (8, 4), "dropout": 0.0, "l2": 0.0}
+    sizes: dict[str, Any] = {
+        "n": 4,
+        "batch_size": 12,
+        "steps_per_epoch": 3,
+        "hidden_units": (8, 4),
+        "dropout": 0.0,
+        "l2": 0.0,
+    }
     method = NeuCrowd(**{**sizes, "eta": 3.0, "seed": 1, **options})
     data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None)
     labels = method._labels(data, Run())
@@ -30,9 +39,15 @@ def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarr
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("anchor", ["mean", "sum", "none"])
 @pytest.mark.parametrize("weight_inside", [True, False])
-def test_loss_is_the_negative_log_posterior_of_the_positive(classes: int, anchor: str, weight_inside: bool) -> None:
-    model, (tuplets, which), method, labels = made(classes, anchor=anchor, weight_inside=weight_inside, offset=0.5, sampling_network=False)
-    losses = model.tuplet_losses(model.embed_rows(model.encoder, tuplets, training=False), tuplets, which).numpy()
+def test_loss_is_the_negative_log_posterior_of_the_positive(
+    classes: int, anchor: str, weight_inside: bool
+) -> None:
+    model, (tuplets, which), method, labels = made(
+        classes, anchor=anchor, weight_inside=weight_inside, offset=0.5, sampling_network=False
+    )
+    losses = model.tuplet_losses(
+        model.embed_rows(model.encoder, tuplets, training=False), tuplets, which
+    ).numpy()
     embedded, assurance = model.embed(np.asarray(model._instances)), method.assurance_
     rows = tuplets.numpy()
     for t, members in enumerate(rows):
@@ -47,12 +62,18 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(classes: int, anchor
         terms = []
         for member in members[1:]:
             relevance = 0.5 - np.linalg.norm(embedded[member] - centre)
-            terms.append(np.exp(3.0 * assurance[member] * relevance) if weight_inside else assurance[member] * np.exp(3.0 * relevance))
+            terms.append(
+                np.exp(3.0 * assurance[member] * relevance)
+                if weight_inside
+                else assurance[member] * np.exp(3.0 * relevance)
+            )
         assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
 
 
 def test_anchors_combined_in_input_space_are_embedded_afterwards() -> None:
-    model, (tuplets, which), method, _ = made(anchor="sum", anchor_space="input", sampling_network=False)
+    model, (tuplets, which), method, _ = made(
+        anchor="sum", anchor_space="input", sampling_network=False
+    )
     raw, anchors = np.asarray(model._instances), tuplets.numpy()[:, 0]
     expected = model.embed(sum(method.assurance_[c] * raw[c] for c in anchors)[None])
     found = model.anchors(model.embed_rows(model.encoder, tuplets, training=False), tuplets, which)

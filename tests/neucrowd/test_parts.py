@@ -17,7 +17,8 @@ from neucrowd_tf.nn.encoders import dense_encoder
 
 
 def test_assurance_by_hand() -> None:
-    # Five annotators: (1,1,1,1,1) -> |1 - 2*5/5| = 1; (1,1,1,0,0) -> |1 - 6/5| = .2; four annotators in a tie -> 0.
+    # Five annotators: (1,1,1,1,1) -> |1 - 2*5/5| = 1; (1,1,1,0,0) -> |1 - 6/5| = .2; four
+    # annotators in a tie -> 0.
     votes = np.array([[0, 5], [2, 3], [2, 2], [0, 0]])
     np.testing.assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
 
@@ -28,11 +29,15 @@ def test_assurance_against_definition_for_two_classes() -> None:
         d = int(rng.integers(1, 12))
         y = rng.integers(0, 2, d)
         expected = abs(1 - 2 / d * np.abs(y).sum())
-        assert label_assurance(np.bincount(y, minlength=2)[None])[0] == pytest.approx(expected, abs=1e-6)
+        assert label_assurance(np.bincount(y, minlength=2)[None])[0] == pytest.approx(
+            expected, abs=1e-6
+        )
 
 
 def test_assurance_is_symmetric_in_classes_and_bounded() -> None:
-    votes = np.random.default_rng(1).integers(0, 6, (100, 4)) + np.eye(4, dtype=int)[np.zeros(100, int)]
+    votes = (
+        np.random.default_rng(1).integers(0, 6, (100, 4)) + np.eye(4, dtype=int)[np.zeros(100, int)]
+    )
     values = label_assurance(votes)
     np.testing.assert_allclose(values, label_assurance(votes[:, ::-1]))
     assert values.min() >= 0 and values.max() <= 1
@@ -42,24 +47,40 @@ def test_assurance_is_symmetric_in_classes_and_bounded() -> None:
 
 
 def test_safe_examples_by_hand() -> None:
-    # On a line at 0, 1, 2, 10, 11 with labels + + - - -; k = 2, assurance as given.
-    # e0: neighbours 1 (+, .5) and 2 (-, .4): .5 > .4 safe.        e1: neighbours 0 (+, .3) and 2 (-, .4): unsafe.
-    # e2: neighbours 1 (+, .5) and 0 (+, .3): 0 > .8, unsafe.       e3: neighbours 4 (-, .9) and 2 (-, .4): safe.
-    # e4: neighbours 3 (-, .2) and 2 (-, .4): safe, but with margin .6 it is not: .6 > .6 fails.
+    # On a line at 0, 1, 2, 10, 11 with labels + + - - -; k = 2, assurance as given. e0: neighbours
+    # 1 (+, .5) and 2 (-, .4): .5 > .4 safe.        e1: neighbours 0 (+, .3) and 2 (-, .4): unsafe.
+    # e2: neighbours 1 (+, .5) and 0 (+, .3): 0 > .8, unsafe.       e3: neighbours 4 (-, .9) and 2
+    # (-, .4): safe. e4: neighbours 3 (-, .2) and 2 (-, .4): safe, but with margin .6 it is not: .6
+    # > .6 fails.
     points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
     labels = np.array([1, 1, 0, 0, 0])
     assurance = np.array([0.3, 0.5, 0.4, 0.2, 0.9])
-    assert safe_examples(points, labels, assurance, k=2).tolist() == [True, False, False, True, True]
-    assert not safe_examples(points, labels, np.array([0.3, 0.5, 0.4, 0.2, 0.9]), k=2, margin=0.61)[4]
-    # Definition 3 says "exceeds": equal sums are not safe. e1: neighbours 0 (+) and 2 (-) of .5 each; by a margin of 1/4: .75 - .5.
+    assert safe_examples(points, labels, assurance, k=2).tolist() == [
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert not safe_examples(points, labels, np.array([0.3, 0.5, 0.4, 0.2, 0.9]), k=2, margin=0.61)[
+        4
+    ]
+    # Definition 3 says "exceeds": equal sums are not safe. e1: neighbours 0 (+) and 2 (-) of .5
+    # each; by a margin of 1/4: .75 - .5.
     assert not safe_examples(points, labels, np.full(5, 0.5), k=2)[1]
-    assert not safe_examples(points, labels, np.array([0.75, 0.5, 0.5, 0.5, 0.5]), k=2, margin=0.25)[1]
+    assert not safe_examples(
+        points, labels, np.array([0.75, 0.5, 0.5, 0.5, 0.5]), k=2, margin=0.25
+    )[1]
     assert safe_examples(points, labels, np.array([0.75, 0.5, 0.5, 0.5, 0.5]), k=2, margin=0.125)[1]
 
 
 def test_safe_examples_against_naive_loop() -> None:
     rng = np.random.default_rng(2)
-    points, labels, assurance = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), rng.uniform(size=60)
+    points, labels, assurance = (
+        rng.normal(size=(60, 3)),
+        rng.integers(0, 3, 60),
+        rng.uniform(size=60),
+    )
     expected = []
     for i in range(60):
         distances = [(np.linalg.norm(points[i] - points[j]), j) for j in range(60) if j != i]
@@ -72,7 +93,11 @@ def test_safe_examples_against_naive_loop() -> None:
 
 def test_safety_is_unchanged_by_moving_and_scaling_the_space() -> None:
     rng = np.random.default_rng(4)
-    points, labels, assurance = rng.normal(size=(50, 4)), rng.integers(0, 2, 50), rng.uniform(size=50)
+    points, labels, assurance = (
+        rng.normal(size=(50, 4)),
+        rng.integers(0, 2, 50),
+        rng.uniform(size=50),
+    )
     before = safe_examples(points, labels, assurance, k=5)
     np.testing.assert_array_equal(before, safe_examples(points * 3 + 7, labels, assurance, k=5))
 
@@ -89,16 +114,31 @@ def test_neighbourhood_is_the_root_of_the_batch() -> None:
 
 
 def test_robust_anchor_by_hand() -> None:
-    # Assurance .2, .6 on anchors (1, 0), (0, 2): sum = (.2, 1.2); mean = (.2, 1.2) / .8 = (.25, 1.5).
-    anchors, assurance, classes = tf.constant([[1.0, 0.0], [0.0, 2.0]]), tf.constant([0.2, 0.6]), tf.constant([0, 0])
-    np.testing.assert_allclose(robust_anchor(anchors, assurance, classes, 1, reduction="sum"), [[0.2, 1.2]] * 2, rtol=1e-6)
-    np.testing.assert_allclose(robust_anchor(anchors, assurance, classes, 1), [[0.25, 1.5]] * 2, rtol=1e-5)
+    # Assurance .2, .6 on anchors (1, 0), (0, 2): sum = (.2, 1.2); mean = (.2, 1.2) / .8 = (.25,
+    # 1.5).
+    anchors, assurance, classes = (
+        tf.constant([[1.0, 0.0], [0.0, 2.0]]),
+        tf.constant([0.2, 0.6]),
+        tf.constant([0, 0]),
+    )
+    np.testing.assert_allclose(
+        robust_anchor(anchors, assurance, classes, 1, reduction="sum"), [[0.2, 1.2]] * 2, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        robust_anchor(anchors, assurance, classes, 1), [[0.25, 1.5]] * 2, rtol=1e-5
+    )
 
 
 def test_robust_anchor_against_naive_loop() -> None:
     rng = np.random.default_rng(0)
-    anchors, assurance, classes = rng.normal(size=(20, 3)), rng.uniform(0.1, 1, 20), rng.integers(0, 3, 20)
-    result = robust_anchor(tf.constant(anchors), tf.constant(assurance), tf.constant(classes), 3).numpy()
+    anchors, assurance, classes = (
+        rng.normal(size=(20, 3)),
+        rng.uniform(0.1, 1, 20),
+        rng.integers(0, 3, 20),
+    )
+    result = robust_anchor(
+        tf.constant(anchors), tf.constant(assurance), tf.constant(classes), 3
+    ).numpy()
     for t in range(20):
         rows = [j for j in range(20) if classes[j] == classes[t]]
         expected = sum(assurance[j] * anchors[j] for j in rows) / sum(assurance[j] for j in rows)

@@ -9,7 +9,8 @@ from neucrowd_tf.nn.encoders import dense_encoder, make_initializer, make_optimi
 
 
 def test_by_hand() -> None:
-    # One unit with weights (1, 2) and bias -3, sigmoid: at (1, 1) sigmoid(0) = .5; penalty .1 * (1 + 4) = .5.
+    # One unit with weights (1, 2) and bias -3, sigmoid: at (1, 1) sigmoid(0) = .5; penalty .1 * (1
+    # + 4) = .5.
     model = dense_encoder(2, (1,), l2=0.1)
     model.set_weights([np.array([[1.0], [2.0]]), np.array([-3.0])])
     assert float(model(np.ones((1, 2), np.float32))[0, 0]) == pytest.approx(0.5)
@@ -20,11 +21,15 @@ def test_layers_equal_a_naive_forward_pass() -> None:
     model = dense_encoder(5, (4, 3), activation="tanh", dropout=0.5, seed=2)
     x = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     k0, b0, k1, b1 = (np.asarray(w) for w in model.get_weights() if w.dtype == np.float32)
-    np.testing.assert_allclose(model(x, training=False), np.tanh(np.tanh(x @ k0 + b0) @ k1 + b1), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        model(x, training=False), np.tanh(np.tanh(x @ k0 + b0) @ k1 + b1), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_seeds_decide_weights_and_masks() -> None:
-    first, second, other = (dense_encoder(20, (30, 10), dropout=0.5, seed=seed) for seed in (1, 1, 2))
+    first, second, other = (
+        dense_encoder(20, (30, 10), dropout=0.5, seed=seed) for seed in (1, 1, 2)
+    )
     x = np.ones((4, 20), np.float32)
     np.testing.assert_array_equal(first(x, training=True), second(x, training=True))
     assert not np.array_equal(first(x, training=False), other(x, training=False))
@@ -35,7 +40,14 @@ def test_each_layer_has_a_seed_of_its_own_and_the_input_is_never_dropped() -> No
     model = dense_encoder(20, (20, 20, 20), dropout=0.5, seed=1)
     kernels = [layer.kernel.numpy() for layer in model.layers if hasattr(layer, "kernel")]
     assert not any(np.array_equal(kernels[i], kernels[j]) for i in range(3) for j in range(i))
-    assert [layer.name for layer in model.layers] == ["features", "dense_0", "dropout_1", "dense_1", "dropout_2", "dense_2"]
+    assert [layer.name for layer in model.layers] == [
+        "features",
+        "dense_0",
+        "dropout_1",
+        "dense_1",
+        "dropout_2",
+        "dense_2",
+    ]
     # The same weights under two seeds: the masks differ.
     other = dense_encoder(20, (20, 20, 20), dropout=0.5, seed=2)
     for mine, theirs in zip(other.trainable_variables, model.trainable_variables, strict=True):

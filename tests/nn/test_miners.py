@@ -7,7 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from neucrowd_tf.nn.miners import flat_labels, pair_indices, pair_masks, semihard_negatives, triplet_indices
+from neucrowd_tf.nn.miners import (
+    flat_labels,
+    pair_indices,
+    pair_masks,
+    semihard_negatives,
+    triplet_indices,
+)
 
 LABELS = np.array([0, 1, 0, 2, 1])
 
@@ -20,14 +26,21 @@ def test_masks_by_hand() -> None:
 
 def test_pairs_and_triplets_equal_naive_loops() -> None:
     first, second, same = (np.asarray(part).tolist() for part in pair_indices(LABELS))
-    expected = [(i, j, bool(LABELS[i] == LABELS[j])) for i, j in itertools.combinations(range(5), 2)]
+    expected = [
+        (i, j, bool(LABELS[i] == LABELS[j])) for i, j in itertools.combinations(range(5), 2)
+    ]
     assert list(zip(first, second, same, strict=True)) == expected
     found = set(zip(*(np.asarray(part).tolist() for part in triplet_indices(LABELS)), strict=True))
-    assert found == {t for t in itertools.permutations(range(5), 3) if LABELS[t[0]] == LABELS[t[1]] != LABELS[t[2]]}
+    assert found == {
+        t
+        for t in itertools.permutations(range(5), 3)
+        if LABELS[t[0]] == LABELS[t[1]] != LABELS[t[2]]
+    }
 
 
 def test_semihard_by_hand_and_by_loop() -> None:
-    # A line 0, 4, 2, 3, 9: anchor 0 with positive 2 (2 away): negatives 4, 3, 9 away; the nearest beyond 2 is the example at 3.
+    # A line 0, 4, 2, 3, 9: anchor 0 with positive 2 (2 away): negatives 4, 3, 9 away; the nearest
+    # beyond 2 is the example at 3.
     points = np.array([0.0, 4.0, 2.0, 3.0, 9.0])
     distances = np.abs(points[:, None] - points[None, :]).astype(np.float32)
     chosen, counted = (np.asarray(part) for part in semihard_negatives(distances, LABELS))
@@ -35,7 +48,11 @@ def test_semihard_by_hand_and_by_loop() -> None:
     for a, p in zip(*np.nonzero(counted), strict=True):
         negatives = np.flatnonzero(LABELS[a] != LABELS)
         beyond = negatives[distances[a, negatives] > distances[a, p]]
-        expected = beyond[distances[a, beyond].argmin()] if len(beyond) else negatives[distances[a, negatives].argmax()]
+        expected = (
+            beyond[distances[a, beyond].argmin()]
+            if len(beyond)
+            else negatives[distances[a, negatives].argmax()]
+        )
         assert chosen[a, p] == expected
     np.testing.assert_array_equal(counted, np.asarray(pair_masks(LABELS)[0]))
 

@@ -7,14 +7,25 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.nn.similarity import TupletLoss, cosine_similarity, euclidean_similarity, similarity, tuplet_log_likelihood
+from neucrowd_tf.nn.similarity import (
+    TupletLoss,
+    cosine_similarity,
+    euclidean_similarity,
+    similarity,
+    tuplet_log_likelihood,
+)
 
 
 def test_by_hand() -> None:
     # cos((1, 0), (1, 1)) = 1 / sqrt 2; 1 - ||(1, 0) - (4, 4)|| = 1 - 5 = -4.
-    assert float(cosine_similarity(np.array([1.0, 0.0]), np.array([1.0, 1.0]))) == pytest.approx(2**-0.5)
-    assert float(euclidean_similarity(np.array([1.0, 0.0]), np.array([4.0, 4.0]))) == pytest.approx(-4.0)
-    # eta 2, similarities (1, .5, 0), weights (1, .5, 1): logits (2, .5, 0) inside; outside (2, 1 + log .5, 0).
+    assert float(cosine_similarity(np.array([1.0, 0.0]), np.array([1.0, 1.0]))) == pytest.approx(
+        2**-0.5
+    )
+    assert float(euclidean_similarity(np.array([1.0, 0.0]), np.array([4.0, 4.0]))) == pytest.approx(
+        -4.0
+    )
+    # eta 2, similarities (1, .5, 0), weights (1, .5, 1): logits (2, .5, 0) inside; outside (2, 1 +
+    # log .5, 0).
     scores, weights = np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.5, 1.0])
     inside = tuplet_log_likelihood(scores, weights, eta=2.0, weight_inside=True)
     assert float(inside) == pytest.approx(2 - np.log(np.exp(2) + np.exp(0.5) + 1), rel=1e-5)
@@ -31,21 +42,35 @@ def test_naive_loop() -> None:
     for inside in (True, False):
         found = np.asarray(tuplet_log_likelihood(scores, weights, eta=3.0, weight_inside=inside))
         for row in range(6):
-            e = [np.exp(3 * w * s) if inside else w * np.exp(3 * s) for s, w in zip(scores[row], weights[row], strict=True)]
+            e = [
+                np.exp(3 * w * s) if inside else w * np.exp(3 * s)
+                for s, w in zip(scores[row], weights[row], strict=True)
+            ]
             assert found[row] == pytest.approx(np.log(e[0] / sum(e)), rel=1e-4)
 
 
 def test_invariants() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
-    np.testing.assert_allclose(cosine_similarity(7 * a, 0.1 * b), cosine_similarity(a, b), rtol=1e-4)
-    np.testing.assert_allclose(euclidean_similarity(a + 3, b + 3), euclidean_similarity(a, b), rtol=1e-4)
-    # Outside the exponent, a constant added to all similarities (NeuCrowd's C) cancels; and so does the order of negatives.
+    np.testing.assert_allclose(
+        cosine_similarity(7 * a, 0.1 * b), cosine_similarity(a, b), rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        euclidean_similarity(a + 3, b + 3), euclidean_similarity(a, b), rtol=1e-4
+    )
+    # Outside the exponent, a constant added to all similarities (NeuCrowd's C) cancels; and so does
+    # the order of negatives.
     scores, weights = rng.normal(size=(5, 4)), rng.random((5, 4)) + 0.1
     value = tuplet_log_likelihood(scores, weights, eta=2.0, weight_inside=False)
-    np.testing.assert_allclose(tuplet_log_likelihood(scores + 9, weights, eta=2.0, weight_inside=False), value, rtol=1e-4)
     np.testing.assert_allclose(
-        tuplet_log_likelihood(scores[:, [0, 3, 1, 2]], weights[:, [0, 3, 1, 2]], eta=2.0, weight_inside=False), value, rtol=1e-4
+        tuplet_log_likelihood(scores + 9, weights, eta=2.0, weight_inside=False), value, rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        tuplet_log_likelihood(
+            scores[:, [0, 3, 1, 2]], weights[:, [0, 3, 1, 2]], eta=2.0, weight_inside=False
+        ),
+        value,
+        rtol=1e-4,
     )
 
 
@@ -66,6 +91,11 @@ def test_loss_class_serialises_and_agrees() -> None:
     loss = TupletLoss(eta=3.0, weight_inside=False)
     again = keras.losses.deserialize(keras.losses.serialize(loss))
     rng = np.random.default_rng(0)
-    weights, scores = rng.random((4, 3)).astype(np.float32), rng.normal(size=(4, 3)).astype(np.float32)
-    expected = -np.mean(np.asarray(tuplet_log_likelihood(scores, weights, eta=3.0, weight_inside=False)))
+    weights, scores = (
+        rng.random((4, 3)).astype(np.float32),
+        rng.normal(size=(4, 3)).astype(np.float32),
+    )
+    expected = -np.mean(
+        np.asarray(tuplet_log_likelihood(scores, weights, eta=3.0, weight_inside=False))
+    )
     assert float(again(weights, scores)) == pytest.approx(expected, rel=1e-5)

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf import simulation
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset, Split
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.datasets import CrowdDataset, Split
 
 HOSTILE = (
     "<script>document.title='taken'</script>",
@@ -35,7 +34,15 @@ RECOMMENDATION = {
     "text": "ds_lr is recommended.",
     "methods": [
         {"method": "mv_lr", "score": 0.8, "difference": None, **MEASURED},
-        {"method": "ds_lr", "score": 0.9, "difference": 0.1, "low": 0.05, "high": 0.15, "more_than_noise": True, **MEASURED},
+        {
+            "method": "ds_lr",
+            "score": 0.9,
+            "difference": 0.1,
+            "low": 0.05,
+            "high": 0.15,
+            "more_than_noise": True,
+            **MEASURED,
+        },
         {"method": "iced", "score": None, "reason": "needs <b>more</b>"},
     ],
 }
@@ -43,14 +50,21 @@ RECOMMENDATION = {
 
 @pytest.fixture(scope="session")
 def crowd() -> tuple[Annotations, np.ndarray]:
-    """300 instances of three classes, eight annotators who are good, two who guess, one who is mistaken on purpose; the truth."""
+    """300 instances of three classes, eight annotators who are good, two who guess, one who is
+    mistaken on purpose; the truth.
+    """
     rng = np.random.default_rng([7, 1])
     truth = rng.integers(0, 3, 300)
     good = simulation.confusion_annotators(8, 3, 1, accuracy=0.85)
     matrices = np.concatenate([good, simulation.spammers(2, 3, 2), simulation.adversaries(1, 3, 3)])
     names = [*(f"good{i}" for i in range(8)), "spam0", "spam1", "adversary"]
     classes = ["cat", "dog", "owl"]
-    return simulation.simulate(truth, matrices, 4, rates=0.6, annotator_names=names, class_names=classes), truth
+    return (
+        simulation.simulate(
+            truth, matrices, 4, rates=0.6, annotator_names=names, class_names=classes
+        ),
+        truth,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +74,14 @@ def hostile() -> Annotations:
     size = len(HOSTILE)
     tasks, workers = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
     labels = np.where(rng.random(size * size) < 0.7, tasks % 4, rng.integers(0, 4, size * size))
-    return Annotations(tasks, workers, labels, instance_names=HOSTILE, annotator_names=HOSTILE, class_names=HOSTILE[:4])
+    return Annotations(
+        tasks,
+        workers,
+        labels,
+        instance_names=HOSTILE,
+        annotator_names=HOSTILE,
+        class_names=HOSTILE[:4],
+    )
 
 
 @pytest.fixture
@@ -70,25 +91,45 @@ def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
     rng = np.random.default_rng([7, 3])
     features = (np.eye(3)[truth] * 2 + rng.normal(size=(300, 3))).astype(np.float32)
     test = Split(features[:90], truth[:90].astype(np.int64), annotations.instance_names[:90])
-    return CrowdDataset(name="table", features=features, annotations=annotations, test=test, truth=truth.astype(np.int64))
+    return CrowdDataset(
+        name="table",
+        features=features,
+        annotations=annotations,
+        test=test,
+        truth=truth.astype(np.int64),
+    )
 
 
 @pytest.fixture
 def run_folder(tmp_path: Path, dataset: CrowdDataset) -> Path:
     """A finished run's folder with its files, beside that of another method."""
     rng = np.random.default_rng([7, 4])
-    probabilities = rng.dirichlet([1, 1, 1], len(dataset.test)) * 0.5 + 0.5 * np.eye(3)[dataset.test.labels]
+    probabilities = (
+        rng.dirichlet([1, 1, 1], len(dataset.test)) * 0.5 + 0.5 * np.eye(3)[dataset.test.labels]
+    )
     names = dataset.class_names.tolist()
     for method, accuracy in (("mine", 0.9), ("other", 0.8)):
         folder = tmp_path / "table" / method / "seed-3"
         folder.mkdir(parents=True)
-        metrics = {"dataset": "table", "method": method, "seed": 3, "test": {"accuracy": accuracy, "auc": 0.95, "ece": 0.05}, "test_labels": "truth"}
+        metrics = {
+            "dataset": "table",
+            "method": method,
+            "seed": 3,
+            "test": {"accuracy": accuracy, "auc": 0.95, "ece": 0.05},
+            "test_labels": "truth",
+        }
         if method == "mine":
             metrics["recommendation"] = RECOMMENDATION
         (folder / "metrics.json").write_text(json.dumps(metrics))
-        (folder / "config.json").write_text(json.dumps({"method": method, "parameters": {"epochs": 5}}))
+        (folder / "config.json").write_text(
+            json.dumps({"method": method, "parameters": {"epochs": 5}})
+        )
         lines = ["task,label,predicted," + ",".join(f"p_{name}" for name in names)]
-        for task, label, row in zip(dataset.test.names, dataset.test.labels, probabilities, strict=True):
-            lines.append(f"{task},{names[label]},{names[row.argmax()]}," + ",".join(f"{p:.9g}" for p in row))
+        for task, label, row in zip(
+            dataset.test.names, dataset.test.labels, probabilities, strict=True
+        ):
+            lines.append(
+                f"{task},{names[label]},{names[row.argmax()]}," + ",".join(f"{p:.9g}" for p in row)
+            )
         (folder / "predictions.csv").write_text("\n".join(lines) + "\n")
     return tmp_path / "table" / "mine" / "seed-3"

@@ -1,4 +1,6 @@
-"""The page in a real browser: no error in its console, nothing wider than the window, nothing run that a name brings along."""
+"""The page in a real browser: no error in its console, nothing wider than the window, nothing run
+that a name brings along.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,15 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.report import build_report, write_report
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium: install the system's package `chromium`")
+BROWSER = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium: install the system's package `chromium`"
+)
 
 FLAGS = (
     "--headless",
@@ -40,13 +46,22 @@ PROBE = """<script>addEventListener("load", () => {
   const small = [...document.querySelectorAll("p, td, th, figcaption, li")].filter(e => parseFloat(getComputedStyle(e).fontSize) < 12);
   const cut = [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth + 1);
   document.documentElement.dataset.probe = [innerWidth, document.documentElement.scrollWidth, wide.length, small.length, cut.length].join(" ");
-});</script></body>"""
+});</script></body>"""  # noqa: E501
 
 
 def _browse(page: Path, profile: Path, width: int, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", f"--window-size={width},1200", *flags, page.as_uri()]
+    command = [
+        str(BROWSER),
+        *FLAGS,
+        f"--user-data-dir={profile}",
+        f"--window-size={width},1200",
+        *flags,
+        page.as_uri(),
+    ]
     environment = {**os.environ, "HOME": str(profile.parent)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=True)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env=environment, check=True
+    )
 
 
 def _console(found: subprocess.CompletedProcess[str]) -> list[str]:
@@ -54,7 +69,9 @@ def _console(found: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 @pytest.fixture
-def pages(tmp_path: Path, run_folder: Path, dataset: CrowdDataset, hostile: Annotations) -> dict[str, Path]:
+def pages(
+    tmp_path: Path, run_folder: Path, dataset: CrowdDataset, hostile: Annotations
+) -> dict[str, Path]:
     class Model:
         def predict_proba(self, features: np.ndarray) -> np.ndarray:
             exponent = np.exp(features)
@@ -65,12 +82,19 @@ def pages(tmp_path: Path, run_folder: Path, dataset: CrowdDataset, hostile: Anno
     return {"run": write_report(run_folder, dataset, Model()), "hostile": names}
 
 
-@pytest.mark.parametrize("width", [500, 1400])  # the narrowest window of a headless Chromium is 500 wide; a frame makes it 400
-def test_it_opens_without_errors_and_fits(pages: dict[str, Path], tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize(
+    "width", [500, 1400]
+)  # the narrowest window of a headless Chromium is 500 wide; a frame makes it 400
+def test_it_opens_without_errors_and_fits(
+    pages: dict[str, Path], tmp_path: Path, width: int
+) -> None:
     for name, page in pages.items():
         assert not _console(_browse(page, tmp_path / f"profile-{name}", width, "--dump-dom"))
         probe = tmp_path / f"probe-{name}.html"
-        probe.write_text(POLICY.sub("", page.read_text(encoding="utf-8")).replace("</body>", PROBE), encoding="utf-8")
+        probe.write_text(
+            POLICY.sub("", page.read_text(encoding="utf-8")).replace("</body>", PROBE),
+            encoding="utf-8",
+        )
         shown = probe
         if width == 500:
             shown = tmp_path / f"frame-{name}.html"
@@ -80,20 +104,27 @@ def test_it_opens_without_errors_and_fits(pages: dict[str, Path], tmp_path: Path
               document.documentElement.dataset.probe = inside.dataset.probe; });</script>"""
             frame = f'<iframe style="width:400px;height:1000px;border:0" srcdoc="{inner}"></iframe>'
             shown.write_text(f"<!doctype html><body>{frame}{script}</body>", encoding="utf-8")
-        found = _browse(shown, tmp_path / f"profile-{name}", width, "--dump-dom", "--virtual-time-budget=5000")
+        found = _browse(
+            shown, tmp_path / f"profile-{name}", width, "--dump-dom", "--virtual-time-budget=5000"
+        )
         probed = re.search(r'<html[^>]* data-probe="(\d+) (\d+) (\d+) (\d+) (\d+)"', found.stdout)
         assert probed is not None, found.stdout[:300]
         inside, scroll, wide, small, cut = (int(number) for number in probed.groups())
         assert inside == (400 if width == 500 else 1400)
         assert (scroll, wide, small) == (inside, 0, 0)
-        assert cut == 0 or width == 500 or name == "hostile"  # where there is room, no table has to be scrolled sideways
+        assert (
+            cut == 0 or width == 500 or name == "hostile"
+        )  # where there is room, no table has to be scrolled sideways
         assert "<title>taken" not in found.stdout and not _console(found)
 
 
 def test_it_can_be_photographed_in_light_and_dark(pages: dict[str, Path], tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     shots = {}
-    for scheme, flags in {"light": (), "dark": ("--blink-settings=preferredColorScheme=0",)}.items():
+    for scheme, flags in {
+        "light": (),
+        "dark": ("--blink-settings=preferredColorScheme=0",),
+    }.items():
         shot = tmp_path / f"{scheme}.png"
         _browse(pages["run"], tmp_path / f"profile-{scheme}", 1400, f"--screenshot={shot}", *flags)
         shots[scheme] = np.asarray(image.open(shot).convert("L"), dtype=float)

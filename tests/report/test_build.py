@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.report import build, build_report, refresh_comparison, write_report
 from neucrowd_tf.report import pictures as pictures_module
 
@@ -42,9 +42,18 @@ class _Page(HTMLParser):
 
 def _check_harmless(page: str) -> _Page:
     found = _Page(page)
-    assert not {"script", "iframe", "object", "embed", "base", "form"} & set(found.tags) and not found.handlers
-    assert not [address[:80] for address in found.addresses if not address.startswith(("#", "data:"))]
-    assert "default-src 'none'" in page and "@import" not in page and not re.search(r"url\((?!#)", page)
+    assert (
+        not {"script", "iframe", "object", "embed", "base", "form"} & set(found.tags)
+        and not found.handlers
+    )
+    assert not [
+        address[:80] for address in found.addresses if not address.startswith(("#", "data:"))
+    ]
+    assert (
+        "default-src 'none'" in page
+        and "@import" not in page
+        and not re.search(r"url\((?!#)", page)
+    )
     assert len(page.encode()) < build.LARGEST_PAGE
     return found
 
@@ -59,14 +68,32 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
     annotations, truth = crowd
     page = build_report(annotations, truth=truth, title="A crowd")
     text = " ".join(_check_harmless(page).text)
-    for piece in ("A crowd", "Fleiss&#39; kappa", "Annotators, best to worst", "Instances to label again", "GLAD difficulty"):
+    for piece in (
+        "A crowd",
+        "Fleiss&#39; kappa",
+        "Annotators, best to worst",
+        "Instances to label again",
+        "GLAD difficulty",
+    ):
         assert piece.replace("&#39;", "'") in text
     rows = _download(page, "annotators.csv")
     assert rows[0][:3] == ["annotator", "rank", "num_labels"] and len(rows) == 12
     assert {row[0] for row in rows[-3:]} == {"spam0", "spam1", "adversary"}
-    assert {row[0] for row in rows if row[-1] in ("like a spammer", "worse than chance")} == {"spam0", "spam1", "adversary"}
+    assert {row[0] for row in rows if row[-1] in ("like a spammer", "worse than chance")} == {
+        "spam0",
+        "spam1",
+        "adversary",
+    }
     doubts = _download(page, "instances_to_label_again.csv")
-    assert doubts[0] == ["task", "consensus", "doubt_score", "votes", "share", "entropy", "difficulty"]
+    assert doubts[0] == [
+        "task",
+        "consensus",
+        "doubt_score",
+        "votes",
+        "share",
+        "entropy",
+        "difficulty",
+    ]
     scores = [float(row[2]) for row in doubts[1:]]
     assert scores == sorted(scores, reverse=True)
 
@@ -79,7 +106,9 @@ def test_vote_counts_have_no_annotators_to_rank() -> None:
 
 
 def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
-    """Annotators 0 to 3 label instances 0 to 19 alike; annotator 4 alone labels 20 to 39, of whom nothing can be said."""
+    """Annotators 0 to 3 label instances 0 to 19 alike; annotator 4 alone labels 20 to 39, of whom
+    nothing can be said.
+    """
     instances = np.concatenate([np.repeat(np.arange(20), 4), np.arange(20, 40)])
     annotators = np.concatenate([np.tile(np.arange(4), 20), np.full(20, 4)])
     page = build_report(Annotations(instances, annotators, instances % 2))
@@ -92,7 +121,9 @@ def test_generated_annotations_are_left_out(crowd: tuple[Annotations, np.ndarray
     annotations, _ = crowd
     dense = annotations.to_dense()
     instances, annotators = np.nonzero(dense < 0)
-    more = annotations.with_generated(instances[:200], annotators[:200], np.zeros(200, dtype=np.int64))
+    more = annotations.with_generated(
+        instances[:200], annotators[:200], np.zeros(200, dtype=np.int64)
+    )
     assert build_report(more) == build_report(annotations)
 
 
@@ -108,13 +139,17 @@ def test_hostile_names(hostile: Annotations) -> None:
         assert "'=1+1" in cells
 
 
-def test_a_page_without_matplotlib_says_what_is_missing(crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_without_matplotlib_says_what_is_missing(
+    crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pictures_module, "available", lambda: False)
     page = build_report(crowd[0])
     assert "neucrowd-tf[plots]" in page and "<svg" not in page
 
 
-def test_a_page_that_would_be_too_large_leaves_pictures_out(crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_would_be_too_large_leaves_pictures_out(
+    crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(build, "LARGEST_PAGE", 60_000)
     page = build_report(crowd[0])
     assert "larger than 5 MB" in page and "<svg" not in page and "data:text/csv" not in page
@@ -125,9 +160,22 @@ def test_many_annotators_and_classes_stay_small() -> None:
     size, annotators, classes = 2000, 600, 40
     instances = np.repeat(np.arange(size), 5)
     workers = np.concatenate([rng.choice(annotators, 5, replace=False) for _ in range(size)])
-    labels = np.where(rng.random(len(instances)) < 0.7, instances % classes, rng.integers(0, classes, len(instances)))
+    labels = np.where(
+        rng.random(len(instances)) < 0.7,
+        instances % classes,
+        rng.integers(0, classes, len(instances)),
+    )
     names = [f"annotator with a long name, number {i}" * 3 for i in range(annotators)]
-    page = build_report(Annotations(instances, workers, labels, num_annotators=annotators, num_classes=classes, annotator_names=names))
+    page = build_report(
+        Annotations(
+            instances,
+            workers,
+            labels,
+            num_annotators=annotators,
+            num_classes=classes,
+            annotator_names=names,
+        )
+    )
     _check_harmless(page)
     assert "400 annotators between these ranks are not shown" in page
 
@@ -137,7 +185,13 @@ def test_write_report_from_files_alone(run_folder: Path) -> None:
     page = path.read_text(encoding="utf-8")
     text = " ".join(_check_harmless(page).text)
     assert path.name == "report.html"
-    for piece in ("Model: mine, which chose ds_lr", "Confusion matrix", "Comparison", "other", "Parameters"):
+    for piece in (
+        "Model: mine, which chose ds_lr",
+        "Confusion matrix",
+        "Comparison",
+        "other",
+        "Parameters",
+    ):
         assert piece in text
     assert "Recommendation: ds_lr" in text and "10.0 (5.0 to 15.0)" in text  # metrics.json holds it
     assert "Calibration: how often" in text
@@ -161,13 +215,25 @@ def test_methods_that_finish_later_come_into_the_comparison(run_folder: Path) ->
     assert refresh_comparison(run_folder) is True
     later = path.read_text(encoding="utf-8")
     text = " ".join(_check_harmless(later).text)
-    assert "No other method has finished" not in text and text.index("Comparison") < text.index("other")
-    assert later == write_report(run_folder).read_text(encoding="utf-8")  # as if it had been written now
-    assert refresh_comparison(run_folder) is False and refresh_comparison(other / "seed-3") is False  # that one has no page
+    assert "No other method has finished" not in text and text.index("Comparison") < text.index(
+        "other"
+    )
+    assert later == write_report(run_folder).read_text(
+        encoding="utf-8"
+    )  # as if it had been written now
+    assert (
+        refresh_comparison(run_folder) is False and refresh_comparison(other / "seed-3") is False
+    )  # that one has no page
 
 
 def test_write_report_with_everything(run_folder: Path, dataset: CrowdDataset) -> None:
     page = write_report(run_folder, dataset, _Model()).read_text(encoding="utf-8")
     text = " ".join(_check_harmless(page).text)
-    for piece in ("Recommendation: ds_lr", "needs <b>more</b>", "disagreement with the model", "Map of the test rows", "Annotators, best to worst"):
+    for piece in (
+        "Recommendation: ds_lr",
+        "needs <b>more</b>",
+        "disagreement with the model",
+        "Map of the test rows",
+        "Annotators, best to worst",
+    ):
         assert piece in text

@@ -11,13 +11,27 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.report.__main__ import main
 
 
-def test_a_csv_becomes_a_page(tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_csv_becomes_a_page(
+    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
     annotations, truth = crowd
     annotations.to_csv(tmp_path / "a.csv")
-    known = [f"{task},{annotations.class_names[label]}" for task, label in zip(annotations.instance_names, truth, strict=True)]
+    known = [
+        f"{task},{annotations.class_names[label]}"
+        for task, label in zip(annotations.instance_names, truth, strict=True)
+    ]
     (tmp_path / "t.csv").write_text("\n".join(["task,label", *known, "unannotated,cat"]) + "\n")
     output = tmp_path / "page.html"
-    assert main([f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}", f"--output={output}"]) == 0
+    assert (
+        main(
+            [
+                f"--annotations={tmp_path / 'a.csv'}",
+                f"--truth={tmp_path / 't.csv'}",
+                f"--output={output}",
+            ]
+        )
+        == 0
+    )
     assert "by truth" in output.read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip() == str(output)
 
@@ -39,15 +53,25 @@ def test_other_layouts(tmp_path: Path) -> None:
         (b"task,worker,label\nt1,w\x001,a\nt1,w2,b\n", "NUL"),
         (b"task,worker\nt1,w1\n", "expected a column 'label'"),
         (b"", "empty file"),
-        (b"task,worker,label\n" + b"t" * 10_000 + b",w1,a\n" + b"t" * 10_000 + b",w1,b\n", "expected each pair once"),
+        (
+            b"task,worker,label\n" + b"t" * 10_000 + b",w1,a\n" + b"t" * 10_000 + b",w1,b\n",
+            "expected each pair once",
+        ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_said_in_one_line(
+    tmp_path: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     assert main([f"--annotations={path}", f"--output={tmp_path / 'page.html'}"]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and len(error) < 1100 and message in error and not (tmp_path / "page.html").exists()
+    assert (
+        error.count("\n") == 1
+        and len(error) < 1100
+        and message in error
+        and not (tmp_path / "page.html").exists()
+    )
 
 
 def test_half_a_character_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,8 +83,14 @@ def test_half_a_character_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_other_json_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.json"
     for content, message in (
-        (b'{"t1": {"w1": "caf\xe9"}}', "a.json: expected JSON in UTF-8, received other bytes in line 1"),
-        (b'{"t1": {"w1": "cat", "w\\u0000": "dog"}}', "a.json: expected text, received a worker with a NUL character"),
+        (
+            b'{"t1": {"w1": "caf\xe9"}}',
+            "a.json: expected JSON in UTF-8, received other bytes in line 1",
+        ),
+        (
+            b'{"t1": {"w1": "cat", "w\\u0000": "dog"}}',
+            "a.json: expected text, received a worker with a NUL character",
+        ),
         (b'{"a":' * 100_000, "a.json: expected JSON, received one that is nested too deeply"),
     ):
         path.write_bytes(content)
@@ -70,7 +100,11 @@ def test_other_json_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = {"--anotations=x": "--anotations", "--annotations=/none.csv": "no such file", "--truth=t.csv": "--annotations: expected a file"}
+    wrong = {
+        "--anotations=x": "--anotations",
+        "--annotations=/none.csv": "no such file",
+        "--truth=t.csv": "--annotations: expected a file",
+    }
     for flags, message in (([flag], message) for flag, message in wrong.items()):
         assert main(flags) == 2
         error = capsys.readouterr().err

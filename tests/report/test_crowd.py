@@ -11,22 +11,31 @@ from neucrowd_tf.report.crowd_part import flag
 
 
 def test_entropy_by_hand() -> None:
-    """(.5, .5) is log 2 / log 2 = 1; (1, 0) is 0; with three classes (.5, .5, 0) is log 2 / log 3 = .6309."""
+    """(.5, .5) is log 2 / log 2 = 1; (1, 0) is 0; with three classes (.5, .5, 0) is log 2 / log 3 =
+    .6309.
+    """
     assert part.normalised_entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist() == [1.0, 0.0]
-    assert part.normalised_entropy(np.array([[0.5, 0.5, 0.0]]))[0] == pytest.approx(0.6309, abs=1e-4)
+    assert part.normalised_entropy(np.array([[0.5, 0.5, 0.0]]))[0] == pytest.approx(
+        0.6309, abs=1e-4
+    )
 
 
 def test_doubt_is_the_mean_of_ranks_by_hand() -> None:
-    """Votes (2,2), (3,1), (4,0): entropies fall, so ranks 1, .5, 0. The model disagrees by .1, .2, .9: ranks 0, .5, 1.
+    """Votes (2,2), (3,1), (4,0): entropies fall, so ranks 1, .5, 0. The model disagrees by .1, .2,
+    .9: ranks 0, .5, 1.
 
-    Means .5, .5, .5: equal scores are ordered by the share of votes, .5, .75, 1. With a model that disagrees by .9, .2, .1 the
-    means are 1, .5, 0.
+    Means .5, .5, .5: equal scores are ordered by the share of votes, .5, .75, 1. With a model that
+    disagrees by .9, .2, .1 the means are 1, .5, 0.
     """
     votes = Annotations.from_votes([[2, 2], [3, 1], [4, 0]])
     agreed = part.consensus(votes)
     assert agreed.labels.tolist() == [0, 0, 0] and agreed.method == "majority vote"
     equal = part.rank_by_doubt(votes, agreed, model=np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]))
-    assert equal.score.tolist() == [0.5, 0.5, 0.5] and equal.rows.tolist() == [0, 1, 2] and equal.share.tolist() == [0.5, 0.75, 1.0]
+    assert (
+        equal.score.tolist() == [0.5, 0.5, 0.5]
+        and equal.rows.tolist() == [0, 1, 2]
+        and equal.share.tolist() == [0.5, 0.75, 1.0]
+    )
     clear = part.rank_by_doubt(votes, agreed, model=np.array([[0.1, 0.9], [0.8, 0.2], [0.9, 0.1]]))
     assert clear.score.tolist() == [1.0, 0.5, 0.0]
     np.testing.assert_allclose(clear.disagreement, [0.9, 0.2, 0.1])
@@ -45,7 +54,9 @@ def test_instances_without_labels_and_without_predictions() -> None:
     annotations = Annotations([0, 0, 2], [0, 1, 0], [0, 1, 1], num_instances=3)
     agreed = part.consensus(annotations)
     assert agreed.labels[1] == -1
-    doubts = part.rank_by_doubt(annotations, agreed, model=np.array([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]]))
+    doubts = part.rank_by_doubt(
+        annotations, agreed, model=np.array([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]])
+    )
     assert set(doubts.rows.tolist()) == {0, 2} and np.isfinite(doubts.score).all()
 
 
@@ -61,10 +72,19 @@ def test_instances_without_labels_and_without_predictions() -> None:
     ],
 )
 def test_what_stands_out(changes: dict[str, float], noted: str) -> None:
-    """Good annotators have an informedness of .6: below .3 * .6 = .18 is like a spammer; chance is one third."""
+    """Good annotators have an informedness of .6: below .3 * .6 = .18 is like a spammer; chance is
+    one third.
+    """
     row = {"num_labels": 50, "agreement": 0.7, "accuracy_high": 0.8, "informedness": 0.5, **changes}
     assert flag(row, good=0.6, chance=1 / 3) == noted
 
 
 def test_where_nobody_knows_anything_everybody_stands_out() -> None:
-    assert flag({"num_labels": 50, "agreement": 0.5, "accuracy_high": 0.6, "informedness": 0.04}, good=0.03, chance=0.5) == "like a spammer"
+    assert (
+        flag(
+            {"num_labels": 50, "agreement": 0.5, "accuracy_high": 0.6, "informedness": 0.04},
+            good=0.03,
+            chance=0.5,
+        )
+        == "like a spammer"
+    )

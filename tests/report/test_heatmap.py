@@ -12,7 +12,9 @@ from neucrowd_tf.report.heatmap import RIGHT, WRONG, heatmap
 
 
 def test_a_pixel_a_cell() -> None:
-    """[[.8, .2], [NaN, NaN]]: opacities round(255 * .8) = 204 and 51, green on the diagonal, red beside it; no evidence is transparent."""
+    """[[.8, .2], [NaN, NaN]]: opacities round(255 * .8) = 204 and 51, green on the diagonal, red
+    beside it; no evidence is transparent.
+    """
     image = pytest.importorskip("PIL.Image")
     head, _, body = heatmap(np.array([[0.8, 0.2], [np.nan, np.nan]])).partition(",")
     assert head == "data:image/png;base64"

@@ -14,18 +14,25 @@ from neucrowd_tf.report.pictures import INK, Pictures, draw
 
 def test_svg_has_no_size_no_text_no_comment_and_ids_of_its_own() -> None:
     artist = Pictures()
-    first = artist.bars(["<script>alert(1)</script>", "$\\frac{$", "--><b>"], {"votes": [0.1, 0.2, 0.7]}, "share")
+    first = artist.bars(
+        ["<script>alert(1)</script>", "$\\frac{$", "--><b>"], {"votes": [0.1, 0.2, 0.7]}, "share"
+    )
     second = artist.histogram(np.arange(40), "labels", "instances")
     for text in (first, second):
         assert text.startswith("<svg") and text.endswith("</svg>")
         opening = text[: text.index(">")]
         assert "viewBox" in opening and " width=" not in opening and " height=" not in opening
-        assert "<!--" not in text and "<script" not in text and "<text" not in text and INK not in text
+        assert (
+            "<!--" not in text and "<script" not in text and "<text" not in text and INK not in text
+        )
         assert "currentColor" in text
     ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in (first, second)]
     assert not ids[0] & ids[1]
     for text, known in zip((first, second), ids, strict=True):
-        assert set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text)) <= known
+        assert (
+            set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
+            <= known
+        )
 
 
 def _ticks(svg: str) -> int:

@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf.dataset import CrowdDataset
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.report.results import learning_curves, read_predictions, read_run, siblings
 
 
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
     path = tmp_path / "predictions.csv"
-    path.write_text("task,label,predicted,p_=a,p_b\nt1,'=a,'=a,0.75,0.25\nt2,,b,0.5,0.5\nt3,b,b,0.25,0.75\n")
+    path.write_text(
+        "task,label,predicted,p_=a,p_b\nt1,'=a,'=a,0.75,0.25\nt2,,b,0.5,0.5\nt3,b,b,0.25,0.75\n"
+    )
     names, labels, probabilities = read_predictions(path)
     assert names.tolist() == ["=a", "b"] and labels.tolist() == [0, -1, 1]
     assert probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
@@ -53,7 +55,9 @@ class _Held:
         return features[:, :2]
 
 
-def test_held_out_predictions_and_the_embedding_are_preferred(run_folder: Path, dataset: CrowdDataset) -> None:
+def test_held_out_predictions_and_the_embedding_are_preferred(
+    run_folder: Path, dataset: CrowdDataset
+) -> None:
     found = read_run(run_folder, dataset, _Held())
     assert found.method == "mine" and found.training is not None and found.points is not None
     assert np.isnan(found.training[1]).all() and found.training[2].tolist() == [0.0, 0.0, 1.0]

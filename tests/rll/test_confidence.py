@@ -7,26 +7,41 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.rll.confidence import bayesian_confidence, beta_parameters, class_prior, mle_confidence, subsample_annotations
+from neucrowd_tf.rll.confidence import (
+    bayesian_confidence,
+    beta_parameters,
+    class_prior,
+    mle_confidence,
+    subsample_annotations,
+)
 
 VOTES = np.array([[0, 5], [2, 3], [4, 1], [0, 0]])
 LABELS = np.array([1, 1, 0, 1])
 
 
 def test_mle_by_hand() -> None:
-    # The paper's two examples (1,1,1,1,1) and (1,1,1,0,0): 5/5 and 3/5. A negative one with 4 of 5 votes: 4/5. No votes: 0.
+    # The paper's two examples (1,1,1,1,1) and (1,1,1,0,0): 5/5 and 3/5. A negative one with 4 of 5
+    # votes: 4/5. No votes: 0.
     np.testing.assert_allclose(mle_confidence(VOTES, LABELS), [1.0, 0.6, 0.8, 0.0], rtol=1e-6)
     # A single vote for the label is all of its votes.
     np.testing.assert_array_equal(mle_confidence([[1, 0], [0, 1]], np.array([0, 0])), [1.0, 0.0])
 
 
 def test_bayesian_by_hand() -> None:
-    # Prior (1/4, 3/4) of mass 1. Positive: (3/4 + v) / (1 + d): 5.75/6, 3.75/6; without votes 3/4. Negative: (1/4 + 4) / 6.
+    # Prior (1/4, 3/4) of mass 1. Positive: (3/4 + v) / (1 + d): 5.75/6, 3.75/6; without votes 3/4.
+    # Negative: (1/4 + 4) / 6.
     parameters = beta_parameters([0.25, 0.75])
-    np.testing.assert_allclose(bayesian_confidence(VOTES, LABELS, parameters), [5.75 / 6, 3.75 / 6, 4.25 / 6, 0.75], rtol=1e-6)
-    # Beta(3, 2) for the positive label: (3 + 5) / 10, (3 + 3) / 10, and for the negative one (2 + 4) / 10.
+    np.testing.assert_allclose(
+        bayesian_confidence(VOTES, LABELS, parameters),
+        [5.75 / 6, 3.75 / 6, 4.25 / 6, 0.75],
+        rtol=1e-6,
+    )
+    # Beta(3, 2) for the positive label: (3 + 5) / 10, (3 + 3) / 10, and for the negative one (2 +
+    # 4) / 10.
     given = beta_parameters([0.5, 0.5], alpha=3.0, beta=2.0)
-    np.testing.assert_allclose(bayesian_confidence(VOTES, LABELS, given), [0.8, 0.6, 0.6, 0.6], rtol=1e-6)
+    np.testing.assert_allclose(
+        bayesian_confidence(VOTES, LABELS, given), [0.8, 0.6, 0.6, 0.6], rtol=1e-6
+    )
 
 
 def test_bayesian_equals_a_naive_loop_for_three_classes() -> None:
@@ -50,8 +65,14 @@ def test_bayesian_lies_between_prior_and_votes_and_has_their_limits() -> None:
     middle = bayesian_confidence(votes, labels, beta_parameters(prior))
     low, high = np.minimum(shares, prior[labels]), np.maximum(shares, prior[labels])
     assert ((middle >= low - 1e-6) & (middle <= high + 1e-6)).all()
-    np.testing.assert_allclose(bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e-7)), shares, atol=1e-5)
-    np.testing.assert_allclose(bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e7)), prior[labels], atol=1e-5)
+    np.testing.assert_allclose(
+        bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e-7)), shares, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e7)),
+        prior[labels],
+        atol=1e-5,
+    )
 
 
 def test_swapping_the_classes_changes_nothing() -> None:
@@ -70,7 +91,13 @@ def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"alpha": 1.0}, {"alpha": 1.0, "beta": -1.0}, {"mass": 0.0}, {"prior": [0.5, 0.7]}, {"prior": [0.2, 0.3, 0.5], "alpha": 1.0, "beta": 1.0}],
+    [
+        {"alpha": 1.0},
+        {"alpha": 1.0, "beta": -1.0},
+        {"mass": 0.0},
+        {"prior": [0.5, 0.7]},
+        {"prior": [0.2, 0.3, 0.5], "alpha": 1.0, "beta": 1.0},
+    ],
 )
 def test_wrong_priors(arguments: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="expected"):
@@ -89,7 +116,9 @@ def test_subsample_keeps_d_labels_of_each_instance() -> None:
     crowd = Annotations.from_dense(dense, num_classes=3)
     part = subsample_annotations(crowd, 3, 0)
     assert part.shape == crowd.shape and part.num_classes == 3
-    np.testing.assert_array_equal(part.vote_counts().sum(axis=1), np.minimum((dense >= 0).sum(axis=1), 3))
+    np.testing.assert_array_equal(
+        part.vote_counts().sum(axis=1), np.minimum((dense >= 0).sum(axis=1), 3)
+    )
     kept = part.to_dense() >= 0
     np.testing.assert_array_equal(part.to_dense()[kept], dense[kept])
     assert subsample_annotations(crowd, 7, 0).vote_counts().tolist() == crowd.vote_counts().tolist()

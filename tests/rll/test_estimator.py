@@ -15,14 +15,28 @@ from neucrowd_tf.persistence import load
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training import Run
 
-QUICK: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 5, "batch_size": 32, "hidden_units": (16, 4), "learning_rate": 1e-2, "l2": 0.0, "Cs": (1.0,)}
+QUICK: dict[str, Any] = {
+    "epochs": 2,
+    "steps_per_epoch": 5,
+    "batch_size": 32,
+    "hidden_units": (16, 4),
+    "learning_rate": 1e-2,
+    "l2": 0.0,
+    "Cs": (1.0,),
+}
 
 
-def crowd_data(classes: int, rows: int = 90, annotators: int = 5) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd_data(
+    classes: int, rows: int = 90, annotators: int = 5
+) -> tuple[np.ndarray, Annotations, np.ndarray]:
     rng = np.random.default_rng(0)
     truth = np.arange(rows) % classes
     x = (rng.normal(size=(rows, 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
-    dense = np.where(rng.random((rows, annotators)) < 0.8, truth[:, None], rng.integers(classes, size=(rows, annotators)))
+    dense = np.where(
+        rng.random((rows, annotators)) < 0.8,
+        truth[:, None],
+        rng.integers(classes, size=(rows, annotators)),
+    )
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 
@@ -33,7 +47,11 @@ def test_learns(name: str, classes: int) -> None:
     fitted = registry.method(name).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)
     assert fitted.score(x, truth) > 0.85
     assert fitted.transform(x).shape == (90, 4)
-    assert fitted.confidence_.shape == (72,) and (fitted.confidence_ > 0).all() and (fitted.confidence_ <= 1).all()
+    assert (
+        fitted.confidence_.shape == (72,)
+        and (fitted.confidence_ > 0).all()
+        and (fitted.confidence_ <= 1).all()
+    )
     assert (fitted.confidence_ == 1).all() == (name == "rll")
     assert (fitted.prior_ is None) == (name != "rll_bayesian")
 
@@ -46,21 +64,30 @@ def test_objective_is_equation_3() -> None:
     model, make = method._trainer(x, data, labels, Run())
     tuplets, classes = model.draw(next(iter(make(0))))
     assert tuplets.shape == (32, 4)
-    losses = model.tuplet_losses(model.embed_rows(model.encoder, tuplets, training=False), tuplets, classes)
+    losses = model.tuplet_losses(
+        model.embed_rows(model.encoder, tuplets, training=False), tuplets, classes
+    )
     embedded, confidence = model.embed(x), method.confidence_
     for row, members in enumerate(tuplets.numpy()):
         assert (labels[members] == [1, 1, 0, 0]).all() and len(set(members)) == 4
         anchor = embedded[members[0]]
         scores = []
         for member in members[1:]:
-            cosine = anchor @ embedded[member] / np.linalg.norm(anchor) / np.linalg.norm(embedded[member])
+            cosine = (
+                anchor
+                @ embedded[member]
+                / np.linalg.norm(anchor)
+                / np.linalg.norm(embedded[member])
+            )
             scores.append(np.exp(10.0 * confidence[member] * cosine))
         assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
 
 
 def test_same_seed_same_numbers_and_other_seed_others() -> None:
     x, crowd, _ = crowd_data(2)
-    first, second, other = (RLL(seed=seed, **QUICK).fit(x, crowd).predict_proba(x) for seed in (3, 3, 4))
+    first, second, other = (
+        RLL(seed=seed, **QUICK).fit(x, crowd).predict_proba(x) for seed in (3, 3, 4)
+    )
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
 
@@ -71,7 +98,9 @@ def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> Non
     @keras.saving.register_keras_serializable("tests.rll")
     class Bare(keras.layers.Layer):
         def build(self, shape: Any) -> None:
-            self.kernel = self.add_weight(shape=(shape[-1], 4), initializer="glorot_uniform", name="kernel")
+            self.kernel = self.add_weight(
+                shape=(shape[-1], 4), initializer="glorot_uniform", name="kernel"
+            )
 
         def call(self, inputs: Any) -> Any:
             return keras.ops.tanh(inputs @ self.kernel)
@@ -82,7 +111,9 @@ def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> Non
     x, crowd, _ = crowd_data(2)
     encoder = keras.Sequential([keras.Input((6,)), Bare()])
     given = encoder.get_weights()[0].copy()
-    first, second = (RLL(encoder=encoder, seed=3, **QUICK).fit(x, crowd).predict_proba(x) for _ in range(2))
+    first, second = (
+        RLL(encoder=encoder, seed=3, **QUICK).fit(x, crowd).predict_proba(x) for _ in range(2)
+    )
     np.testing.assert_allclose(first, second, atol=1e-6)
     np.testing.assert_array_equal(encoder.get_weights()[0], given)
 
@@ -95,7 +126,9 @@ def test_d_annotators_an_instance_and_votes_alone() -> None:
     assert (one.confidence_ == 1).all()  # a single vote agrees with itself
     votes = Annotations.from_votes(crowd.vote_counts())
     RLL(annotators_per_instance=3, seed=0, **QUICK).fit(x, votes)
-    np.testing.assert_array_equal(RLL("mle", seed=0, **QUICK).fit(x, votes).predict_proba(x), full.predict_proba(x))
+    np.testing.assert_array_equal(
+        RLL("mle", seed=0, **QUICK).fit(x, votes).predict_proba(x), full.predict_proba(x)
+    )
 
 
 def test_saved_and_exported_numbers_agree(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -120,8 +153,14 @@ def test_wrong_arguments() -> None:
         ({"prior_mass": "a"}, "prior_mass: expected a number above 0, received 'a'"),
         ({"alpha": "x", "beta": 1.0}, "alpha: expected a number above 0"),
         ({"eta": float("nan")}, "eta: expected a number from 0, received nan"),
-        ({"optimizer": "fast"}, "optimizer: expected the name of a Keras optimizer, received 'fast'"),
-        ({"activation": "bump"}, "activation: expected the name of a Keras activation, received 'bump'"),
+        (
+            {"optimizer": "fast"},
+            "optimizer: expected the name of a Keras optimizer, received 'fast'",
+        ),
+        (
+            {"activation": "bump"},
+            "activation: expected the name of a Keras activation, received 'bump'",
+        ),
     ):
         with pytest.raises(UsageError, match=word):
             RLL(**{**QUICK, **arguments}).fit(x, crowd)

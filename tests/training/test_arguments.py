@@ -13,7 +13,13 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training import Run
-from neucrowd_tf.training.arguments import check_choice, check_number, check_strengths, check_whole, check_widths
+from neucrowd_tf.training.arguments import (
+    check_choice,
+    check_number,
+    check_strengths,
+    check_whole,
+    check_widths,
+)
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import RepresentationEstimator
 
@@ -52,7 +58,9 @@ def _reject(estimator: RepresentationEstimator, name: str, expected: str) -> Non
 
 @pytest.mark.parametrize(("name", "value", "expected"), WRONG)
 @pytest.mark.parametrize("kind", [NeuCrowd, RLL, MetricLearning])
-def test_embedding_methods_check_what_they_share(kind: Any, name: str, value: Any, expected: str) -> None:
+def test_embedding_methods_check_what_they_share(
+    kind: Any, name: str, value: Any, expected: str
+) -> None:
     _reject(kind(**{name: value}), name, expected)
 
 
@@ -71,9 +79,16 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
         def _labels(self, data: TrainingData, run: Run) -> Any:
             raise Reached
 
-    options: dict[str, Any] = {"Cs": np.array([0.1, 1.0]), "patience": np.int64(3), "hidden_units": [8, np.int32(4)], "epochs": np.int64(2)}
+    options: dict[str, Any] = {
+        "Cs": np.array([0.1, 1.0]),
+        "patience": np.int64(3),
+        "hidden_units": [8, np.int32(4)],
+        "epochs": np.int64(2),
+    }
     with pytest.raises(Reached):
-        Stops(**options, learning_rate=1, dropout=0, l2=0).fit(np.eye(4), Annotations.from_dense([[0], [1], [0], [1]]))
+        Stops(**options, learning_rate=1, dropout=0, l2=0).fit(
+            np.eye(4), Annotations.from_dense([[0], [1], [0], [1]])
+        )
 
 
 def test_bounds_belong_to_the_right_side() -> None:
@@ -86,7 +101,10 @@ def test_bounds_belong_to_the_right_side() -> None:
     check_strengths("x", np.array([1e-9]))
     for check, values in (
         (lambda value: check_whole("x", value), (0, None, "1", 1.0)),
-        (lambda value: check_number("x", value, above=0, below=1), (0, 1, float("inf"), None, "0.5", True)),
+        (
+            lambda value: check_number("x", value, above=0, below=1),
+            (0, 1, float("inf"), None, "0.5", True),
+        ),
         (lambda value: check_choice("x", value, ("a", "b")), ("c", None, ["a"])),
     ):
         for value in values:

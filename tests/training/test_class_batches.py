@@ -1,4 +1,6 @@
-"""Batches by class: equal parts, no repeats, functions of (seed, step) alone, every instance as often."""
+"""Batches by class: equal parts, no repeats, functions of (seed, step) alone, every instance as
+often.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def test_every_instance_is_drawn_as_often() -> None:
 def test_classes_are_drawn_apart_and_two_of_each_at_least() -> None:
     labels = np.repeat([0, 1], 30)
     for rows in itertools.islice(class_batches(0, labels, 20)(0), 3):
-        assert (rows.numpy()[:, 0] != rows.numpy()[:, 1] - 30).any(), "classes of one size do not share their permutations"
+        assert (rows.numpy()[:, 0] != rows.numpy()[:, 1] - 30).any(), (
+            "classes of one size do not share their permutations"
+        )
     assert next(iter(class_batches(0, labels, 2)(0))).shape == (2, 2)
 
 

@@ -26,20 +26,28 @@ class Pull(EncoderModel):
 def test_rows_embedded_once_or_all_give_the_same() -> None:
     x = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
     model = Pull(dense_encoder(4, (3,), seed=1), x)
-    for rows in (np.array([[2, 2], [5, 0]]), np.arange(18).reshape(6, 3) % 9):  # fewer than all instances, and more
+    for rows in (
+        np.array([[2, 2], [5, 0]]),
+        np.arange(18).reshape(6, 3) % 9,
+    ):  # fewer than all instances, and more
         expected = np.asarray(model.encoder(x))[rows]
-        np.testing.assert_allclose(model.embed_rows(model.encoder, tf.constant(rows), training=False), expected, atol=1e-6)
+        np.testing.assert_allclose(
+            model.embed_rows(model.encoder, tf.constant(rows), training=False), expected, atol=1e-6
+        )
     np.testing.assert_allclose(model.embed(x, rows_at_once=4), model.encoder(x), atol=1e-6)
     assert model.embed(x[:0]).shape == (0, 3)
 
 
 def test_one_step_by_hand() -> None:
-    # One linear unit, weight w = 2, x = 3, loss (w x)^2 = 36, gradient 2 w x^2 = 36, penalty .5 w^2 with gradient w = 2;
-    # learning rate .01: w becomes 2 - .38 = 1.62. The bias's gradient is 2 w x = 12: -.12.
+    # One linear unit, weight w = 2, x = 3, loss (w x)^2 = 36, gradient 2 w x^2 = 36, penalty .5 w^2
+    # with gradient w = 2; learning rate .01: w becomes 2 - .38 = 1.62. The bias's gradient is 2 w x
+    # = 12: -.12.
     encoder = dense_encoder(1, (1,), activation="linear", l2=0.5)
     encoder.set_weights([np.array([[2.0]]), np.array([0.0])])
     model = Pull(encoder, np.array([[3.0]], np.float32))
     model.compile(optimizer=keras.optimizers.SGD(0.01))
     logs = model.train_step(tf.constant([0]))
-    np.testing.assert_allclose([float(w.item()) for w in encoder.get_weights()], [1.62, -0.12], rtol=1e-5)
+    np.testing.assert_allclose(
+        [float(w.item()) for w in encoder.get_weights()], [1.62, -0.12], rtol=1e-5
+    )
     assert float(logs["loss"]) == 36.0

@@ -1,4 +1,6 @@
-"""The estimator contract on a classifier that is small enough to see through; none of it needs TensorFlow."""
+"""The estimator contract on a classifier that is small enough to see through; none of it needs
+TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,17 @@ class Centroids(CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         votes = data.annotations.vote_counts().argmax(axis=1)
-        self.centres_ = np.stack([data.features[votes == c].mean(axis=0) for c in range(len(self.classes_))])
+        self.centres_ = np.stack(
+            [data.features[votes == c].mean(axis=0) for c in range(len(self.classes_))]
+        )
         self.used_, self.validated_ = data.rows, data.validation is not None
 
     def _predict_proba(self, features: np.ndarray) -> np.ndarray:
-        distance = np.linalg.norm(features[:, None] - self.centres_[None], axis=2) * self.sharpness * (-1 if self.flipped else 1)
+        distance = (
+            np.linalg.norm(features[:, None] - self.centres_[None], axis=2)
+            * self.sharpness
+            * (-1 if self.flipped else 1)
+        )
         scores = np.exp(-(distance - distance.min(axis=1, keepdims=True)))
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
@@ -44,7 +52,9 @@ def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> tuple[np.ndarray, Annotati
     rng = np.random.default_rng(0)
     y = rng.integers(0, len(names), 60)
     x = rng.normal(size=(60, 3)) + 4 * y[:, None]
-    labels = np.where(rng.uniform(size=(60, 4)) < 0.9, y[:, None], rng.integers(0, len(names), (60, 4)))
+    labels = np.where(
+        rng.uniform(size=(60, 4)) < 0.9, y[:, None], rng.integers(0, len(names), (60, 4))
+    )
     labels[rng.uniform(size=labels.shape) < 0.2] = -1
     labels[:, 0] = y
     return x, Annotations.from_dense(labels, class_names=list(names)), y
@@ -64,7 +74,9 @@ def test_predicts_class_names_and_scores_against_three_kinds_of_labels() -> None
 
 def test_searches_and_cross_validation_split_annotations_by_row() -> None:
     x, annotations, _ = crowd()
-    search = GridSearchCV(Centroids(), {"flipped": [True, False]}, cv=KFold(3, shuffle=True, random_state=0)).fit(x, annotations)
+    search = GridSearchCV(
+        Centroids(), {"flipped": [True, False]}, cv=KFold(3, shuffle=True, random_state=0)
+    ).fit(x, annotations)
     assert search.best_params_ == {"flipped": False}
     assert search.best_score_ > 0.8
     scores = cross_val_score(Centroids(), x, annotations.to_dense(), cv=KFold(3))
@@ -137,7 +149,11 @@ def test_saves_and_loads_without_pickle(tmp_path: pathlib.Path, names: tuple[Any
     np.testing.assert_array_equal(model.predict_proba(x), again.predict_proba(x))
     np.testing.assert_array_equal(model.predict(x), again.predict(x))
     assert again.get_params() == model.get_params()
-    assert again.crowd_ == annotations and again.nothing_ == float("inf") and again.parts_ == model.parts_
+    assert (
+        again.crowd_ == annotations
+        and again.nothing_ == float("inf")
+        and again.parts_ == model.parts_
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
@@ -168,7 +184,9 @@ def test_hold_out_is_seeded_stratified_and_keeps_what_was_given() -> None:
     assert hold_out(given, y.astype(np.int64), 0.25, seed=1)[0] is given
 
 
-def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold_out_others() -> None:
+def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold_out_others() -> (
+    None
+):
     x, annotations, _ = crowd()
     dense = annotations.to_dense()
     dense[:10] = -1
@@ -190,10 +208,18 @@ def test_generated_annotations_do_not_vote_in_a_score() -> None:
     model = Centroids().fit(x, annotations)
     free = np.argwhere(annotations.to_dense() < 0)
     wrong = 1 - annotations.vote_counts().argmax(axis=1)[free[:, 0]]
-    assert model.score(x, annotations.with_generated(free[:, 0], free[:, 1], wrong)) == model.score(x, annotations)
+    assert model.score(x, annotations.with_generated(free[:, 0], free[:, 1], wrong)) == model.score(
+        x, annotations
+    )
 
 
 def test_hold_out_needs_instances_to_train_on() -> None:
     data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None)
-    with pytest.raises(DataError, match=r"share of 0\.2 that is held out to validate on, received 1 annotated in all; pass validation data"):
+    with pytest.raises(
+        DataError,
+        match=(
+            r"share of 0\.2 that is held out to validate on, received 1 annotated in all; pass"
+            r" validation data"
+        ),
+    ):
         hold_out(data, np.array([0]), 0.2, seed=0)

@@ -1,4 +1,5 @@
-"""The linear head: values by hand, scikit-learn as the plain reference, and what must not change."""
+"""The linear head: values by hand, scikit-learn as the plain reference, and what must not
+change."""
 
 from __future__ import annotations
 
@@ -16,19 +17,31 @@ from neucrowd_tf.training.linear import LinearHead, fit_logistic
 def blobs(classes: int, rows: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     codes = np.arange(rows) % classes
-    return rng.normal(size=(rows, 4)) * [1, 10, 0.1, 1] + np.eye(classes, 4)[codes] * [2, 20, 0.2, 2] + [5, -3, 0, 100], codes
+    return (
+        rng.normal(size=(rows, 4)) * [1, 10, 0.1, 1]
+        + np.eye(classes, 4)[codes] * [2, 20, 0.2, 2]
+        + [5, -3, 0, 100],
+        codes,
+    )
 
 
 def by_hand() -> LinearHead:
     head = LinearHead()
     head.mean_, head.scale_ = np.array([1.0, 0.0]), np.array([2.0, 1.0])
-    head.kernel_, head.bias_, head.C_ = np.array([[0.0, 1.0], [0.0, 2.0]]), np.array([0.0, np.log(3.0)]), 1.0
+    head.kernel_, head.bias_, head.C_ = (
+        np.array([[0.0, 1.0], [0.0, 2.0]]),
+        np.array([0.0, np.log(3.0)]),
+        1.0,
+    )
     return head
 
 
 def test_value_by_hand() -> None:
-    # x = (3, -.5): standardised (1, -.5), logits (0, 1*1 + 2*-.5 + ln 3) = (0, ln 3), so softmax = (1/4, 3/4).
-    np.testing.assert_allclose(by_hand().predict_proba(np.array([[3.0, -0.5]])), [[0.25, 0.75]], rtol=1e-12)
+    # x = (3, -.5): standardised (1, -.5), logits (0, 1*1 + 2*-.5 + ln 3) = (0, ln 3), so softmax =
+    # (1/4, 3/4).
+    np.testing.assert_allclose(
+        by_hand().predict_proba(np.array([[3.0, -0.5]])), [[0.25, 0.75]], rtol=1e-12
+    )
 
 
 def test_folded_weights_apply_to_raw_features() -> None:
@@ -67,18 +80,26 @@ def test_classes_that_never_occur_get_no_probability() -> None:
 
 
 def test_validation_chooses_the_strength() -> None:
-    # One informative column in 40 and few rows: the validation rows prefer strong regularisation to none.
+    # One informative column in 40 and few rows: the validation rows prefer strong regularisation to
+    # none.
     rng = np.random.default_rng(1)
     codes = np.arange(400) % 2
     x = rng.normal(size=(400, 40))
     x[:, 0] += codes
     head = fit_logistic(x[:50], codes[:50], 2, (1e-2, 1e4), validation=(x[50:], codes[50:]))
     proba = [fit_logistic(x[:50], codes[:50], 2, [C]).predict_proba(x[50:]) for C in (1e-2, 1e4)]
-    naive = [np.mean([np.log(max(row[code], 1e-15)) for row, code in zip(p, codes[50:], strict=True)]) for p in proba]
-    np.testing.assert_allclose(head.scores_, naive, rtol=2e-2)  # the weak strength starts from the other's solution
+    naive = [
+        np.mean([np.log(max(row[code], 1e-15)) for row, code in zip(p, codes[50:], strict=True)])
+        for p in proba
+    ]
+    np.testing.assert_allclose(
+        head.scores_, naive, rtol=2e-2
+    )  # the weak strength starts from the other's solution
     assert head.C_ == 1e-2 and naive[0] > naive[1]
     # Validation rows are standardised with the training rows' moments: other units change nothing.
-    other = fit_logistic(x[:50] * 50 + 7, codes[:50], 2, (1e-2, 1e4), validation=(x[50:] * 50 + 7, codes[50:]))
+    other = fit_logistic(
+        x[:50] * 50 + 7, codes[:50], 2, (1e-2, 1e4), validation=(x[50:] * 50 + 7, codes[50:])
+    )
     np.testing.assert_allclose(other.scores_, head.scores_, rtol=1e-3)
 
 
@@ -89,13 +110,19 @@ def test_strengths_are_scored_as_a_naive_cross_validation_scores_them(grouped: b
     strengths, groups = (1e-2, 0.1, 1.0), np.arange(48) // 6 if grouped else None
     if grouped:
         codes = np.repeat(np.arange(8) % 3, 6)
-    splitter = StratifiedGroupKFold(5, shuffle=True, random_state=3) if grouped else StratifiedKFold(5, shuffle=True, random_state=3)
+    splitter = (
+        StratifiedGroupKFold(5, shuffle=True, random_state=3)
+        if grouped
+        else StratifiedKFold(5, shuffle=True, random_state=3)
+    )
     mean = np.average(x, axis=0, weights=weight)
     z = (x - mean) / np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weight))
     expected = np.zeros(3)
     for train, test in splitter.split(z, codes, groups):
         for place, strength in enumerate(strengths):
-            plain = LogisticRegression(C=strength, max_iter=1000).fit(z[train], codes[train], sample_weight=weight[train])
+            plain = LogisticRegression(C=strength, max_iter=1000).fit(
+                z[train], codes[train], sample_weight=weight[train]
+            )
             own = plain.predict_proba(z[test])[np.arange(len(test)), codes[test]]
             expected[place] += np.average(np.log(own), weights=weight[test]) / 5
     head = fit_logistic(x, codes, 3, strengths, sample_weight=weight, seed=3, groups=groups)
@@ -117,7 +144,9 @@ def test_few_rows(rows: int) -> None:
 
 def test_groups_stay_in_one_fold() -> None:
     x, codes = blobs(3, 30)
-    twice = fit_logistic(np.repeat(x, 2, axis=0), np.repeat(codes, 2), 3, groups=np.repeat(np.arange(30), 2))
+    twice = fit_logistic(
+        np.repeat(x, 2, axis=0), np.repeat(codes, 2), 3, groups=np.repeat(np.arange(30), 2)
+    )
     leaky = fit_logistic(np.repeat(x, 2, axis=0), np.repeat(codes, 2), 3)
     assert twice.C_ <= leaky.C_ and len(twice.scores_) == 9
 
@@ -127,7 +156,9 @@ def test_units_of_the_features_do_not_matter_and_inputs_stay() -> None:
     before = x.copy()
     head = fit_logistic(x, codes, 3, seed=3)
     other = fit_logistic(x * [10, 1, 1000, 7] + 3, codes, 3, seed=3)
-    np.testing.assert_allclose(head.predict_proba(x), other.predict_proba(x * [10, 1, 1000, 7] + 3), atol=1e-4)
+    np.testing.assert_allclose(
+        head.predict_proba(x), other.predict_proba(x * [10, 1, 1000, 7] + 3), atol=1e-4
+    )
     np.testing.assert_array_equal(x, before)
 
 
@@ -140,7 +171,9 @@ def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-
     x[:, 1] += 1e-12 * codes
     assert fit_logistic(x, codes, 2).scale_[1] == 1.0
     head.save(tmp_path / "head")
-    np.testing.assert_array_equal(persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x))
+    np.testing.assert_array_equal(
+        persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x)
+    )
 
 
 def test_bad_input() -> None:

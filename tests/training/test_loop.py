@@ -1,4 +1,6 @@
-"""The training loop: exact resume, best epoch, early stopping; and models that are used again without being built again."""
+"""The training loop: exact resume, best epoch, early stopping; and models that are used again
+without being built again.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ import tensorflow as tf
 
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import model_variables, read_variables, reinitialise, write_variables
+from neucrowd_tf.training.state import (
+    model_variables,
+    read_variables,
+    reinitialise,
+    write_variables,
+)
 
 X = np.random.default_rng(0).normal(size=(64, 6)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.float32)[:, None]
@@ -22,10 +29,14 @@ def make_model(seed: int = 0) -> keras.Model:
     model = keras.Sequential(
         [
             keras.Input((6,)),
-            keras.layers.Dense(8, activation="relu", kernel_initializer=keras.initializers.GlorotUniform(seed=seed)),
+            keras.layers.Dense(
+                8, activation="relu", kernel_initializer=keras.initializers.GlorotUniform(seed=seed)
+            ),
             keras.layers.BatchNormalization(),
             keras.layers.Dropout(0.3, seed=seed + 1),
-            keras.layers.Dense(1, kernel_initializer=keras.initializers.GlorotUniform(seed=seed + 2)),
+            keras.layers.Dense(
+                1, kernel_initializer=keras.initializers.GlorotUniform(seed=seed + 2)
+            ),
         ]
     )
     model.compile(optimizer=keras.optimizers.Adam(1e-2), loss="mse", steps_per_execution=4)
@@ -34,7 +45,9 @@ def make_model(seed: int = 0) -> keras.Model:
 
 def batches(first_step: int) -> tf.data.Dataset:
     def pick(step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        rows = tf.random.stateless_uniform([16], seed=tf.stack([tf.constant(3, tf.int64), step]), maxval=64, dtype=tf.int32)
+        rows = tf.random.stateless_uniform(
+            [16], seed=tf.stack([tf.constant(3, tf.int64), step]), maxval=64, dtype=tf.int32
+        )
         return tf.gather(X, rows), tf.gather(Y, rows)
 
     return tf.data.Dataset.counter(start=first_step).map(pick)
@@ -44,7 +57,9 @@ class Killed(Exception):
     pass
 
 
-def weights_after(run: Run, kill_at: int | None = None, **options: Any) -> tuple[list[np.ndarray], Any]:
+def weights_after(
+    run: Run, kill_at: int | None = None, **options: Any
+) -> tuple[list[np.ndarray], Any]:
     model = make_model()
 
     def start(epoch: int) -> dict[str, float]:
@@ -56,7 +71,16 @@ def weights_after(run: Run, kill_at: int | None = None, **options: Any) -> tuple
         return {"error": float(np.mean((np.asarray(model(X, training=False)) - Y) ** 2))}
 
     history = train(
-        model, batches, epochs=6, steps_per_epoch=4, run=run, evaluate=evaluate, monitor="error", mode="min", epoch_start=start, **options
+        model,
+        batches,
+        epochs=6,
+        steps_per_epoch=4,
+        run=run,
+        evaluate=evaluate,
+        monitor="error",
+        mode="min",
+        epoch_start=start,
+        **options,
     )
     return read_variables(model_variables(model)), history
 
@@ -92,7 +116,16 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
         seen.append(read_variables(model.variables))
         return {"score": next(values)}
 
-    history = train(model, batches, epochs=6, steps_per_epoch=4, run=Run(), evaluate=evaluate, monitor="score", patience=2)
+    history = train(
+        model,
+        batches,
+        epochs=6,
+        steps_per_epoch=4,
+        run=Run(),
+        evaluate=evaluate,
+        monitor="score",
+        patience=2,
+    )
     assert history.best_epoch == 1
     assert history.epochs == 4
     for kept, then in zip(read_variables(model.variables), seen[1], strict=True):
@@ -102,19 +135,40 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
 def test_which_epoch_is_the_best() -> None:
     model = make_model()
     for scores, losses, options, best, epochs in (
-        ([0.5, 0.9, 0.9, 0.9], [1.0, 0.5, 0.3, 0.4], {"tie_break": "loss"}, 2, 4),  # of equal scores the one with the lowest loss
+        (
+            [0.5, 0.9, 0.9, 0.9],
+            [1.0, 0.5, 0.3, 0.4],
+            {"tie_break": "loss"},
+            2,
+            4,
+        ),  # of equal scores the one with the lowest loss
         ([0.5, 0.9, 0.9, 0.9], [1.0, 0.5, 0.3, 0.4], {}, 1, 4),  # the first of them
         ([0.9, 0.5, 0.6, 0.4], [1.0] * 4, {"min_epochs": 3}, 2, 4),  # the first two never
         ([0.3, 0.1, 0.2, 0.1], [1.0] * 4, {"mode": "min"}, 1, 4),
         ([0.9, 0.5, 0.6, 0.4], [1.0] * 4, {"patience": 1}, 0, 2),
-        ([0.3, 0.4, 0.1, 0.2], [1.0] * 4, {"stop_when": lambda logs: logs["val_score"][-1] < 0.2}, 1, 3),
+        (
+            [0.3, 0.4, 0.1, 0.2],
+            [1.0] * 4,
+            {"stop_when": lambda logs: logs["val_score"][-1] < 0.2},
+            1,
+            3,
+        ),
     ):
         values = iter(zip(scores, losses, strict=True))
 
         def evaluate(values: Any = values) -> dict[str, float]:
             return dict(zip(("score", "loss"), next(values), strict=True))
 
-        history = train(model, batches, epochs=4, steps_per_epoch=1, run=Run(), evaluate=evaluate, monitor="score", **options)  # type: ignore[arg-type]
+        history = train(
+            model,
+            batches,
+            epochs=4,
+            steps_per_epoch=1,
+            run=Run(),
+            evaluate=evaluate,
+            monitor="score",
+            **options,
+        )  # type: ignore[arg-type]
         assert (history.best_epoch, history.epochs) == (best, epochs), options
 
 
@@ -137,7 +191,9 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
     fresh = read_variables(model_variables(model))
     begun: list[int] = []
 
-    def weights(run: Run, scores: list[float], losses: list[float], callbacks: Any = (), **options: Any) -> tuple[list[np.ndarray], Any]:
+    def weights(
+        run: Run, scores: list[float], losses: list[float], callbacks: Any = (), **options: Any
+    ) -> tuple[list[np.ndarray], Any]:
         write_variables(model_variables(model), fresh)
         begun.clear()
 
@@ -145,7 +201,7 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
             return {"score": scores[begun[-1]], "loss": losses[begun[-1]]}
 
         history = train(
-            model, batches, epochs=6, steps_per_epoch=1, run=run, evaluate=evaluate, monitor="score",
+            model, batches, epochs=6, steps_per_epoch=1, run=run, evaluate=evaluate, monitor="score",  # noqa: E501
             epoch_start=begun.append, callbacks=callbacks, **options,
         )  # fmt: skip
         return read_variables(model.variables), history
@@ -153,10 +209,38 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
     even = [1.0] * 6
     for number, (scores, losses, options, kill_at, best, epochs) in enumerate(
         (
-            ([0.3, 0.9, 0.5, 0.4, 0.2, 0.1], even, {}, 2, 1, 6),  # the best epoch lies before the kill
-            ([0.3, 0.9, 0.5, 0.9, 0.2, 0.1], [1.0, 0.5, 1.0, 0.4, 1.0, 1.0], {"tie_break": "loss"}, 2, 3, 6),  # a tie is broken after it
-            ([0.3, 0.9, 0.5, 0.4, 0.2, 0.1], even, {"patience": 2}, 3, 1, 4),  # killed when patience had ended
-            ([0.3, 0.9, 0.5, 0.4, 0.2, 0.1], even, {"stop_when": lambda logs: logs["val_score"][-1] == 0.4}, 3, 1, 4),
+            (
+                [0.3, 0.9, 0.5, 0.4, 0.2, 0.1],
+                even,
+                {},
+                2,
+                1,
+                6,
+            ),  # the best epoch lies before the kill
+            (
+                [0.3, 0.9, 0.5, 0.9, 0.2, 0.1],
+                [1.0, 0.5, 1.0, 0.4, 1.0, 1.0],
+                {"tie_break": "loss"},
+                2,
+                3,
+                6,
+            ),  # a tie is broken after it
+            (
+                [0.3, 0.9, 0.5, 0.4, 0.2, 0.1],
+                even,
+                {"patience": 2},
+                3,
+                1,
+                4,
+            ),  # killed when patience had ended
+            (
+                [0.3, 0.9, 0.5, 0.4, 0.2, 0.1],
+                even,
+                {"stop_when": lambda logs: logs["val_score"][-1] == 0.4},
+                3,
+                1,
+                4,
+            ),
         )
     ):
         expected, unbroken = weights(Run(), scores, losses, **options)
@@ -164,8 +248,14 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
         with pytest.raises(Killed):
             weights(run, scores, losses, [KillAt(kill_at)], **options)
         found, history = weights(run, scores, losses, **options)
-        assert (history.best_epoch, history.epochs) == (unbroken.best_epoch, unbroken.epochs) == (best, epochs)
-        assert begun == list(range(kill_at + 1, epochs)), "epochs before the checkpoint are not trained again"
+        assert (
+            (history.best_epoch, history.epochs)
+            == (unbroken.best_epoch, unbroken.epochs)
+            == (best, epochs)
+        )
+        assert begun == list(range(kill_at + 1, epochs)), (
+            "epochs before the checkpoint are not trained again"
+        )
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a, b)
 

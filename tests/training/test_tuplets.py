@@ -1,4 +1,6 @@
-"""Tuplets drawn by index: right classes, no repetition, frequencies by weight, the same for the same (seed, step)."""
+"""Tuplets drawn by index: right classes, no repetition, frequencies by weight, the same for the
+same (seed, step).
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,17 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
 
 
-def draw(index: TupletIndex, uniforms: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def draw(
+    index: TupletIndex, uniforms: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     tuplets, classes = index.draw(tf.constant(uniforms), tf.constant(index.cumulative(weights)))
     return tuplets.numpy(), classes.numpy()
 
 
 def naive_draw(index: TupletIndex, uniforms: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The same draw, one tuplet at a time: what is drawn is taken off the list and the rest is stretched."""
+    """The same draw, one tuplet at a time: what is drawn is taken off the list and the rest is
+    stretched.
+    """
     order = index.order.tolist()
     rows = []
     for t, u in enumerate(uniforms):
@@ -37,8 +43,9 @@ def naive_draw(index: TupletIndex, uniforms: np.ndarray, weights: np.ndarray) ->
 
 
 def test_by_hand() -> None:
-    # Classes 0, 0, 1, 1, 0 -> order by class: 0, 1, 4 | 2, 3. Positive class 1: anchor .0 -> instance 2; positive: only 3
-    # is left. Negatives among (0, 1, 4): .5 * 3 = 1.5 -> instance 1; then among (0, 4): .9 * 2 = 1.8 -> instance 4.
+    # Classes 0, 0, 1, 1, 0 -> order by class: 0, 1, 4 | 2, 3. Positive class 1: anchor .0 ->
+    # instance 2; positive: only 3 is left. Negatives among (0, 1, 4): .5 * 3 = 1.5 -> instance 1;
+    # then among (0, 4): .9 * 2 = 1.8 -> instance 4.
     index = TupletIndex(np.array([0, 0, 1, 1, 0]), negatives=2)
     tuplets, classes = draw(index, np.array([[0.0, 0.3, 0.5, 0.9]]))
     assert tuplets.tolist() == [[2, 3, 1, 4]]
@@ -46,8 +53,9 @@ def test_by_hand() -> None:
 
 
 def test_numbers_at_the_ends_of_the_line() -> None:
-    # Order by class: 0, 1, 2 | 3, 4 | 5, 6, 7; one tuplet for each positive class. Zeros take the first instance that is left,
-    # never one that was taken; numbers that the product rounds up to the end take the last one, never the next class's.
+    # Order by class: 0, 1, 2 | 3, 4 | 5, 6, 7; one tuplet for each positive class. Zeros take the
+    # first instance that is left, never one that was taken; numbers that the product rounds up to
+    # the end take the last one, never the next class's.
     index = TupletIndex(np.array([0, 0, 0, 1, 1, 2, 2, 2]), negatives=2)
     tuplets, _ = draw(index, np.zeros((3, 4)))
     assert tuplets.tolist() == [[0, 1, 3, 4], [3, 4, 0, 1], [5, 6, 0, 1]]
@@ -100,7 +108,10 @@ def test_weights_that_leave_too_few_are_evened_out() -> None:
     assert (np.diff(np.sort(tuplets, axis=1), axis=1) > 0).all()
 
 
-@pytest.mark.parametrize(("labels", "negatives", "message"), [([0, 0, 0, 1], 2, "class 1.*two instances"), ([1, 1, 1, 0], 2, "at least 2 instances")])
+@pytest.mark.parametrize(
+    ("labels", "negatives", "message"),
+    [([0, 0, 0, 1], 2, "class 1.*two instances"), ([1, 1, 1, 0], 2, "at least 2 instances")],
+)
 def test_too_few_instances(labels: list[int], negatives: int, message: str) -> None:
     with pytest.raises(DataError, match=message):
         TupletIndex(np.array(labels), negatives)

@@ -1,0 +1,346 @@
+"""Simulated annotators: confusion matrices by kind of annotator, who labels what, and the labels
+they give.
+
+Every draw comes from a seed that is passed. Confusion matrices have the axes (annotator, true
+class, observed class), rows sum to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+# One stream of random numbers for each kind of draw, so that none repeats another's under the same
+# seed.
+_SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE = range(1, 8)
+
+
+def _generator(seed: int, stream: int) -> np.random.Generator:
+    return np.random.default_rng([seed, 0x51A, stream])
+
+
+def _need_classes(num_classes: int) -> None:
+    if num_classes < 2:
+        raise DataError(
+            f"simulated annotators: expected at least two classes, received {num_classes}"
+        )
+
+
+def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
+    """Turns P(correct) by annotator and class into confusion matrices; mistakes fall evenly on the
+    other classes.
+
+    Args:
+        skills: `[R, C]`, each within 0 and 1.
+
+    Returns:
+        `[R, C, C]`.
+    """
+    correct = np.asarray(skills, dtype=np.float64)
+    if correct.ndim != 2 or not ((correct >= 0) & (correct <= 1)).all():
+        raise DataError(
+            "skills: expected probabilities of shape [annotators, classes], received shape"
+            f" {correct.shape}"
+        )
+    classes = correct.shape[1]
+    _need_classes(classes)
+    matrices = np.repeat(((1.0 - correct) / (classes - 1))[:, :, None], classes, axis=2)
+    diagonal = np.arange(classes)
+    matrices[:, diagonal, diagonal] = correct
+    return matrices
+
+
+def mislabelling_annotators(
+    num_annotators: int,
+    num_classes: int,
+    seed: int,
+    *,
+    mean: float = 0.1,
+    std: float = 0.1,
+    low: float = 0.01,
+    high: float = 0.5,
+) -> NDArray[np.float64]:
+    """Draws annotators who mislabel any instance with one probability each, from a truncated normal
+    distribution.
+
+    Args:
+        num_annotators, num_classes: R and C.
+        seed: of the draw.
+        mean, std, low, high: of the truncated normal distribution; the defaults are the paper's.
+
+    Returns:
+        `[R, C, C]`.
+
+    References:
+        NeuCrowd, section 4.1 (synthetic data).
+    """
+    import tensorflow_probability as tfp
+
+    distribution = tfp.distributions.TruncatedNormal(
+        np.float64(mean), np.float64(std), np.float64(low), np.float64(high)
+    )
+    rates = np.asarray(distribution.sample(num_annotators, seed=[seed % 2**31, 0x51A]))
+    return from_skills(np.repeat(1.0 - rates[:, None], num_classes, axis=1))
+
+
+def class_skill_annotators(
+    num_annotators: int, num_classes: int, seed: int, *, low: float = 0.4, high: float = 0.9
+) -> NDArray[np.float64]:
+    """Draws annotators whose P(correct) differs by class, uniform in `(low, high)`.
+
+    Returns:
+        `[R, C, C]`.
+
+    References:
+        ICED, section 3.1.1 (its appendix with the details is not published).
+    """
+    return from_skills(
+        _generator(seed, _SKILL).uniform(low, high, size=(num_annotators, num_classes))
+    )
+
+
+def confusion_annotators(
+    num_annotators: int,
+    num_classes: int,
+    seed: int,
+    *,
+    accuracy: float = 0.75,
+    concentration: float = 10.0,
+) -> NDArray[np.float64]:
+    """Draws a whole confusion matrix for each annotator: rows from a Dirichlet distribution around
+    `accuracy` on the diagonal.
+
+    Args:
+        num_annotators, num_classes: R and C.
+        seed: of the draw.
+        accuracy: the expected diagonal.
+        concentration: the Dirichlet's mass; the larger, the more alike annotators are.
+
+    Returns:
+        `[R, C, C]`.
+    """
+    centre = from_skills(np.full((1, num_classes), accuracy))[0]
+    generator = _generator(seed, _CONFUSION)
+    rows = [
+        generator.dirichlet(np.maximum(row * concentration, 1e-3), size=num_annotators)
+        for row in centre
+    ]
+    return np.stack(rows, axis=1)
+
+
+def spammers(
+    num_annotators: int,
+    num_classes: int,
+    seed: int,
+    *,
+    kind: Literal["uniform", "constant"] = "uniform",
+) -> NDArray[np.float64]:
+    """Draws annotators whose labels do not depend on the truth: any class alike, or always one
+    class of their own.
+
+    Returns:
+        `[R, C, C]`, all rows of a matrix alike.
+    """
+    _need_classes(num_classes)
+    if kind == "uniform":
+        return np.full((num_annotators, num_classes, num_classes), 1.0 / num_classes)
+    if kind != "constant":
+        raise DataError(f"spammers: expected kind 'uniform' or 'constant', received {kind!r}")
+    favourite = _generator(seed, _SPAM).integers(num_classes, size=num_annotators)
+    return np.repeat(np.eye(num_classes)[favourite][:, None, :], num_classes, axis=1)
+
+
+def adversaries(
+    num_annotators: int, num_classes: int, seed: int, *, low: float = 0.6, high: float = 0.95
+) -> NDArray[np.float64]:
+    """Draws annotators who give, with a probability uniform in `(low, high)`, one fixed wrong class
+    for each true class.
+
+    The wrong classes are a cyclic shift drawn for each annotator; the rest of a row is spread
+    evenly over all other classes.
+
+    Returns:
+        `[R, C, C]`.
+    """
+    _need_classes(num_classes)
+    generator = _generator(seed, _ADVERSARY)
+    matrices = from_skills(
+        np.repeat(generator.uniform(low, high, size=(num_annotators, 1)), num_classes, axis=1)
+    )
+    shifts = generator.integers(1, num_classes, size=num_annotators)
+    return (
+        np.stack(
+            [np.roll(matrix, shift, axis=1) for matrix, shift in zip(matrices, shifts, strict=True)]
+        )
+        if num_annotators
+        else matrices
+    )
+
+
+def assignment(
+    num_instances: int,
+    num_annotators: int,
+    seed: int,
+    *,
+    rates: ArrayLike = 1.0,
+    at_least_one: bool = True,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draws who labels what: annotator r labels each instance with probability `rates[r]`,
+    independently.
+
+    Args:
+        num_instances, num_annotators: N and R.
+        seed: of the draw.
+        rates: the share of instances each annotator labels; a number or `[R]`.
+        at_least_one: whether an instance left without an annotator gets one, drawn in proportion to
+            `rates`.
+
+    Returns:
+        instance and annotator codes `[A]`, sorted by instance.
+
+    Raises:
+        DataError: rates outside 0 to 1, or all 0 with `at_least_one`.
+    """
+    share = np.broadcast_to(np.asarray(rates, dtype=np.float64), (num_annotators,))
+    if not ((share >= 0) & (share <= 1)).all() or (
+        at_least_one and num_instances and not share.sum() > 0
+    ):
+        raise DataError(
+            "rates: expected shares of the instances from 0 to 1, received"
+            f" {np.asarray(rates).tolist()}"
+        )
+    generator = _generator(seed, _ASSIGN)
+    # Annotator by annotator, so that no N x R matrix of random numbers is needed for a large,
+    # sparse crowd.
+    chosen = [np.flatnonzero(generator.random(num_instances) < rate) for rate in share]
+    instances = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
+    annotators = np.repeat(np.arange(num_annotators), [len(rows) for rows in chosen])
+    if at_least_one:
+        bare = np.flatnonzero(np.bincount(instances, minlength=num_instances) == 0)
+        if len(bare):
+            instances = np.concatenate([instances, bare])
+            annotators = np.concatenate(
+                [
+                    annotators,
+                    generator.choice(num_annotators, size=len(bare), p=share / share.sum()),
+                ]
+            )
+    order = np.lexsort((annotators, instances))
+    return instances[order], annotators[order]
+
+
+def simulate(
+    truth: ArrayLike,
+    confusions: ArrayLike,
+    seed: int,
+    *,
+    rates: ArrayLike = 1.0,
+    at_least_one: bool = True,
+    instance_names: Sequence[Hashable] | NDArray[Any] | None = None,
+    annotator_names: Sequence[Hashable] | NDArray[Any] | None = None,
+    class_names: Sequence[Hashable] | NDArray[Any] | None = None,
+) -> Annotations:
+    """Lets annotators with given confusion matrices label instances of known truth.
+
+    Args:
+        truth: `[N]` class codes.
+        confusions: `[R, C, C]`, axes (annotator, true class, observed class), rows sum to 1.
+        seed: of the assignment and of the labels.
+        rates, at_least_one: who labels what, see `assignment`.
+        instance_names, annotator_names, class_names: as for `Annotations`.
+
+    Raises:
+        DataError: truth that is not class codes of these matrices, or rows that are no
+            distributions.
+    """
+    codes = np.asarray(truth)
+    matrices = np.asarray(confusions, dtype=np.float64)
+    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
+        raise DataError(
+            f"confusions: expected shape [annotators, classes, classes], received {matrices.shape}"
+        )
+    if not ((matrices >= 0).all() and np.allclose(matrices.sum(axis=2), 1.0)):
+        raise DataError("confusions: expected rows of probabilities that sum to 1")
+    if (
+        codes.ndim != 1
+        or codes.dtype.kind not in "iu"
+        or (codes.size and not (codes.min() >= 0 and codes.max() < matrices.shape[1]))
+    ):
+        raise DataError(
+            f"truth: expected class codes from 0 to {matrices.shape[1] - 1}, received {codes.dtype}"
+            f" of shape {codes.shape}"
+        )
+    instances, annotators = assignment(
+        len(codes), len(matrices), seed, rates=rates, at_least_one=at_least_one
+    )
+    # A label is the number of cumulative probabilities at or below a uniform draw.
+    cumulative = np.cumsum(matrices, axis=2)[:, :, :-1]
+    draws = _generator(seed, _LABEL).random(len(instances))
+    labels = (draws[:, None] >= cumulative[annotators, codes[instances]]).sum(axis=1)
+    return Annotations(
+        instances,
+        annotators,
+        labels,
+        num_instances=len(codes),
+        num_annotators=len(matrices),
+        num_classes=matrices.shape[1],
+        instance_names=instance_names,
+        annotator_names=annotator_names,
+        class_names=class_names,
+    )
+
+
+def remove_annotations(
+    annotations: Annotations, keep: float, seed: int, at_least_one: bool = True
+) -> Annotations:
+    """Keeps a random share of the annotations, for studies of sparsity.
+
+    Args:
+        annotations: with identities, or vote counts.
+        keep: the share to keep, above 0 and at most 1; `round(keep * A)` annotations stay.
+        seed: of the draw. With one seed, what a smaller share keeps is a part of what a larger
+            share keeps.
+        at_least_one: whether every instance that has a label keeps one; then more than `keep` may
+            stay.
+
+    Returns:
+        annotations of the same instances, annotators and classes.
+
+    References:
+        DASC, section 4.3 (figure 6).
+    """
+    if not 0 < keep <= 1:
+        raise DataError(
+            f"keep_annotations: expected a share above 0 and at most 1, received {keep}"
+        )
+    total = annotations.num_annotations
+    if annotations.has_identities:
+        instances = annotations.instances.astype(np.int64)
+    else:
+        votes = annotations.vote_counts()
+        cells = np.repeat(np.arange(votes.size), votes.ravel())
+        instances = cells // votes.shape[1]
+    order = _generator(seed, _REMOVE).permutation(total)
+    if at_least_one and total:
+        # Whatever comes first in an instance's turn goes to the front.
+        first = np.zeros(total, dtype=bool)
+        first[np.unique(instances[order], return_index=True)[1]] = True
+        order = np.concatenate([order[first], order[~first]])
+        size = max(round(keep * total), int(first.sum()))
+    else:
+        size = round(keep * total)
+    chosen = np.sort(order[:size])
+    if annotations.has_identities:
+        return annotations.select(chosen)
+    left = np.bincount(cells[chosen], minlength=votes.size).reshape(votes.shape)
+    return Annotations.from_votes(
+        left, instance_names=annotations.instance_names, class_names=annotations.class_names
+    )

@@ -1,0 +1,264 @@
+"""What a crowd's labels are like: sparsity, imbalance, agreement, and, where the truth is known,
+accuracy.
+
+Everything is computed from the vote counts `[N, C]` or from the sparse triples; nothing of size
+`[N, R]` is built.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
+    """Returns vote counts `[N, C]` as int64, from annotations or from counts."""
+    counts = (
+        annotations.vote_counts()
+        if isinstance(annotations, Annotations)
+        else np.asarray(annotations)
+    )
+    if counts.ndim != 2 or counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
+        raise DataError(
+            "votes: expected whole numbers from 0 of shape [instances, classes], received"
+            f" {counts.dtype} of shape {counts.shape}"
+        )
+    return counts.astype(np.int64)
+
+
+def _known_truth(annotations: Annotations, truth: ArrayLike) -> NDArray[np.int64]:
+    """Returns `[N]` class codes with -1 for unknown, checked against the annotations."""
+    codes = np.asarray(truth)
+    if codes.shape != (annotations.num_instances,) or codes.dtype.kind not in "iu":
+        raise DataError(
+            f"truth: expected {annotations.num_instances} class codes, received {codes.dtype} of"
+            f" shape {codes.shape}"
+        )
+    if codes.size and (codes.min() < -1 or codes.max() >= annotations.num_classes):
+        row = int(np.flatnonzero((codes < -1) | (codes >= annotations.num_classes))[0])
+        raise DataError(
+            f"truth: row {row}: expected a class code from 0 to {annotations.num_classes - 1} or -1"
+            f" for unknown, received {codes[row]}"
+        )
+    return codes.astype(np.int64)
+
+
+def sparsity(annotations: Annotations) -> float:
+    """Returns the share of the `N x R` cells that hold no label; NaN when there are no cells."""
+    cells = annotations.num_instances * annotations.num_annotators
+    return 1.0 - annotations.num_annotations / cells if cells else float("nan")
+
+
+def annotations_per_instance(annotations: Annotations) -> NDArray[np.int64]:
+    """Returns `[N]`: how many labels each instance has."""
+    return _counts(annotations).sum(axis=1)
+
+
+def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]:
+    """Returns `[N, C]`: 1 at the class with most votes, shared evenly where classes tie, zeros
+    where there are no votes.
+    """
+    counts = _counts(annotations)
+    top = counts == counts.max(axis=1, keepdims=True, initial=0)
+    top &= counts.sum(axis=1, keepdims=True) > 0
+    return top / np.maximum(top.sum(axis=1, keepdims=True), 1)
+
+
+def class_shares(
+    annotations: Annotations | ArrayLike, truth: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Returns `[C]`: each class's share of the instances, by the truth where that is given, else by
+    majority vote (ties shared).
+
+    Instances without truth, or without a label, are left out.
+    """
+    counts = _counts(annotations)
+    if truth is None:
+        totals = majority_shares(counts).sum(axis=0)
+    else:
+        codes = np.asarray(truth)
+        totals = np.bincount(codes[codes >= 0], minlength=counts.shape[1]).astype(np.float64)
+    return totals / totals.sum() if totals.sum() else np.full(counts.shape[1], np.nan)
+
+
+def class_ratio(
+    annotations: Annotations | ArrayLike, truth: ArrayLike | None = None, positive: int = 1
+) -> float:
+    """Returns the share of positive instances (NeuCrowd, table 1), by truth or by majority vote."""
+    return float(class_shares(annotations, truth)[positive])
+
+
+def imbalance_ratio(class_counts: ArrayLike) -> float:
+    """Returns R = max / max(1, min) of class counts `[C]`.
+
+    Deviation: the paper divides by the smallest count, which is undefined when a class has none; 1
+    stands in for 0.
+
+    References:
+        DASC, eq. 1 and section 4.2 (figure 4).
+    """
+    counts = np.asarray(class_counts, dtype=np.float64)
+    return float(counts.max() / max(1.0, counts.min())) if counts.size else float("nan")
+
+
+def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
+    """Returns Fleiss' kappa: agreement beyond what the classes' frequencies give by chance.
+
+    With `n_ic` votes for class c on instance i and `n_i = sum_c n_ic`: `P_i = (sum_c n_ic^2 - n_i)
+    / (n_i (n_i - 1))`, its mean is the observed agreement P, `p_c` is class c's share of all votes,
+    `P_e = sum_c p_c^2`, and `kappa = (P - P_e) / (1 - P_e)`. The number of votes may vary by
+    instance; instances with fewer than two say nothing about agreement and are left out.
+
+    Args:
+        annotations: annotations, or vote counts `[N, C]`.
+
+    Returns:
+        kappa, at most 1; NaN when no instance has two votes or all votes are for one class.
+
+    References:
+        Fleiss (1971), Measuring nominal scale agreement among many raters; NeuCrowd, table 1.
+    """
+    counts = _counts(annotations)
+    votes = counts.sum(axis=1)
+    counts, votes = counts[votes >= 2], votes[votes >= 2]
+    if not len(votes):
+        return float("nan")
+    observed = float((((counts**2).sum(axis=1) - votes) / (votes * (votes - 1))).mean())
+    shares = counts.sum(axis=0) / votes.sum()
+    chance = float((shares**2).sum())
+    return (observed - chance) / (1.0 - chance) if chance < 1.0 else float("nan")
+
+
+def krippendorff_alpha(annotations: Annotations | ArrayLike) -> float:
+    """Returns Krippendorff's alpha for nominal labels with missing data: `1 - D_o / D_e`.
+
+    From the coincidence matrix over instances with two votes or more: `D_o` is the share of
+    disagreeing pairs within instances (each instance's pairs weighted by `1 / (n_i - 1)`), `D_e`
+    that of pairs drawn from all labels without replacement.
+
+    Args:
+        annotations: annotations, or vote counts `[N, C]`.
+
+    Returns:
+        alpha, at most 1; NaN when no instance has two votes or all votes are for one class.
+
+    References:
+        Krippendorff (2011), Computing Krippendorff's alpha-reliability, section C.
+    """
+    counts = _counts(annotations)
+    votes = counts.sum(axis=1)
+    counts, votes = counts[votes >= 2], votes[votes >= 2]
+    total = float(votes.sum())
+    if not total:
+        return float("nan")
+    observed = float(((votes**2 - (counts**2).sum(axis=1)) / (votes - 1)).sum()) / total
+    by_class = counts.sum(axis=0).astype(np.float64)
+    expected = (total**2 - float((by_class**2).sum())) / (total * (total - 1.0))
+    return 1.0 - observed / expected if expected > 0 else float("nan")
+
+
+def annotator_accuracy(
+    annotations: Annotations, truth: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Scores each annotator against given class codes.
+
+    Args:
+        annotations: with identities.
+        truth: `[N]` class codes, -1 where unknown; those instances are left out.
+
+    Returns:
+        accuracy `[R]` (NaN for an annotator with nothing to score) and the number of labels it
+        rests on `[R]`.
+
+    Raises:
+        IdentitiesError: vote counts only.
+        DataError: truth of another length, or codes out of range.
+    """
+    annotations.require_identities("annotator accuracy")
+    codes = _known_truth(annotations, truth)[annotations.instances]
+    known = codes >= 0
+    annotators = annotations.annotators[known]
+    labels = np.bincount(annotators, minlength=annotations.num_annotators)
+    correct = np.bincount(
+        annotators[annotations.labels[known] == codes[known]], minlength=annotations.num_annotators
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(labels > 0, correct / labels, np.nan), labels
+
+
+def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[np.int64]:
+    """Returns counts `[R, C, C]` with axes (annotator, true class, observed class); instances
+    without truth are left out.
+    """
+    annotations.require_identities("annotator confusion")
+    codes = _known_truth(annotations, truth)[annotations.instances]
+    known = codes >= 0
+    classes = annotations.num_classes
+    keys = (
+        annotations.annotators[known].astype(np.int64) * classes + codes[known]
+    ) * classes + annotations.labels[known]
+    return np.bincount(keys, minlength=annotations.num_annotators * classes * classes).reshape(
+        -1, classes, classes
+    )
+
+
+def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[str, Any]:
+    """Returns a crowd's statistics by name, as numbers that JSON can hold (NaN where one is
+    undefined).
+
+    Args:
+        annotations: with or without identities; what needs them is left out without.
+        truth: `[N]` class codes, -1 where unknown, or None.
+
+    Returns:
+        `num_instances, num_annotators, num_classes, num_annotations, unannotated, sparsity,
+        annotations_per_instance, annotations_per_annotator, kappa, alpha, class_shares,
+        class_ratio` (two classes), `imbalance_ratio` (of the annotations, DASC's R), and with truth
+        `truth_class_shares, truth_class_ratio, truth_imbalance_ratio, majority_accuracy,
+        mean_annotator_accuracy, std_annotator_accuracy` (over annotators with something to score).
+    """
+    counts = _counts(annotations)
+    per_instance = counts.sum(axis=1)
+    total, annotators = int(per_instance.sum()), annotations.num_annotators
+    found: dict[str, Any] = {
+        "num_instances": annotations.num_instances,
+        "num_annotators": annotators,
+        "num_classes": annotations.num_classes,
+        "num_annotations": total,
+        "unannotated": int((per_instance == 0).sum()),
+        "sparsity": sparsity(annotations),
+        "annotations_per_instance": (
+            float(per_instance.mean()) if len(per_instance) else float("nan")
+        ),
+        "annotations_per_annotator": total / annotators if annotators else float("nan"),
+        "kappa": fleiss_kappa(counts),
+        "alpha": krippendorff_alpha(counts),
+        "class_shares": class_shares(counts).tolist(),
+        "imbalance_ratio": imbalance_ratio(counts.sum(axis=0)),
+    }
+    if annotations.num_classes == 2:
+        found["class_ratio"] = class_ratio(counts)
+    if truth is not None:
+        codes = _known_truth(annotations, truth)
+        known = (codes >= 0) & (per_instance > 0)
+        found["truth_class_shares"] = class_shares(counts, codes).tolist()
+        found["truth_imbalance_ratio"] = imbalance_ratio(
+            np.bincount(codes[codes >= 0], minlength=annotations.num_classes)
+        )
+        if annotations.num_classes == 2:
+            found["truth_class_ratio"] = class_ratio(counts, codes)
+        agreeing = majority_shares(counts)[known, codes[known]]
+        found["majority_accuracy"] = float(agreeing.mean()) if known.any() else float("nan")
+        if annotations.has_identities:
+            accuracy, labels = annotator_accuracy(annotations, codes)
+            scored = accuracy[labels > 0]
+            found["mean_annotator_accuracy"] = float(scored.mean()) if len(scored) else float("nan")
+            found["std_annotator_accuracy"] = float(scored.std()) if len(scored) else float("nan")
+    return found

@@ -1,0 +1,164 @@
+"""What annotations hold and what follows from it: counts, matrices and frames. Nothing here changes
+them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from neucrowd_tf.annotations.codes import MISSING
+from neucrowd_tf.errors import IdentitiesError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class AnnotationViews:
+    """The reading half of :class:`neucrowd_tf.annotations.core.Annotations`, which makes and
+    divides them.
+    """
+
+    num_instances: int
+    num_annotators: int
+    num_classes: int
+    instance_names: NDArray[Any]
+    annotator_names: NDArray[Any]
+    class_names: NDArray[Any]
+    _instances: NDArray[np.int32]
+    _annotators: NDArray[np.int32]
+    _labels: NDArray[np.int32]
+    _generated: NDArray[np.bool_] | None
+    _votes: NDArray[np.int32] | None
+
+    # ----------------------------------------------------------------- what is held
+
+    @property
+    def has_identities(self) -> bool:
+        """Whether it is known who gave each label."""
+        return self._votes is None
+
+    def require_identities(self, method: str) -> None:
+        """Raises IdentitiesError when there are vote counts only."""
+        if not self.has_identities:
+            raise IdentitiesError(
+                f"{method} needs to know which annotator gave which label, but the data holds vote"
+                " counts only (no identities)"
+            )
+
+    @property
+    def instances(self) -> NDArray[np.int32]:
+        """`[A]` instance codes."""
+        self.require_identities("this operation")
+        return self._instances
+
+    @property
+    def annotators(self) -> NDArray[np.int32]:
+        """`[A]` annotator codes."""
+        self.require_identities("this operation")
+        return self._annotators
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """`[A]` class codes."""
+        self.require_identities("this operation")
+        return self._labels
+
+    @property
+    def generated(self) -> NDArray[np.bool_]:
+        """`[A]` True where a method made the annotation up."""
+        return (
+            np.zeros(len(self._labels), dtype=bool) if self._generated is None else self._generated
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.num_instances, self.num_annotators
+
+    def __len__(self) -> int:
+        return self.num_instances
+
+    @property
+    def num_annotations(self) -> int:
+        """The number of labels given, A."""
+        return len(self._labels) if self._votes is None else int(self._votes.sum())
+
+    # ----------------------------------------------------------------- derived
+
+    def vote_counts(self) -> NDArray[np.int32]:
+        """Returns `[N, C]` int32: how often each class was given to each instance."""
+        if self._votes is not None:
+            return self._votes.copy()
+        # In blocks, so that the 64-bit keys and counts of np.bincount stay a small multiple of what
+        # is held anyway.
+        size = self.num_instances * self.num_classes
+        counts = np.zeros(size, dtype=np.int32)
+        block = max(1 << 22, size)
+        for start in range(0, len(self._labels), block):
+            part = slice(start, start + block)
+            keys = self._instances[part].astype(np.int64)
+            keys *= self.num_classes
+            keys += self._labels[part]
+            counts += np.bincount(keys, minlength=size).astype(np.int32)
+        return counts.reshape(self.num_instances, self.num_classes)
+
+    @cached_property
+    def annotated(self) -> NDArray[np.bool_]:
+        """`[N]` True where an instance has at least one label."""
+        return self.vote_counts().sum(axis=1) > 0
+
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """Returns `[R]`: how many labels each annotator gave."""
+        return np.bincount(self.annotators, minlength=self.num_annotators)
+
+    @cached_property
+    def _by_instance(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Row pointers `[N + 1]` and the order that sorts the triples by instance."""
+        pointers = np.zeros(self.num_instances + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self._instances, minlength=self.num_instances), out=pointers[1:])
+        return pointers, np.argsort(self._instances, kind="stable")
+
+    def to_sparse(self) -> sparse.csr_matrix:
+        """Returns `[N, R]` CSR with label + 1 where there is a label (0 is "no label")."""
+        return sparse.csr_matrix(
+            (self.labels + 1, (self.instances, self.annotators)), shape=self.shape
+        )
+
+    def one_hot(self, dtype: Any = np.float64) -> sparse.csr_matrix:
+        """Returns `[N, R * C]` CSR with a one at column `annotator * C + label` for each label."""
+        columns = self.annotators.astype(np.int64) * self.num_classes + self.labels
+        ones = np.ones(len(self._labels), dtype=dtype)
+        return sparse.csr_matrix(
+            (ones, (self.instances, columns)),
+            shape=(self.num_instances, self.num_annotators * self.num_classes),
+        )
+
+    def to_dense(self, dtype: Any = np.int64) -> NDArray[Any]:
+        """Returns `[N, R]` labels with -1 where there is none."""
+        matrix = np.full(self.shape, MISSING, dtype=dtype)
+        matrix[self.instances, self.annotators] = self.labels
+        return matrix
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a row for each label with the original ids: task, worker, label."""
+        return pd.DataFrame(
+            {
+                "task": self.instance_names[self.instances],
+                "worker": self.annotator_names[self.annotators],
+                "label": self.class_names[self.labels],
+            }
+        )
+
+    def to_wide_frame(self) -> pd.DataFrame:
+        """Returns a row an instance and a column an annotator with NaN for missing labels
+        (cleanlab's form).
+        """
+        values = np.full(self.shape, np.nan, dtype=object)
+        values[self.instances, self.annotators] = self.class_names[self.labels]
+        return pd.DataFrame(
+            values, index=pd.Index(self.instance_names), columns=pd.Index(self.annotator_names)
+        )

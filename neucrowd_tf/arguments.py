@@ -1,0 +1,211 @@
+"""Hyper-parameters: each declared once, with its default, constraint and meaning; one walker checks them all.
+
+    @estimator
+    class Method(CrowdEstimator):
+        '''One line.'''
+
+        epochs: int = argument(25, whole(1), "passes over the training instances.")
+        model_: Any = fitted()
+
+`estimator` makes a keyword-only constructor out of the declarations, inherited ones first, so that
+`help()`, an editor, `get_params`, `clone` and `GridSearchCV` see all of them; it adds "Args:" to the
+docstring. A subclass changes a default by assigning another one (`epochs: int = 50`): meaning and
+constraint stay.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, dataclass_transform
+
+import numpy as np
+
+from neucrowd_tf.errors import UsageError
+
+Kind = TypeVar("Kind", bound=type)
+
+
+@dataclasses.dataclass(frozen=True)
+class Constraint:
+    """What an argument may be.
+
+    Attributes:
+        expected: in words, for the error: "a whole number from 1".
+        holds: whether a value will do.
+    """
+
+    expected: str
+    holds: Callable[[Any], bool]
+
+    def __or__(self, other: Constraint) -> Constraint:
+        """Returns the constraint that either of the two holds."""
+        return Constraint(
+            f"{self.expected} or {other.expected}", lambda x: self.holds(x) or other.holds(x)
+        )
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises UsageError, which begins with the argument's name, unless the constraint holds."""
+        if not self.holds(value):
+            raise UsageError(f"{name}: expected {self.expected}, received {value!r}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    return number and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+
+
+none = Constraint("None", lambda value: value is None)
+flag = Constraint("True or False", lambda value: isinstance(value, (bool, np.bool_)))
+text = Constraint("text", lambda value: isinstance(value, str))
+
+
+def whole(least: int = 1) -> Constraint:
+    """Returns the constraint of whole numbers from `least`."""
+    return Constraint(
+        f"a whole number from {least}", lambda value: _is_whole(value) and value >= least
+    )
+
+
+def number(
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> Constraint:
+    """Returns the constraint of finite numbers within the bounds."""
+    bounds = {"from": least, "above": above, "below": below, "to": most}
+    words = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
+
+    def holds(value: Any) -> bool:
+        return (
+            _is_number(value)
+            and (least is None or value >= least)
+            and (above is None or value > above)
+            and (below is None or value < below)
+            and (most is None or value <= most)
+        )
+
+    return Constraint(f"a number {' and '.join(words)}".rstrip(), holds)
+
+
+def one_of(*choices: str) -> Constraint:
+    """Returns the constraint of a few names."""
+    *first, last = map(repr, choices)
+    spelt = f"{', '.join(first)} or {last}" if first else last
+    return Constraint(spelt, lambda value: isinstance(value, str) and value in choices)
+
+
+def many(item: Constraint, what: str, least: int = 1) -> Constraint:
+    """Returns the constraint of a list whose entries all hold `item`; `what` names them: "numbers
+    above 0".
+    """
+    return Constraint(
+        f"a list of {what}",
+        lambda value: (
+            _is_list(value) and len(value) >= least and all(item.holds(entry) for entry in value)
+        ),
+    )
+
+
+widths = many(whole(1), "whole numbers from 1")
+strengths = many(number(above=0), "numbers above 0")
+share = number(above=0, below=1)
+
+
+def argument(
+    default: Any = dataclasses.MISSING,
+    constraint: Constraint | None = None,
+    meaning: str = "",
+    *,
+    positional: bool = False,
+) -> Any:
+    """Declares a hyper-parameter.
+
+    Args:
+        default: its default; without one it has to be given.
+        constraint: what it may be; None leaves the check to the method.
+        meaning: what it does, with units and the paper's symbol; one sentence or two.
+        positional: may stand without its name (a method's one natural first argument).
+    """
+    return dataclasses.field(
+        default=default,
+        kw_only=not positional,
+        metadata={"constraint": constraint, "meaning": meaning},
+    )
+
+
+def fitted() -> Any:
+    """Declares a result of `fit` (a name that ends in `_`), which is no argument."""
+    return dataclasses.field(init=False)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(argument, fitted, dataclasses.field))
+def estimator(kind: Kind) -> Kind:
+    """Makes the constructor from the declarations of a class and its bases, and documents it."""
+    own = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+    made = dataclasses.dataclass(eq=False, repr=False, kw_only=True)(kind)
+    for name, field in made.__dataclass_fields__.items():
+        if "meaning" not in field.metadata:
+            inherited = _inherited(kind, name)
+            if inherited is not None:
+                field.metadata = inherited
+    made.__doc__ = _documented(own, made)
+    return made
+
+
+def _inherited(kind: type, name: str) -> Any:
+    for base in kind.__mro__[1:]:
+        field = getattr(base, "__dataclass_fields__", {}).get(name)
+        if field is not None and "meaning" in field.metadata:
+            return field.metadata
+    return None
+
+
+def declared(kind: Any) -> list[dataclasses.Field[Any]]:
+    """Returns the arguments of an estimator or its class, in the order of its constructor."""
+    fields = [field for field in dataclasses.fields(kind) if field.init]
+    return sorted(fields, key=lambda field: bool(field.kw_only))
+
+
+def _documented(text: str, kind: Any) -> str:
+    """Returns the docstring with "Args:" before its first other section."""
+    lines = []
+    for field in declared(kind):
+        meaning = field.metadata.get("meaning", "")
+        lines += textwrap.wrap(
+            f"{field.name}: {meaning}" if meaning else field.name,
+            96,
+            initial_indent="    ",
+            subsequent_indent="        ",
+            break_on_hyphens=False,
+        )
+    if not lines:
+        return text
+    sections = ("\nAttributes:\n", "\nRaises:\n", "\nReferences:\n")
+    places = [place for place in map(text.find, sections) if place >= 0]
+    cut = min(places, default=len(text))
+    parts = [text[:cut].rstrip(), "Args:\n" + "\n".join(lines), text[cut:].strip("\n")]
+    return "\n\n".join(part for part in parts if part)
+
+
+def check_arguments(estimator: Any) -> None:
+    """Raises UsageError for the first argument, in the order of the constructor, that does not hold
+    its constraint: "name: expected ..., received ...".
+    """
+    for field in declared(estimator):
+        constraint: Constraint | None = field.metadata.get("constraint")
+        if constraint is not None:
+            constraint.check(field.name, getattr(estimator, field.name))

@@ -1,0 +1,166 @@
+"""CrowdDataset: features, annotations and splits; the truth of training and test instances is for
+evaluation only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.annotations import Annotations, as_name_array
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+UNKNOWN = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What is known of a dataset.
+
+    Attributes:
+        source: where it comes from; licence and citation as far as known.
+        paper: statistics that the papers print, by name ("kappa", "class_ratio", ...), to stand
+            beside the computed ones.
+        notes: whatever a user has to know (labels that are votes, duplicated rows).
+    """
+
+    title: str
+    source: str = ""
+    licence: str = "unknown"
+    citation: str = ""
+    paper: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    notes: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """Instances with labels: `features` `[M, ...]` float32, `labels` `[M]` class codes, `names`
+    `[M]` task ids.
+
+    `annotations` are the crowd's labels of these instances where there are any (hotel's votes), so
+    that cross-validation over pooled rows can train on them; a plain split leaves them alone.
+    """
+
+    features: NDArray[Any]
+    labels: NDArray[np.int64]
+    names: NDArray[Any]
+    annotations: Annotations | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.features) == len(self.labels) == len(self.names):
+            raise DataError(
+                "split: expected features, labels and names of one length, received"
+                f" {len(self.features)}, {len(self.labels)} and {len(self.names)}"
+            )
+        if self.annotations is not None and self.annotations.num_instances != len(self.labels):
+            raise DataError(
+                f"split: expected annotations of {len(self.labels)} instances, received"
+                f" {self.annotations.num_instances}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclasses.dataclass(frozen=True)
+class CrowdDataset:
+    """One benchmark or one user's tables.
+
+    Attributes:
+        name: as in `--dataset`.
+        features: `[N, ...]` float32, the training instances in the order of
+            `annotations.instance_names`.
+        annotations: who gave which label to which training instance.
+        test: the test split.
+        validation: a split with labels that may be used for choices, or None where the dataset
+            publishes none.
+        truth: `[N]` class codes of the training instances, -1 where unknown, or None. Evaluation
+            only.
+        card: provenance and the papers' statistics.
+        validation_is_truth: whether the validation labels are ground truth (LabelMe) rather than
+            majority votes (hotel).
+        test_is_truth: likewise for the test labels.
+        feature_names: the columns of a user's features table, None elsewhere.
+    """
+
+    name: str
+    features: NDArray[Any]
+    annotations: Annotations
+    test: Split
+    validation: Split | None = None
+    truth: NDArray[np.int64] | None = None
+    card: Card = dataclasses.field(default_factory=lambda: Card("unnamed"))
+    validation_is_truth: bool = True
+    test_is_truth: bool = True
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.features) != self.annotations.num_instances:
+            size = self.annotations.num_instances
+            raise DataError(
+                f"{self.name}: expected a feature row for each of {size} instances, received"
+                f" {len(self.features)}"
+            )
+        if self.truth is not None and len(self.truth) != len(self.features):
+            raise DataError(
+                f"{self.name}: expected {len(self.features)} true labels, received"
+                f" {len(self.truth)}"
+            )
+        for what, split in (("test", self.test), ("validation", self.validation)):
+            if split is not None and split.features.shape[1:] != self.features.shape[1:]:
+                raise DataError(
+                    f"{self.name}: expected {what} features of shape {self.features.shape[1:]},"
+                    f" received {split.features.shape[1:]}"
+                )
+
+    @property
+    def class_names(self) -> NDArray[Any]:
+        return self.annotations.class_names
+
+    @property
+    def num_classes(self) -> int:
+        return self.annotations.num_classes
+
+    def validation_pair(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Returns what `fit(validation=...)` takes: features and labels (as class names), or
+        None."""
+        return (
+            None
+            if self.validation is None
+            else (self.validation.features, self.class_names[self.validation.labels])
+        )
+
+    def replace(self, **changes: Any) -> CrowdDataset:
+        """Returns a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+def encode_labels(
+    labels: ArrayLike | Sequence[Hashable], class_names: NDArray[Any], what: str = "labels"
+) -> NDArray[np.int64]:
+    """Turns labels (class names) into class codes `[M]`.
+
+    Raises:
+        DataError: a label that is not among the classes; the message has its row.
+    """
+    array = labels if isinstance(labels, np.ndarray) else as_name_array(labels)
+    if array.ndim != 1:
+        raise DataError(
+            f"{what}: expected a one-dimensional array of labels, received shape {array.shape}"
+        )
+    position = {name: code for code, name in enumerate(class_names.tolist())}
+    values = array.tolist()
+    codes = np.array([position.get(value, UNKNOWN) for value in values], dtype=np.int64)
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        shown = ", ".join(repr(name) for name in class_names[:8].tolist())
+        raise DataError(
+            f"{what}: row {row}: expected one of the classes {shown}, received {values[row]!r}"
+        )
+    return codes

@@ -1,0 +1,95 @@
+"""What the datasets with a simulated crowd share: splits that follow the classes, and which labels
+each split may hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
+from neucrowd_tf.datasets.splits import stratified_sample
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def sklearn_seed(seed: int, *stream: int) -> int:
+    """Returns a seed for scikit-learn's functions; different streams of one seed have nothing in
+    common.
+    """
+    return int(np.random.default_rng([seed, 0xDA7A, *stream]).integers(2**31))
+
+
+def stratified_parts(
+    labels: ArrayLike, shares: tuple[float, ...], seed: int
+) -> list[NDArray[np.int64]]:
+    """Splits rows at random into parts whose classes have the shares of the whole.
+
+    Args:
+        labels: `[N]` codes to stratify by.
+        shares: the parts' shares of the rows; the first part gets what is left.
+        seed: of the draw.
+
+    Returns:
+        sorted row numbers, one array a part.
+    """
+    codes = np.asarray(labels)
+    rest = np.arange(len(codes))
+    parts: list[NDArray[np.int64]] = []
+    for stream, share in enumerate(shares[1:]):
+        chosen = stratified_sample(codes[rest], round(share * len(codes)), seed, stream)
+        parts.append(rest[chosen])
+        rest = np.delete(rest, chosen)
+    return [rest, *parts]
+
+
+def with_simulated_crowd(
+    name: str,
+    features: NDArray[Any],
+    truth: NDArray[np.int64],
+    annotations: Annotations,
+    parts: list[NDArray[np.int64]],
+    *,
+    seed: int,
+    card: Card,
+) -> CrowdDataset:
+    """Makes a dataset of features whose truth is known and a crowd that was simulated over all of
+    them.
+
+    Training rows carry the crowd's labels, validation rows the crowd's majority votes (so that no
+    truth enters a choice), test rows the truth.
+
+    Args:
+        features: `[N, ...]`.
+        truth: `[N]` class codes.
+        annotations: of all N instances.
+        parts: rows for training, validation and test.
+        seed: breaks the ties of validation votes.
+    """
+    features = np.ascontiguousarray(features, dtype=np.float32)
+    train, validation, test = parts
+    votes = annotations[validation]
+    return CrowdDataset(
+        name=name,
+        features=features[train],
+        annotations=annotations[train],
+        truth=truth[train].astype(np.int64),
+        validation=Split(
+            features[validation],
+            majority_labels(votes.vote_counts(), "random", seed),
+            votes.instance_names,
+            votes,
+        ),
+        test=Split(
+            features[test],
+            truth[test].astype(np.int64),
+            annotations.instance_names[test],
+            annotations[test],
+        ),
+        card=card,
+        validation_is_truth=False,
+    )

@@ -1,0 +1,36 @@
+"""Rows drawn at random whose classes have the shares of the whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def stratified_sample(
+    labels: ArrayLike, size: int, seed: int, stream: int = 0
+) -> NDArray[np.int64]:
+    """Draws `size` row numbers whose classes have the shares of the whole; a class with a single
+    row is no obstacle.
+
+    Each class's rows are shuffled and spread evenly over (0, 1); the rows with the smallest numbers
+    are drawn.
+
+    Args:
+        labels: `[N]` codes.
+        size: how many, at most N.
+        seed, stream: of the draw.
+
+    Returns:
+        sorted row numbers.
+    """
+    codes = np.asarray(labels)
+    generator = np.random.default_rng([seed, 0xDA7A, 1, stream])
+    keys = np.empty(len(codes))
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        keys[rows] = (generator.permutation(len(rows)) + generator.random()) / len(rows)
+    return np.sort(np.argsort(keys, kind="stable")[:size])

@@ -1,0 +1,257 @@
+"""The user's own tables as a dataset: features, annotations and, where there is any, truth."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations import Annotations, as_name_array, spelt
+from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
+from neucrowd_tf.datasets.splits import stratified_sample
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.features import read_features, read_images
+from neucrowd_tf.io.tables import read_annotations, read_truth, typed_names
+from neucrowd_tf.registry import register_dataset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TEST_SHARE = 0.2
+OPTIONS = (
+    "features",
+    "images",
+    "image_size",
+    "annotations",
+    "truth",
+    "test_features",
+    "test_truth",
+    "classes",
+)
+
+
+@register_dataset(
+    "table",
+    summary="your own CSV files: --features, --annotations and, if known, --truth",
+    simulated=True,
+    options=OPTIONS,
+)
+def load(
+    data_dir: Path | None = None,
+    seed: int = 0,
+    *,
+    features: str | Path | None = None,
+    images: str | Path | None = None,
+    image_size: int | None = None,
+    annotations: str | Path | None = None,
+    truth: str | Path | None = None,
+    test_features: str | Path | None = None,
+    test_truth: str | Path | None = None,
+    classes: str | None = None,
+) -> CrowdDataset:
+    """Loads a user's tables.
+
+    With `test_features` and `test_truth` those are the test split. Otherwise the test split is
+    drawn from `features` with the seed, a fifth of the rows, and its annotations leave training:
+
+    - with `truth`, from the instances whose truth is known: first all that have no annotations
+      (training has no use for them), then others at random, each class in proportion;
+    - without, from the annotated instances, in proportion of their majority votes, which are then
+      the test labels.
+
+    Args:
+        data_dir: not used.
+        seed: of the test split, where it is drawn.
+        features: CSV or Parquet with `task` and numeric columns, or an NPY array with a row a task
+            (numbered from 0).
+        images: in place of `features`, a folder of images whose names (without endings) are the
+            tasks.
+        image_size: the height and width that images are scaled to; None needs images of one size.
+        annotations: labels in any layout that `neucrowd_tf.io.tables.read_annotations` knows.
+        truth: CSV `task,label` for some or all tasks of `features`; evaluation only.
+        test_features, test_truth: a test split of its own, both or none.
+        classes: all classes in their order, separated by commas; by default those that annotators
+            used, sorted.
+
+    Raises:
+        UsageError: a file that has to be named is not.
+        DataError: what is wrong with a file, with its name and, where possible, row and column.
+    """
+    source = features if images is None else images
+    if source is None or annotations is None:
+        missing = "features" if source is None else "annotations"
+        raise UsageError(f"--{missing}: expected a file for --dataset=table, received none")
+    if (test_features is None) != (test_truth is None):
+        missing = "test_features" if test_features is None else "test_truth"
+        raise UsageError(
+            f"--{missing}: expected --test_features and --test_truth together, received only one of"
+            " them"
+        )
+    if images is None:
+        tasks, rows, columns = read_features(Path(source))
+    elif features is not None or test_features is not None:
+        raise UsageError(
+            "--images: expected alone, received together with --features or --test_features"
+        )
+    else:
+        tasks, rows = read_images(Path(images), image_size)
+        columns = []
+    crowd = _with_classes(read_annotations(Path(annotations), tasks), classes, Path(annotations))
+    known = None if truth is None else read_truth(Path(truth), tasks, crowd.class_names)
+    names = typed_names(tasks.tolist())
+    crowd = _renamed(crowd, names)
+    if test_features is not None and test_truth is not None:
+        train = np.arange(len(rows))
+        test = _published_test(Path(test_features), Path(test_truth), columns, crowd.class_names)
+        test_is_truth = True
+    else:
+        chosen, labels, test_is_truth = _drawn_test(crowd, known, seed)
+        train = np.setdiff1d(np.arange(len(rows)), chosen)
+        test = Split(rows[chosen], labels, names[chosen], crowd[chosen])
+    training = crowd[train]
+    _check_training(training, Path(annotations))
+    return CrowdDataset(
+        name="table",
+        features=rows[train],
+        annotations=training,
+        truth=None if known is None else known[train],
+        test=test,
+        card=Card(
+            title="Table",
+            source=f"{source}, {annotations}",
+            notes="" if test_is_truth else "Test labels are majority votes.",
+        ),
+        test_is_truth=test_is_truth,
+        feature_names=tuple(columns) or None,
+    )
+
+
+def _renamed(crowd: Annotations, names: NDArray[np.generic]) -> Annotations:
+    if not crowd.has_identities:
+        return Annotations.from_votes(
+            crowd.vote_counts(), instance_names=names, class_names=crowd.class_names
+        )
+    return Annotations(
+        crowd.instances,
+        crowd.annotators,
+        crowd.labels,
+        instance_names=names,
+        annotator_names=crowd.annotator_names,
+        class_names=crowd.class_names,
+    )
+
+
+def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annotations:
+    """Returns the annotations with the classes that the user names, in that order; checks that
+    there are two at least.
+    """
+    used = crowd.vote_counts().sum(axis=0) > 0
+    if used.sum() < 2:
+        received = f"only {spelt(crowd.class_names[used][0])}" if used.any() else "no labels"
+        raise DataError(f"{path}: expected labels of at least two classes, received {received}")
+    if classes is None:
+        return crowd
+    wanted = [name.strip() for name in classes.split(",")]
+    if len(set(wanted)) != len(wanted) or "" in wanted:
+        raise UsageError(
+            f"--classes: expected different names separated by commas, received {classes!r}"
+        )
+    found = [str(name) for name in crowd.class_names.tolist()]
+    for code in np.flatnonzero(used):
+        if found[code] not in wanted:
+            row = (
+                f"annotation {np.flatnonzero(crowd.labels == code)[0]}, column 'label': "
+                if crowd.has_identities
+                else ""
+            )
+            raise DataError(
+                f"{path}: {row}expected one of {', '.join(map(repr, wanted))}, received"
+                f" {found[code]!r}"
+            )
+    position = np.array([wanted.index(name) if name in wanted else -1 for name in found])
+    typed = dict(zip(found, crowd.class_names.tolist(), strict=True))
+    names = (
+        as_name_array([typed[name] for name in wanted])
+        if set(wanted) <= set(found)
+        else typed_names(wanted)
+    )
+    if not crowd.has_identities:
+        known = np.flatnonzero(position >= 0)
+        counts = np.zeros((crowd.num_instances, len(wanted)), dtype=np.int64)
+        counts[:, position[known]] = crowd.vote_counts()[:, known]
+        return Annotations.from_votes(
+            counts, instance_names=crowd.instance_names, class_names=names
+        )
+    return Annotations(
+        crowd.instances,
+        crowd.annotators,
+        position[crowd.labels],
+        instance_names=crowd.instance_names,
+        annotator_names=crowd.annotator_names,
+        class_names=names,
+    )
+
+
+def _published_test(
+    features: Path, truth: Path, columns: list[str], class_names: NDArray[np.generic]
+) -> Split:
+    tasks, rows, found = read_features(features)
+    for column in columns:
+        if column not in found:
+            raise DataError(
+                f"{features}: expected the column {column!r} of the training features, received a"
+                " table without it"
+            )
+    if len(found) != len(columns):
+        extra = next(name for name in found if name not in columns)
+        raise DataError(
+            f"{features}: expected the {len(columns)} feature columns of the training table,"
+            f" received also {extra!r}"
+        )
+    labels = read_truth(truth, tasks, class_names)
+    if (labels < 0).any():
+        raise DataError(
+            f"{truth}: expected a label for each test task, received none for task"
+            f" {tasks[labels < 0][0]!r}"
+        )
+    return Split(
+        rows[:, [found.index(column) for column in columns]], labels, typed_names(tasks.tolist())
+    )
+
+
+def _drawn_test(
+    crowd: Annotations, truth: NDArray[np.int64] | None, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], bool]:
+    """Returns the rows of the test split, their labels, and whether these are the truth."""
+    size = max(1, round(TEST_SHARE * crowd.num_instances))
+    if truth is not None:
+        bare = np.flatnonzero((truth >= 0) & ~crowd.annotated)
+        others = np.flatnonzero((truth >= 0) & crowd.annotated)
+        drawn = others[
+            stratified_sample(truth[others], min(max(size - len(bare), 0), len(others)), seed)
+        ]
+        chosen = np.sort(np.concatenate([bare, drawn]))
+        return chosen, truth[chosen], True
+    votes = majority_labels(crowd.vote_counts(), "random", seed)
+    annotated = np.flatnonzero(crowd.annotated)
+    chosen = annotated[stratified_sample(votes[annotated], size, seed)]
+    return chosen, votes[chosen], False
+
+
+def _check_training(training: Annotations, path: Path) -> None:
+    bare = np.flatnonzero(~training.annotated)
+    if len(bare) == training.num_instances:
+        raise DataError(
+            f"{path}: expected annotations of training instances, received none once the test split"
+            " is taken out"
+        )
+    if len(bare):
+        name = spelt(training.instance_names[bare[0]])
+        warnings.warn(
+            f"{path}: {len(bare)} of {training.num_instances} training instances have no"
+            f" annotations (the first is task {name}); they are left out of training",
+            stacklevel=3,
+        )

@@ -1,1 +1,0 @@
-"""Each table and figure of the papers as one command."""

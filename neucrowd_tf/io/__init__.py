@@ -1,0 +1,1 @@
+"""Each kind of file once: text, CSV, features, images, annotations."""

@@ -1,0 +1,70 @@
+"""Cells of the CSVs that are written: exact numbers, and text that a spreadsheet does not take for
+a formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+import numpy as np
+
+# Full-width signs too: spreadsheets in East Asian languages take them for the plain ones.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def text_cell(value: Any) -> str:
+    """Returns an id or a label as a cell; text that a spreadsheet would take for a formula gets a
+    leading apostrophe.
+
+    Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    text = str(value).encode("utf-8", "replace").decode("utf-8")
+    if not isinstance(value, str) or not text.startswith(_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def number_cell(value: Any) -> str:
+    """Returns a number to 9 significant digits, which float32 survives; nothing for None and
+    NaN."""
+    if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
+        return ""
+    return str(value) if isinstance(value, (int, np.integer)) else f"{value:.9g}"
+
+
+class _PlainLines:
+    """Ends lines with a line feed alone."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> int:
+        return self._stream.write(row.removesuffix("\r\n") + "\n")
+
+
+def csv_writer(stream: TextIO) -> Any:
+    """Returns a writer of rows that quotes cells with a carriage return as well as those with a
+    line feed.
+
+    Python's quotes those characters that end its own lines. A carriage return that is not quoted
+    would end the row for whoever reads the file, and what follows it would begin a cell.
+    """
+    return csv.writer(_PlainLines(stream), lineterminator="\r\n")
+
+
+def to_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a CSV as text."""
+    stream = io.StringIO()
+    writer = csv_writer(stream)
+    writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()

@@ -1,0 +1,57 @@
+"""TensorFlow's start-up notes, kept off stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+
+_NOTE = re.compile(
+    rb"I\d{4} |WARNING: All log messages before absl|E\d{4} .*failed call to cuInit|To enable the"
+    rb" following instructions"
+)
+
+
+def quiet() -> None:
+    """Keeps TensorFlow's start-up notes off stderr; has to be called before it is imported."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+@contextlib.contextmanager
+def without_notes() -> Iterator[None]:
+    """Keeps the notes that TensorFlow writes to stderr while it is imported off it; all other lines
+    still get there.
+
+    They are written below Python, before any setting for the log's level counts.
+    """
+    try:
+        sys.stderr.flush()
+        original = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    with tempfile.TemporaryFile() as caught:
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(original, 2)
+            caught.seek(0)
+            kept = [
+                line for line in caught.read().splitlines(keepends=True) if not _NOTE.match(line)
+            ]
+            os.write(original, b"".join(kept))
+            os.close(original)
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow and looks for its devices, without notes."""
+    quiet()
+    with without_notes():
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()

@@ -1,0 +1,40 @@
+"""Compiled networks are costly to make: they are kept by what
+they depend on, and their weights are drawn anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+Network = TypeVar("Network")
+
+
+class NetworkCache:
+    """The latest few things that were built, by their specification.
+
+    A specification names all that a network depends on (shapes, widths, rates, a strategy's
+    identity); what is not in it may change between fits without a new network.
+
+    Args:
+        size: how many are kept; the one that was used longest ago goes first.
+    """
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
+        self._kept: OrderedDict[Hashable, object] = OrderedDict()
+
+    def get(self, spec: Hashable, build: Callable[[], Network]) -> Network:
+        """Returns what was built for an equal `spec`, or builds it."""
+        if spec not in self._kept:
+            # Room first: two large networks at a time are one too many.
+            while len(self._kept) >= self.size:
+                self._kept.popitem(last=False)
+            self._kept[spec] = build()
+        self._kept.move_to_end(spec)
+        return self._kept[spec]  # type: ignore[return-value]
+
+    def clear(self) -> None:
+        """Forgets everything, and with it frees the memory."""
+        self._kept.clear()

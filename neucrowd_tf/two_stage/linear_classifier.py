@@ -1,0 +1,47 @@
+"""What the baselines share whose classifier is one logistic regression on raw features. Needs no
+TensorFlow to fit and predict.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.linear import LinearHead
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class LinearClassifier(CrowdEstimator):
+    """A crowd method that predicts with `head_`, which its `_fit` sets."""
+
+    head_: LinearHead
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return self.head_.predict_proba(features.reshape(len(features), -1))
+
+    def inference_model(self) -> Any:
+        """Returns a Keras model: standardise, then a dense softmax; see
+        `CrowdEstimator.inference_model`.
+        """
+        import keras
+
+        inputs = keras.Input(shape=tuple(self.feature_shape_), dtype="float32", name="features")
+        hidden = inputs if len(self.feature_shape_) == 1 else keras.layers.Flatten()(inputs)
+        for layer in self.head_.layers():
+            hidden = layer(hidden)
+        return keras.Model(inputs, {"probabilities": hidden})
+
+    @staticmethod
+    def _flat(
+        data: TrainingData,
+    ) -> tuple[NDArray[np.float32], tuple[NDArray[np.float32], NDArray[np.int64]] | None]:
+        """Returns features `[N, d]` and validation features `[M, d]` with codes `[M]`, whatever
+        shape a row had.
+        """
+        held = data.validation
+        return data.features.reshape(len(data.features), -1), (
+            None if held is None else (held[0].reshape(len(held[0]), -1), held[1])
+        )

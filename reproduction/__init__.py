@@ -1,0 +1,1 @@
+"""The papers' tables and figures: printed figures, suites, figures, tables, the page of results."""

@@ -1,0 +1,101 @@
+"""Reads what the runs of a suite left."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.harness.run_folder import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
+from neucrowd_tf.io.files import read_json
+from reproduction.suite import FIRST_SEED, Case, Suite
+
+RUNS = "runs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A finished run (or a fold of it) and its place in the suite."""
+
+    case: Case
+    dataset: str
+    method: str
+    seed: int
+    folder: Path
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Returns a JSON file of the run; nothing where there is none."""
+        path = self.folder / name
+        found: dict[str, Any] = read_json(path) if path.exists() else {}
+        return found
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        return self.read(EVALUATION)
+
+    @property
+    def history(self) -> dict[str, Any]:
+        return self.read(HISTORY)
+
+    def metric(self, name: str) -> float | None:
+        """Returns a figure of the test split, or one of evaluation.json."""
+        value = self.read(FINISHED)["test"].get(name)
+        value = self.evaluation.get(name) if value is None else value
+        return None if value is None else float(value)
+
+    @property
+    def revision(self) -> str:
+        """The commit that made the run."""
+        return self.read(CONFIG).get("git_revision") or "unknown"
+
+
+def case_folder(root: Path, case: Case) -> Path:
+    """Returns where a case's runs lie: in the pool `<root>/runs`, by setting. Suites with the same
+    case share its runs.
+    """
+    return root / RUNS / case.folder
+
+
+def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tuple[int, Path]]:
+    """Yields the seeds and folders of a row's own runs, finished or not; other suites may have run
+    more seeds.
+    """
+    base = case_folder(root, case) / dataset / method
+    for seed in range(FIRST_SEED, FIRST_SEED + case.seeds):
+        folder = base / f"seed-{seed}"
+        parts = range(case.folds * case.options.get("repeats", 1)) if case.folds else None
+        yield from (
+            [(seed, folder)]
+            if parts is None
+            else [(seed, folder / f"fold-{part}") for part in parts]
+        )
+
+
+def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[Found]:
+    """Returns the finished runs of one row of a table."""
+    return [
+        Found(case, dataset, method, seed, folder)
+        for seed, folder in _folders(root, case, dataset, method)
+        if (folder / FINISHED).exists()
+    ]
+
+
+def suite_runs(suite: Suite, root: Path) -> list[Found]:
+    """Returns all finished runs of a suite."""
+    return [
+        found
+        for case in suite.cases
+        for dataset in case.datasets
+        for method in case.methods
+        for found in row_runs(root, case, dataset, method)
+    ]
+
+
+def absent_reason(root: Path, case: Case, dataset: str, method: str) -> str:
+    """Returns why a row has no run, where a run said so."""
+    for _, folder in _folders(root, case, dataset, method):
+        if (folder / STATUS).exists():
+            record = read_json(folder / STATUS)
+            return f"{record.get('status', 'skipped')}: {record.get('reason', '')}".strip(": ")
+    return ""

@@ -1,0 +1,143 @@
+"""DASC's figures from finished runs: what each round of self-training left in evaluation.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf import registry
+from neucrowd_tf.harness.flags import Options
+from reproduction import panels
+from reproduction.collect import Found, suite_runs
+from reproduction.curves import figure_path
+from reproduction.panels import Point
+from reproduction.suite import FIRST_SEED, Suite
+
+TITLES = {"crowd_layer": "CrowdLayer", "anno_reg": "Anno-Reg", "wdn": "WDN"}
+
+
+def split_name(method: str) -> tuple[str, str]:
+    """Returns the kind of a method and its base: dasc_crowd_layer is ("dasc", "crowd_layer")."""
+    base = next((name for name in TITLES if method == name or method.endswith(f"_{name}")), "")
+    return method.removesuffix(base).rstrip("_") or "ce", base
+
+
+def _panel(run: Found) -> str:
+    return f"{run.dataset}, {TITLES.get(split_name(run.method)[1], run.method)}"
+
+
+def _rounds(
+    suite: Suite, options: Options, name: str, rounds: Callable[[int], bool] = lambda _: True
+) -> Iterator[Point]:
+    """Yields a figure of each round of each run: a panel for each dataset and base, a line for each
+    kind of method.
+    """
+    for run in suite_runs(suite, options.output_dir):
+        values: Sequence[Any] = run.evaluation.get("rounds", {}).get(name, [])
+        for number, value in enumerate(values):
+            if value is not None and rounds(number):
+                yield Point(_panel(run), split_name(run.method)[0], number, run.seed, value)
+
+
+def _write(
+    suite: Suite,
+    options: Options,
+    part: str,
+    points: Iterator[Point] | Sequence[Point],
+    x: str,
+    y: str,
+    draw: str = "lines",
+) -> list[Path]:
+    return panels.write(
+        figure_path(suite, options, part), list(points), suite.title, x, y, draw=draw
+    )
+
+
+def by_round(suite: Suite, options: Options) -> list[Path]:
+    """Test accuracy and imbalance ratio by round."""
+    made = _write(
+        suite,
+        options,
+        "accuracy",
+        _rounds(suite, options, "test_accuracy"),
+        "round",
+        "test accuracy",
+    )
+    return made + _write(
+        suite, options, "imbalance", _rounds(suite, options, "imbalance_ratio"), "round", "R"
+    )
+
+
+def figure_1(suite: Suite, options: Options) -> list[Path]:
+    """Sparsity (a) and imbalance (b) of LabelMe's annotations; R (c) and test accuracy (d) under
+    self-training by confidence.
+    """
+    labelme = registry.dataset("labelme").load(options.data_dir, FIRST_SEED)
+    crowd, truth = labelme.annotations, labelme.truth
+    shares = np.sort(crowd.labels_per_annotator())[::-1] / crowd.num_instances
+    points = [
+        Point("a: share of instances labelled", "annotators", i, 0, float(value))
+        for i, value in enumerate(shares)
+    ]
+    counts = {"annotations": np.bincount(crowd.labels, minlength=crowd.num_classes)}
+    if truth is not None:
+        counts["truth"] = np.bincount(truth[truth >= 0], minlength=crowd.num_classes)
+    points += [
+        Point("b: share of each class", name, c, 0, float(n / v.sum()))
+        for name, v in counts.items()
+        for c, n in enumerate(v)
+    ]
+    for title, name in (
+        ("c: R by round, confidence", "imbalance_ratio"),
+        ("d: test accuracy by round, confidence", "test_accuracy"),
+    ):
+        points += [
+            point._replace(panel=title, line="CrowdLayer")
+            for point in _rounds(suite, options, name)
+        ]
+    return _write(suite, options, "panels", points, "annotator, class or round", "value")
+
+
+def figure_4(suite: Suite, options: Options) -> list[Path]:
+    """R of annotations and selected pseudo-annotations by round."""
+    return _write(
+        suite, options, "imbalance", _rounds(suite, options, "imbalance_ratio"), "round", "R"
+    )
+
+
+def figure_5(suite: Suite, options: Options) -> list[Path]:
+    """Precision on majority and recall on minority classes of the first and the fifth selection."""
+    points = []
+    for name in ("precision_majority", "recall_minority"):
+        points += [
+            p._replace(panel=f"{p.panel}: {name}")
+            for p in _rounds(suite, options, name, lambda number: number in (1, 5))
+        ]
+    return _write(suite, options, "selections", points, "round", "share", draw="bars")
+
+
+def figure_6(suite: Suite, options: Options) -> list[Path]:
+    """Test accuracy of the last round with a share of the annotations removed; CE is round 0 of
+    DASC, the base model's own run.
+    """
+    points = []
+    for run in suite_runs(suite, options.output_dir):
+        kind, removed = split_name(run.method)[0], round(1.0 - (run.case.x or 1.0), 3)
+        for name, line in (("start_accuracy", "ce"), ("last_round_accuracy", kind)):
+            value = run.metric(name)
+            if value is not None and (line != "ce" or kind == "dasc"):
+                points.append(Point(_panel(run), line, removed, run.seed, value))
+    return _write(suite, options, "curve", points, "share removed", "test accuracy")
+
+
+def figure_7(suite: Suite, options: Options) -> list[Path]:
+    """Focal losses with self-training against DASC: test accuracy (a) and R (b) by round."""
+    return by_round(suite, options)
+
+
+def figure_8(suite: Suite, options: Options) -> list[Path]:
+    """Test accuracy by round on heavily imbalanced tasks."""
+    return by_round(suite, options)

@@ -1,0 +1,61 @@
+"""The smoke suite: every registered method for one tiny seed."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from neucrowd_tf import registry
+from reproduction.suite import Case, Suite
+
+# What makes a fit tiny, where a method has such an argument.
+TINY: dict[str, Any] = {
+    "epochs": 1,
+    "steps_per_epoch": 2,
+    "rounds": 1,
+    "passes": 1,
+    "pretrain_epochs": 1,
+    "generator_pretrain_epochs": 1,
+    "discriminator_pretrain_passes": 1,
+    "crowding_epochs": 1,
+    "gan_epochs": 1,
+    "graph_epochs": 2,
+    "weight_epochs": 1,
+    "autoencoder_epochs": 1,
+    "warm_up_epochs": 1,
+    "em_iterations": 5,
+    "max_iter": 3,
+    "Cs": (1.0,),
+    "quota": 20,
+    "pick": "last",
+    "refit": False,
+    "folds": 2,
+    "methods": ("mv_lr", "softprob"),
+}
+
+
+def tiny_arguments(method: registry.Method) -> dict[str, Any]:
+    """Returns those of TINY's settings that a method has."""
+    try:
+        known = inspect.signature(method.factory).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: value for name, value in TINY.items() if name in known}
+
+
+def suite() -> Suite:
+    """Returns the suite of all methods that are registered now."""
+    methods = registry.methods()
+    hparams = {
+        f"{method.name}.{name}": value
+        for method in methods
+        for name, value in tiny_arguments(method).items()
+    }
+    case = Case(
+        ("breast_cancer",),
+        tuple(method.name for method in methods),
+        "smoke",
+        seeds=1,
+        hparams=hparams,
+    )
+    return Suite("smoke", "Every method once, tiny", (case,), ("accuracy",))

@@ -1,0 +1,93 @@
+"""What a suite is: which runs fill a table or a figure, and what the paper prints beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.harness.flags import Options
+from reproduction.papers import Table
+
+# The first seed of every table. Freeze presets in a commit before seeds from here on are run.
+FIRST_SEED = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Some datasets and methods that run with the same settings.
+
+    Attributes:
+        datasets, methods: by name.
+        setting: a name for `hparams` and `options` ("k=3"), the same in every suite that has these;
+            it precedes the method in the table and names the folder, so that suites share their
+            runs. Nothing is called nothing.
+        seeds: how many of them the table shows.
+        hparams: hyper-parameters by name, or by "method.name".
+        options: further flags of the command ("evaluation", "folds", "repeats", "keep_annotations",
+            "dataset_option", "curves").
+        x: for a figure, where the setting stands on its axis.
+    """
+
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    setting: str = ""
+    seeds: int = 5
+    hparams: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    x: float | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder of these runs in the pool that all suites share."""
+        return self.setting.replace("/", "_") or "default"
+
+    @property
+    def folds(self) -> int | None:
+        """The folds of a cross-validation, None for a split's runs."""
+        return self.options.get("folds") if self.options.get("evaluation") == "cv" else None
+
+    def row_name(self, method: str) -> str:
+        """Returns the method as the table names it."""
+        return f"{self.setting}/{method}" if self.setting else method
+
+
+# An analysis makes more files from finished runs and the data: (suite, the command's options) ->
+# the files written.
+Analysis = Callable[["Suite", Options], list[Path]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """One table or figure.
+
+    Attributes:
+        name: as in `--suite`.
+        title: what it is ("NeuCrowd, table 2"); the paper comes before the comma.
+        cases: the runs.
+        metrics: what the table shows, as metrics.json or evaluation.json names it.
+        printed: the paper's figures.
+        baseline: a method that the others' gains are measured over, run by run.
+        analysis: "module:function" that makes further tables or pictures from the finished runs.
+        note: what a reader has to know.
+    """
+
+    name: str
+    title: str
+    cases: tuple[Case, ...]
+    metrics: tuple[str, ...] = ("accuracy",)
+    printed: Table = dataclasses.field(default_factory=dict)
+    baseline: str = ""
+    analysis: str = ""
+    note: str = ""
+
+    @property
+    def summary(self) -> str:
+        """One line for `--list`."""
+        return self.title
+
+    @property
+    def paper(self) -> str:
+        """Whose table it is."""
+        return self.title.partition(",")[0]

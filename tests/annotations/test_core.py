@@ -1,0 +1,331 @@
+"""Annotations: every conversion there and back, any hashable ids, row subsets, and errors that say
+where.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neucrowd_tf.annotations import Annotations, as_annotations
+from neucrowd_tf.errors import DataError, IdentitiesError
+
+IDS = {
+    "int": [7, 3, 12],
+    "negative": [-1, 5, 0],
+    "str": ["b", "a", "007"],
+    "bool": [True, False],
+    "float": [1.5, 0.25, 2.0],
+    "tuple": [("a", 1), ("b", 2), ("a", 3)],
+    "mixed": ["a", 1, (2, 3)],
+    "unicode": ["日本", "ü", 'a,b"c'],
+}
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> Annotations:
+    """Draws annotations of a few instances, annotators and classes, some of them without any
+    label."""
+    shape = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    classes = draw(st.integers(1, 4))
+    cells = draw(
+        st.lists(
+            st.integers(-1, classes - 1), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]
+        )
+    )
+    matrix = np.array(cells).reshape(shape)
+    names = [draw(st.sampled_from(["int", "text"])) for _ in range(3)]
+    sizes = (*shape, classes)
+    made = [
+        np.arange(size) + 3 if kind == "int" else [f"n{number}" for number in range(size)]
+        for kind, size in zip(names, sizes, strict=True)
+    ]
+    return Annotations.from_dense(
+        matrix, instance_names=made[0], annotator_names=made[1], class_names=made[2]
+    )
+
+
+def names_of(crowd: Annotations) -> dict[str, np.ndarray]:
+    return {
+        "instance_names": crowd.instance_names,
+        "annotator_names": crowd.annotator_names,
+        "class_names": crowd.class_names,
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(crowds())
+def test_conversions_lose_nothing(crowd: Annotations) -> None:
+    names = names_of(crowd)
+    assert Annotations.from_dense(crowd.to_dense(), **names) == crowd
+    if crowd.num_annotations:
+        assert Annotations.from_frame(crowd.to_frame(), **names) == crowd
+    assert (
+        Annotations.from_arrays(
+            *(crowd.to_frame()[c].tolist() for c in ("task", "worker", "label")), **names
+        )
+        == crowd
+    )
+    assert (
+        Annotations.from_wide_frame(crowd.to_wide_frame(), class_names=crowd.class_names) == crowd
+    )
+    sparse = crowd.to_sparse().tocoo()
+    assert np.array_equal(sparse.toarray() - 1, crowd.to_dense())
+    answers = crowd.to_answers_json()
+    spelt = {
+        key: [str(name) for name in values.tolist()]
+        for key, values in names.items()
+        if key != "class_names"
+    }
+    again = Annotations.from_answers_json(
+        json.loads(json.dumps(answers)),
+        annotator_names=spelt["annotator_names"],
+        class_names=crowd.class_names,
+    )
+    assert (
+        np.array_equal(again.to_dense(), crowd.to_dense())
+        and again.instance_names.tolist() == spelt["instance_names"]
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(crowds(), st.data())
+def test_rows_and_votes_are_those_of_the_matrix(crowd: Annotations, data: st.DataObject) -> None:
+    dense = crowd.to_dense()
+    rows = np.array(
+        data.draw(st.lists(st.integers(0, crowd.num_instances - 1), max_size=8)), dtype=int
+    )
+    part = crowd[rows]
+    assert (
+        np.array_equal(part.to_dense(), dense[rows])
+        and part.instance_names.tolist() == crowd.instance_names[rows].tolist()
+    )
+    assert part.shape == (len(rows), crowd.num_annotators) and part.num_classes == crowd.num_classes
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(crowd), max_size=len(crowd))))
+    assert np.array_equal(crowd[mask].to_dense(), dense[mask])
+    assert np.array_equal(crowd[1:].to_dense(), dense[1:])
+    votes = np.stack([(dense == c).sum(axis=1) for c in range(crowd.num_classes)], axis=1)
+    assert np.array_equal(crowd.vote_counts(), votes)
+    assert np.array_equal(crowd.annotated, votes.sum(axis=1) > 0)
+    assert np.array_equal(
+        crowd.one_hot().toarray().reshape(len(crowd), -1, crowd.num_classes).sum(axis=1), votes
+    )
+    alone = Annotations.from_votes(
+        votes, instance_names=crowd.instance_names, class_names=crowd.class_names
+    )
+    assert np.array_equal(alone.vote_counts(), votes) and np.array_equal(
+        alone[rows].vote_counts(), votes[rows]
+    )
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_any_hashable_ids(kind: str) -> None:
+    ids = IDS[kind]
+    tasks, workers, labels = ids, list(reversed(ids)), ids
+    crowd = Annotations.from_arrays(tasks, workers, labels)
+    assert crowd.instance_names.tolist() == ids and crowd.annotator_names.tolist() == workers
+    assert [type(name) for name in crowd.instance_names.tolist()] == [type(name) for name in ids]
+    expected = sorted(ids) if kind != "mixed" else ids
+    assert crowd.class_names.tolist() == expected
+    frame = crowd.to_frame()
+    assert (frame["task"].tolist(), frame["worker"].tolist(), frame["label"].tolist()) == (
+        tasks,
+        workers,
+        labels,
+    )
+    assert Annotations.from_frame(frame) == crowd
+    assert (
+        Annotations.from_wide_frame(crowd.to_wide_frame(), class_names=crowd.class_names) == crowd
+    )
+
+
+def test_votes_only() -> None:
+    crowd = Annotations.from_votes([[5, 2], [0, 0], [1, 6]], class_names=["no", "yes"])
+    assert not crowd.has_identities and crowd.shape == (3, 7) and crowd.num_annotations == 14
+    assert crowd.annotated.tolist() == [True, False, True] and "votes only" in repr(crowd)
+    for use in ("instances", "annotators", "labels"):
+        with pytest.raises(IdentitiesError, match="vote counts only"):
+            getattr(crowd, use)
+    with pytest.raises(IdentitiesError, match="GLAD needs to know which annotator"):
+        crowd.require_identities("GLAD")
+    assert crowd[[0]].num_annotators == 7
+    counts = crowd.vote_counts()
+    counts[0] = 0  # a copy
+    assert crowd.vote_counts()[0].tolist() == [5, 2]
+
+
+def test_generated_annotations_are_marked() -> None:
+    crowd = Annotations.from_dense([[0, -1], [1, 0]])
+    more = crowd.with_generated([0], [1], [1])
+    assert more.generated.tolist() == [False, False, False, True] and more.to_dense().tolist() == [
+        [0, 1],
+        [1, 0],
+    ]
+    assert more.observed() == crowd and more[[0]].generated.tolist() == [False, True]
+    assert crowd.observed() is crowd
+    with pytest.raises(DataError, match="expected each pair once"):
+        crowd.with_generated([0], [0], [1])
+
+
+def test_duplicates() -> None:
+    triples = (["t", "u", "t"], ["a", "a", "a"], [0, 1, 1])
+    with pytest.raises(
+        DataError,
+        match=(
+            r"row 2, columns 'task' and 'worker': expected each pair once, received task 't' and"
+            r" worker 'a' again"
+        ),
+    ):
+        Annotations.from_arrays(*triples)
+    assert Annotations.from_arrays(*triples, duplicates="first").to_dense().tolist() == [[0], [1]]
+    assert Annotations.from_arrays(*triples, duplicates="last").to_dense().tolist() == [[1], [1]]
+    with pytest.raises(
+        DataError, match="duplicates: expected 'error', 'first' or 'last', received 'any'"
+    ):
+        Annotations.from_arrays(*triples, duplicates="any")  # type: ignore[arg-type]
+
+
+ERRORS = {
+    "unknown task": (
+        lambda: Annotations.from_arrays([1, 9], [0, 0], [0, 1], instance_names=[1, 2]),
+        r"row 1, column 'task': .* 1, 2, received 9",
+    ),
+    "unknown label": (
+        lambda: Annotations.from_arrays([1], [0], ["x"], class_names=["a"]),
+        r"row 0, column 'label': .* 'a', received 'x'",
+    ),
+    "missing": (
+        lambda: Annotations.from_arrays(["a", None], [0, 1], [0, 1]),
+        r"row 1, column 'task': expected a value, received a missing one",
+    ),
+    "missing category": (
+        lambda: Annotations.from_arrays(pd.Series(["a", None], dtype="category"), [0, 1], [0, 1]),
+        r"row 1, column 'task': expected a value, received a missing one",
+    ),
+    "names twice": (
+        lambda: Annotations.from_arrays([1], [0], [0], instance_names=[1, 2, 1]),
+        r"task names: .* received 1 again",
+    ),
+    "lengths": (lambda: Annotations([0, 1], [0], [0]), r"of one length, received \[2, 1, 1\]"),
+    "range": (
+        lambda: Annotations([0, 1], [0, 0], [0, 3], num_classes=2),
+        r"row 1, label: expected a code from 0 to 1, received 3",
+    ),
+    "negative": (
+        lambda: Annotations([0, -2], [0, 0], [0, 1]),
+        r"row 1, task: expected a code from 0 to 0, received -2",
+    ),
+    "float codes": (
+        lambda: Annotations([0.5], [0], [0]),
+        r"instances: expected integer codes, received dtype float64",
+    ),
+    "name count": (
+        lambda: Annotations([0], [0], [0], num_classes=2, class_names=["a"]),
+        r"class_names: expected 2 names, received 1",
+    ),
+    "dense shape": (
+        lambda: Annotations.from_dense([0, 1]),
+        r"expected shape \[instances, annotators\], received \(2,\)",
+    ),
+    "dense range": (
+        lambda: Annotations.from_dense([[0, -1], [-2, 1]]),
+        r"row 1, annotator 0: expected a label from 0 .*, received -2",
+    ),
+    "dense nan": (
+        lambda: Annotations.from_dense([[0, np.nan]]),
+        r"row 0, annotator 1: expected a label or -1, received nan",
+    ),
+    "dense fraction": (
+        lambda: Annotations.from_dense([[0, 0.5]]),
+        r"row 0, annotator 1: expected a whole number, received 0\.5",
+    ),
+    "dense text": (
+        lambda: Annotations.from_dense([["a"]]),
+        r"expected whole numbers with -1 for missing, received dtype <U1",
+    ),
+    "votes": (
+        lambda: Annotations.from_votes([[1, -1]]),
+        r"row 0, class 1: expected a count from 0, received -1",
+    ),
+    "half votes": (
+        lambda: Annotations.from_votes([[1, 0.5]]),
+        r"row 0, class 1: expected a count from 0, received 0\.5",
+    ),
+    "generated": (
+        lambda: Annotations([0], [0], [0], generated=[True, False]),
+        r"generated: expected shape \(1,\), received \(2,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_say_where(case: str) -> None:
+    make, message = ERRORS[case]
+    with pytest.raises(DataError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_empty_and_dense_matrix() -> None:
+    empty = Annotations.from_dense(np.full((3, 2), -1), num_classes=2)
+    assert (
+        empty.vote_counts().tolist() == [[0, 0]] * 3
+        and not empty.annotated.any()
+        and empty[[2, 0]].num_annotations == 0
+    )
+    assert as_annotations([[0, -1], [1, 1]]).num_classes == 2 and as_annotations(empty) is empty
+    assert (
+        len(empty) == 3
+        and empty != Annotations.from_dense(np.full((3, 2), -1), num_classes=3)
+        and (empty == 1) is False
+    )
+
+
+def test_inputs_are_left_alone() -> None:
+    """A later change of the arrays that annotations were made from does not matter to the vote
+    counts already taken.
+    """
+    matrix = np.array([[0, 1], [-1, 1]])
+    before = matrix.copy()
+    crowd = Annotations.from_dense(matrix)
+    crowd.vote_counts(), crowd.to_dense(), crowd[[1, 0]]
+    assert np.array_equal(matrix, before)
+
+
+def test_vote_counts_in_blocks() -> None:
+    """More annotations than one block holds: five million over two instances."""
+    generator = np.random.default_rng(0)
+    instances, labels = generator.integers(2, size=5_000_000), generator.integers(3, size=5_000_000)
+    crowd = Annotations(instances, np.arange(5_000_000), labels)
+    assert np.array_equal(
+        crowd.vote_counts().ravel(), np.bincount(instances * 3 + labels, minlength=6)
+    )
+
+
+def test_needs_no_tensorflow() -> None:
+    code = (
+        "import sys, neucrowd_tf.annotations, neucrowd_tf.annotations.statistics,"
+        " neucrowd_tf.annotations.simulation; sys.exit('tensorflow' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_ten_million_annotations(repository) -> None:
+    """From arrays within 3 s and 1.3 GB, from a CSV within 10 s; the processor's time, as the work
+    is one thread's and others may run.
+    """
+    command = [sys.executable, "-m", "benchmarks.annotations", "--json"]
+    figures = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True, cwd=repository).stdout
+    )
+    assert figures["annotations"] == 10_000_000
+    assert figures["arrays_cpu_seconds"] < 3 and figures["arrays_peak_memory_mb"] < 1300
+    assert figures["csv_cpu_seconds"] < 10 and figures["text_csv_cpu_seconds"] < 10

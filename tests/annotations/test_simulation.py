@@ -1,0 +1,191 @@
+"""Simulated annotators: the distributions they are drawn from, who labels what, and seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from neucrowd_tf.annotations import Annotations, simulation, statistics
+from neucrowd_tf.errors import DataError
+
+KINDS = {
+    "mislabelling": lambda seed: simulation.mislabelling_annotators(6, 3, seed),
+    "class_skill": lambda seed: simulation.class_skill_annotators(6, 3, seed),
+    "confusion": lambda seed: simulation.confusion_annotators(6, 3, seed),
+    "uniform": lambda seed: simulation.spammers(6, 3, seed, kind="uniform"),
+    "constant": lambda seed: simulation.spammers(6, 3, seed, kind="constant"),
+    "adversaries": lambda seed: simulation.adversaries(6, 3, seed),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_matrices_are_distributions_and_seeded(kind: str) -> None:
+    first, again, other = (KINDS[kind](seed) for seed in (1, 1, 2))
+    assert first.shape == (6, 3, 3) and (first >= 0).all() and np.allclose(first.sum(axis=2), 1)
+    assert np.array_equal(first, again)
+    assert kind == "uniform" or not np.array_equal(first, other)
+
+
+def test_from_skills_by_hand() -> None:
+    """P(correct) .7 and .4 of three classes: .3 and .6 are spread over two others."""
+    matrix = simulation.from_skills([[0.7, 0.4, 1.0]])[0]
+    assert np.allclose(matrix, [[0.7, 0.15, 0.15], [0.3, 0.4, 0.3], [0, 0, 1]])
+
+
+def test_mislabelling_is_truncated_normal() -> None:
+    """5,000 rates against scipy's truncated normal (mean .1, sd .1, cut at .01 and .5), by
+    Kolmogorov and Smirnov.
+    """
+    rates = 1 - simulation.mislabelling_annotators(5000, 2, 0)[:, 0, 0]
+    reference = stats.truncnorm((0.01 - 0.1) / 0.1, (0.5 - 0.1) / 0.1, loc=0.1, scale=0.1)
+    assert rates.min() >= 0.01 and rates.max() <= 0.5
+    assert stats.kstest(rates, reference.cdf).pvalue > 0.01
+
+
+def test_class_skill_is_uniform() -> None:
+    skill = np.einsum("rcc->rc", simulation.class_skill_annotators(2000, 2, 0)).ravel()
+    assert stats.kstest(skill, stats.uniform(0.4, 0.5).cdf).pvalue > 0.01
+
+
+def test_confusion_annotators_centre() -> None:
+    matrices = simulation.confusion_annotators(4000, 4, 0, accuracy=0.7, concentration=10)
+    assert np.allclose(matrices.mean(axis=0), np.full((4, 4), 0.1) + 0.6 * np.eye(4), atol=0.01)
+    # Var of a Dirichlet component: m (1 - m) / (mass + 1)
+    assert np.var(matrices[:, 0, 0]) == pytest.approx(0.7 * 0.3 / 11, rel=0.1)
+
+
+def test_spammers_and_adversaries() -> None:
+    constant = simulation.spammers(30, 3, 0, kind="constant")
+    assert (
+        (constant == constant[:, :1]).all()
+        and set(np.unique(constant)) == {0.0, 1.0}
+        and (constant.sum(axis=(0, 1)) > 0).all()
+    )
+    adversary = simulation.adversaries(30, 3, 0)
+    favourite = adversary.argmax(axis=2)
+    assert (favourite != np.arange(3)).all() and all(
+        len(set(row)) == 3 for row in favourite.tolist()
+    )
+    assert adversary.max(axis=2).min() >= 0.6
+    assert simulation.adversaries(0, 3, 0).shape == (0, 3, 3)
+
+
+def test_simulate_follows_the_matrices() -> None:
+    """20,000 instances: each annotator's counted confusion lies within five standard errors of its
+    matrix.
+    """
+    truth = np.arange(20_000) % 3
+    matrices = simulation.confusion_annotators(3, 3, 4)
+    crowd = simulation.simulate(truth, matrices, 4)
+    counted = statistics.annotator_confusion(crowd, truth)
+    sizes = counted.sum(axis=2, keepdims=True)
+    assert (
+        np.abs(counted / sizes - matrices) <= 5 * np.sqrt(matrices * (1 - matrices) / sizes) + 1e-9
+    ).all()
+
+
+def test_simulate_is_seeded_and_sparse() -> None:
+    truth = np.arange(500) % 2
+    matrices = simulation.class_skill_annotators(5, 2, 0)
+    first, again, other = (
+        simulation.simulate(truth, matrices, seed, rates=[0.5, 0.1, 0.1, 0.05, 0.0])
+        for seed in (1, 1, 2)
+    )
+    assert first == again and first != other
+    assert first.annotated.all() and (np.diff(first.instances) >= 0).all()
+    given = first.labels_per_annotator()
+    assert given[4] == 0 and given[0] > given[1] > given[3]
+    left = simulation.simulate(truth, matrices, 1, rates=0.1, at_least_one=False)
+    # (1 - .1)^5 = .59 of the instances have no label
+    assert (~left.annotated).mean() == pytest.approx(0.59, abs=0.08)
+    named = simulation.simulate(
+        [0, 1], matrices, 1, instance_names=["x", "y"], class_names=["no", "yes"]
+    )
+    assert named.instance_names.tolist() == ["x", "y"] and named.class_names.tolist() == [
+        "no",
+        "yes",
+    ]
+
+
+def test_draws_of_one_seed_are_unrelated() -> None:
+    """Who labels and what is answered come from different streams: skill does not depend on how
+    often one labels.
+    """
+    matrices = simulation.from_skills(np.full((200, 2), 0.7))
+    truth = np.zeros(300, dtype=int)
+    crowd = simulation.simulate(truth, matrices, 0, rates=np.linspace(0.1, 1, 200))
+    accuracy, labels = statistics.annotator_accuracy(crowd, truth)
+    assert abs(stats.spearmanr(accuracy, labels).statistic) < 0.2
+
+
+@pytest.mark.parametrize("at_least_one", [True, False])
+@pytest.mark.parametrize("votes_only", [True, False])
+def test_remove_annotations(at_least_one: bool, votes_only: bool) -> None:
+    generator = np.random.default_rng(0)
+    dense = np.where(generator.random((100, 8)) < 0.5, generator.integers(3, size=(100, 8)), -1)
+    whole = Annotations.from_dense(dense, num_classes=3)
+    if votes_only:
+        whole = Annotations.from_votes(whole.vote_counts())
+    total = whole.num_annotations
+    kept = {
+        share: simulation.remove_annotations(whole, share, 5, at_least_one)
+        for share in (0.1, 0.4, 0.8, 1.0)
+    }
+    for share, crowd in kept.items():
+        floor = int(whole.annotated.sum()) if at_least_one else 0
+        assert crowd.num_annotations == max(round(share * total), floor)
+        assert (crowd.vote_counts() <= whole.vote_counts()).all() and crowd.num_classes == 3
+        assert crowd.annotated.tolist() == whole.annotated.tolist() or not at_least_one
+    assert (
+        kept[0.4].vote_counts() <= kept[0.8].vote_counts()
+    ).all()  # a smaller share is a part of a larger one
+    assert np.array_equal(kept[1.0].vote_counts(), whole.vote_counts())
+    if not votes_only:
+        assert kept[1.0] == whole
+    other = simulation.remove_annotations(whole, 0.4, 6, at_least_one)
+    assert not np.array_equal(other.vote_counts(), kept[0.4].vote_counts())
+
+
+def test_remove_annotations_is_fair() -> None:
+    """With one label an instance kept at least, either of two labels is as likely to be the one:
+    4,000 instances, five sd.
+    """
+    dense = np.tile([0, 1], (4000, 1))
+    left = simulation.remove_annotations(Annotations.from_dense(dense), 0.5, 0)
+    share = left.labels.mean()
+    assert left.num_annotations == 4000 and abs(share - 0.5) < 5 * 0.5 / np.sqrt(4000)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: simulation.from_skills([[1.5, 0.5]]), "skills: expected probabilities"),
+        (
+            lambda: simulation.class_skill_annotators(2, 1, 0),
+            "expected at least two classes, received 1",
+        ),
+        (lambda: simulation.spammers(2, 1, 0), "expected at least two classes, received 1"),
+        (
+            lambda: simulation.spammers(2, 2, 0, kind="lazy"),
+            "expected kind 'uniform' or 'constant', received 'lazy'",
+        ),
+        (lambda: simulation.assignment(3, 2, 0, rates=[0.5, 1.5]), "rates: expected shares"),
+        (lambda: simulation.assignment(3, 2, 0, rates=0.0), "rates: expected shares"),
+        (
+            lambda: simulation.simulate([0, 2], np.ones((1, 2, 2)) / 2, 0),
+            "truth: expected class codes from 0 to 1",
+        ),
+        (
+            lambda: simulation.simulate([0, 1], np.ones((1, 2, 2)), 0),
+            "rows of probabilities that sum to 1",
+        ),
+        (
+            lambda: simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0),
+            "keep_annotations: expected a share above 0",
+        ),
+    ],
+)
+def test_refuses(make, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        make()

@@ -1,0 +1,233 @@
+"""Crowd statistics against values worked out by hand, naive loops and invariants."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.errors import DataError, IdentitiesError
+from neucrowd_tf.io import files
+
+# Fleiss (1971) as Wikipedia works it out: ten subjects, fourteen raters, five classes; kappa =
+# .210.
+FLEISS = [
+    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+]  # fmt: skip
+
+# Krippendorff (2011), section C: four observers, twelve units, nominal alpha = .743.
+KRIPPENDORFF = """
+1 2 3 3 2 1 4 1 2 . . .
+1 2 3 3 2 2 4 1 2 5 . 3
+. 3 3 3 2 3 4 2 2 5 1 .
+1 2 3 3 2 4 4 1 2 5 1 .
+"""
+
+votes = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=8).map(
+    np.array
+)
+
+
+def krippendorff_example() -> Annotations:
+    rows = [
+        [-1 if cell == "." else int(cell) - 1 for cell in line.split()]
+        for line in KRIPPENDORFF.strip().splitlines()
+    ]
+    return Annotations.from_dense(np.array(rows).T, num_classes=5)
+
+
+def test_fleiss_kappa_of_the_textbook() -> None:
+    assert statistics.fleiss_kappa(np.array(FLEISS)) == pytest.approx(0.2099, abs=5e-5)
+
+
+def test_fleiss_kappa_by_hand() -> None:
+    """Votes (2,0), (1,1): P = (1 + 0) / 2; p = (3/4, 1/4), so P_e = 10/16; kappa = (1/2 - 5/8) /
+    (3/8) = -1/3.
+    """
+    assert statistics.fleiss_kappa(np.array([[2, 0], [1, 1]])) == pytest.approx(-1 / 3)
+    # A third instance with a single vote says nothing about agreement.
+    assert statistics.fleiss_kappa(np.array([[2, 0], [1, 1], [0, 1]])) == pytest.approx(-1 / 3)
+
+
+def naive_kappa(counts: np.ndarray) -> float:
+    rated = [row for row in counts.tolist() if sum(row) >= 2]
+    agreement = []
+    labels = [c for row in rated for c, n in enumerate(row) for _ in range(n)]
+    for row in rated:
+        given_labels = [c for c, n in enumerate(row) for _ in range(n)]
+        pairs = list(itertools.permutations(given_labels, 2))
+        agreement.append(sum(a == b for a, b in pairs) / len(pairs))
+    chance = sum((labels.count(c) / len(labels)) ** 2 for c in set(labels))
+    return (np.mean(agreement) - chance) / (1 - chance)
+
+
+def naive_alpha(counts: np.ndarray) -> float:
+    """Through the coincidence matrix, pair by pair."""
+    classes = counts.shape[1]
+    coincidences = np.zeros((classes, classes))
+    for row in counts.tolist():
+        labels = [c for c, n in enumerate(row) for _ in range(n)]
+        for a, b in itertools.permutations(labels, 2):
+            coincidences[a, b] += 1 / (len(labels) - 1)
+    totals = coincidences.sum(axis=1)
+    n = totals.sum()
+    observed = sum(coincidences[a, b] for a in range(classes) for b in range(classes) if a != b)
+    expected = sum(
+        totals[a] * totals[b] for a in range(classes) for b in range(classes) if a != b
+    ) / (n - 1)
+    return 1 - observed / expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(votes)
+def test_agreement_is_that_of_naive_loops(counts: np.ndarray) -> None:
+    rated = counts[counts.sum(axis=1) >= 2]
+    kappa, alpha = statistics.fleiss_kappa(counts), statistics.krippendorff_alpha(counts)
+    if (rated.sum(axis=0) > 0).sum() < 2:
+        assert np.isnan(kappa) and np.isnan(alpha)
+        return
+    assert kappa == pytest.approx(naive_kappa(counts)) and alpha == pytest.approx(
+        naive_alpha(counts)
+    )
+    order = np.random.default_rng(0).permutation(counts.shape[1])
+    assert statistics.fleiss_kappa(counts[:, order]) == pytest.approx(kappa)
+    assert max(kappa, alpha) <= 1 + 1e-12
+
+
+def test_krippendorff_alpha_of_the_textbook() -> None:
+    assert statistics.krippendorff_alpha(krippendorff_example()) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_perfect_and_undefined_agreement() -> None:
+    assert (
+        statistics.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
+        and statistics.krippendorff_alpha(np.array([[3, 0], [0, 3]])) == 1
+    )
+    for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]]):
+        assert np.isnan(statistics.fleiss_kappa(np.array(counts))) and np.isnan(
+            statistics.krippendorff_alpha(np.array(counts))
+        )
+
+
+def test_sparsity_and_shares() -> None:
+    """Five labels in six cells; majority: class 0, tie, class 1; the tie counts half for either."""
+    crowd = Annotations.from_dense([[0, 0], [0, 1], [-1, 1]])
+    assert statistics.sparsity(crowd) == pytest.approx(1 / 6)
+    assert statistics.annotations_per_instance(crowd).tolist() == [2, 2, 1]
+    assert statistics.majority_shares(crowd).tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
+    assert statistics.class_ratio(crowd) == pytest.approx(0.5)
+    assert statistics.class_ratio(crowd, truth=np.array([0, 1, -1])) == pytest.approx(0.5)
+    assert statistics.class_ratio(crowd, truth=np.array([1, 1, 1]), positive=0) == 0
+    bare = Annotations.from_dense([[-1, -1], [1, 1]])
+    assert statistics.class_shares(bare).tolist() == [0, 1] and statistics.majority_shares(bare)[
+        0
+    ].tolist() == [0, 0]
+
+
+def test_imbalance_ratio() -> None:
+    assert statistics.imbalance_ratio([30, 10, 20]) == 3
+    assert statistics.imbalance_ratio([30, 0]) == 30  # max / max(1, min)
+
+
+def test_annotator_accuracy_by_hand() -> None:
+    """Truth 0, 1, unknown: annotator a is right on one of two, b on one of one, c has only the
+    unknown one.
+    """
+    crowd = Annotations.from_dense([[0, -1, -1], [0, 1, -1], [1, 0, 1]])
+    accuracy, labels = statistics.annotator_accuracy(crowd, np.array([0, 1, -1]))
+    assert (
+        accuracy[:2].tolist() == [0.5, 1.0]
+        and np.isnan(accuracy[2])
+        and labels.tolist() == [2, 1, 0]
+    )
+    confusion = statistics.annotator_confusion(crowd, np.array([0, 1, -1]))
+    assert confusion.tolist() == [[[1, 0], [1, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]]]
+
+
+def test_accuracy_is_that_of_a_loop() -> None:
+    generator = np.random.default_rng(0)
+    dense = generator.integers(-1, 4, size=(40, 7))
+    truth = generator.integers(-1, 4, size=40)
+    crowd = Annotations.from_dense(dense, num_classes=4)
+    accuracy, labels = statistics.annotator_accuracy(crowd, truth)
+    confusion = statistics.annotator_confusion(crowd, truth)
+    for r in range(7):
+        scored = [(truth[i], dense[i, r]) for i in range(40) if truth[i] >= 0 and dense[i, r] >= 0]
+        assert labels[r] == len(scored) and accuracy[r] == pytest.approx(
+            np.mean([t == o for t, o in scored])
+        )
+        assert all(confusion[r, t, o] == scored.count((t, o)) for t in range(4) for o in range(4))
+
+
+def test_describe() -> None:
+    crowd = krippendorff_example()
+    truth = np.array([0, 1, 2, 2, 1, -1, 3, 0, 1, 4, 0, -1])
+    found = statistics.describe(crowd, truth)
+    assert (
+        found["num_instances"],
+        found["num_annotators"],
+        found["num_classes"],
+        found["num_annotations"],
+    ) == (12, 4, 5, 41)
+    assert found["annotations_per_instance"] == pytest.approx(41 / 12) and found[
+        "annotations_per_annotator"
+    ] == pytest.approx(41 / 4)
+    assert (
+        found["unannotated"] == 0
+        and found["alpha"] == pytest.approx(0.743, abs=5e-4)
+        and "class_ratio" not in found
+    )
+    assert found["majority_accuracy"] == 1 and 0.8 < found["mean_annotator_accuracy"] < 1
+    assert (
+        json.loads(json.dumps(files.jsonable(found)))["truth_imbalance_ratio"] == 3
+    )  # three of class 0 and 1, one of class 3 and 4
+
+
+def test_describe_leaves_out_what_cannot_be_scored() -> None:
+    """Truth 0, 1, 0, unknown; the third instance has no label, and annotator c labelled only the
+    one of unknown truth.
+
+    a is right on two of two, b on one of two: mean .75, standard deviation .25. Majority: right, a
+    tie (half), nothing to score.
+    """
+    crowd = Annotations.from_dense([[0, 0, -1], [1, 0, -1], [-1, -1, -1], [-1, -1, 1]])
+    found = statistics.describe(crowd, np.array([0, 1, 0, -1]))
+    assert (found["mean_annotator_accuracy"], found["std_annotator_accuracy"]) == (0.75, 0.25)
+    assert found["majority_accuracy"] == 0.75 and found["unannotated"] == 1
+    # The truth's own shares count every instance whose truth is known, labelled or not.
+    assert found["truth_imbalance_ratio"] == 2 and found["truth_class_shares"] == pytest.approx(
+        [2 / 3, 1 / 3]
+    )
+
+
+def test_describe_votes_only() -> None:
+    found = statistics.describe(Annotations.from_votes([[5, 2], [1, 6]]), np.array([0, 0]))
+    assert (
+        found["class_ratio"] == 0.5
+        and found["majority_accuracy"] == 0.5
+        and "mean_annotator_accuracy" not in found
+    )
+    assert found["sparsity"] == 0 and found["truth_class_ratio"] == 0
+
+
+def test_refuses() -> None:
+    crowd = Annotations.from_dense([[0, 1], [1, 1]])
+    with pytest.raises(
+        DataError,
+        match=r"truth: row 1: expected a class code from 0 to 1 or -1 for unknown, received 2",
+    ):
+        statistics.annotator_accuracy(crowd, np.array([-1, 2]))  # -1 is no fault
+    with pytest.raises(
+        DataError, match=r"truth: expected 2 class codes, received int64 of shape \(1,\)"
+    ):
+        statistics.describe(crowd, np.array([0]))
+    with pytest.raises(DataError, match=r"votes: expected whole numbers from 0"):
+        statistics.fleiss_kappa(np.array([[0.5, 1.0]]))
+    with pytest.raises(IdentitiesError):
+        statistics.annotator_accuracy(Annotations.from_votes([[1, 0]]), np.array([0]))

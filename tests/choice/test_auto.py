@@ -1,0 +1,212 @@
+"""auto: what it recommends, what it says of it, and what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.choice.auto import Auto, _sentence, consensus_labels, paired_interval
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.persistence import load
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.run import Run
+
+FAST = ("mv_lr", "ds_lr")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Many small regressions: threads that wait for each other would cost more than they give."""
+    with threadpoolctl.threadpool_limits(1):
+        yield
+
+
+def _crowd(
+    size: int = 160, spam: int = 6, seed: int = 0
+) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    """Three good annotators and `spam` who always give class 1, so that the majority vote leans to
+    it.
+    """
+    rng = np.random.default_rng([21, seed])
+    truth = rng.integers(0, 2, size)
+    features = (np.eye(2)[truth] * 1.5 + rng.normal(size=(size, 2))).astype(np.float32)
+    good = simulation.from_skills(np.full((3, 2), 0.95))
+    bad = np.repeat(np.array([[[0.0, 1.0], [0.1, 0.9]]]), spam, axis=0)
+    crowd = simulation.simulate(truth, np.concatenate([good, bad]), seed, class_names=["no", "yes"])
+    return features, crowd, truth
+
+
+class _Broken(CrowdEstimator):
+    """A method that does not run."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        raise RuntimeError("no such device")
+
+
+@pytest.fixture
+def broken() -> Iterator[str]:
+    registry.register_method("broken_for_a_test", summary="does not run")(_Broken)
+    yield "broken_for_a_test"
+    del registry._METHODS["broken_for_a_test"]
+
+
+def test_the_interval_by_hand() -> None:
+    """Differences 1, 0, 0, 0: mean .25, variance .25. With two folds the error is sqrt(.25 * (1 +
+    2) / 4) = .4330.
+
+    The 97.5 % point of t with 3 degrees of freedom is 3.1824: .25 - 1.3781 and .25 + 1.3781.
+    """
+    middle, low, high = paired_interval([1, 1, 0, 1], [0, 1, 0, 1], folds=2)
+    assert (middle, low, high) == pytest.approx((0.25, -1.1281, 1.6281), abs=1e-4)
+    wider = paired_interval([1, 1, 0, 1], [0, 1, 0, 1], folds=2, comparisons=4)
+    assert wider[1] < low and wider[2] > high
+    assert paired_interval([1, 0], [1, 0], folds=3) == (0.0, 0.0, 0.0)
+
+
+def test_noise_is_seldom_called_more_than_noise() -> None:
+    """Two methods that are right with the same probability: the interval leaves zero out in at most
+    5 % of trials.
+    """
+    rng = np.random.default_rng([21, 5])
+    missed = 0
+    for _ in range(400):
+        first, second = rng.random((2, 200)) < 0.8
+        _, low, high = paired_interval(first, second, folds=3)
+        missed += not low <= 0 <= high
+    assert missed / 400 < 0.05
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Auto, Path]:
+    """A fit on the crowd with spammers, and where its checkpoints are."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    features, crowd, _ = _crowd()
+    with threadpoolctl.threadpool_limits(1):
+        return Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder)), folder
+
+
+def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
+    features, crowd, truth = _crowd()
+    found = fitted[0]
+    recommended = found.recommendation_
+    assert (
+        recommended["method"] == "ds_lr"
+        and recommended["more_than_noise"] is True
+        and recommended["low"] > 0
+    )
+    assert (
+        "ds_lr is recommended" in recommended["text"]
+        and "which is more than noise" in recommended["text"]
+    )
+    assert [row["method"] for row in recommended["methods"]] == ["mv_lr", "ds_lr"]
+    # The consensus is close to the truth here, so the score is close to the accuracy; held-out
+    # predictions are those scored.
+    score = float((found.held_out_probas_.argmax(axis=1) == found.consensus_).mean())
+    assert score == pytest.approx(recommended["methods"][1]["score"])
+    assert abs(score - float((found.held_out_probas_.argmax(axis=1) == truth).mean())) < 0.05
+    alone = registry.method("ds_lr").make(seed=1).fit(features, crowd)
+    np.testing.assert_allclose(found.predict_proba(features), alone.predict_proba(features))
+    assert found.confusion_matrices_.shape == (9, 2, 2) and not hasattr(found, "transform")
+
+
+def test_no_difference_is_told() -> None:
+    features, crowd, _ = _crowd(spam=0)
+    recommended = Auto(FAST).fit(features, crowd).recommendation_
+    assert recommended["method"] == "mv_lr" or recommended["more_than_noise"] is False
+    assert "no more than noise" in recommended["text"] or "none of the other" in recommended["text"]
+
+
+def test_vote_counts_leave_out_what_needs_identities() -> None:
+    features, crowd, _ = _crowd(spam=0)
+    votes = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
+    found = Auto((*FAST, "crowd_layer")).fit(features, votes)
+    reasons = {
+        row["method"]: row["reason"]
+        for row in found.recommendation_["methods"]
+        if row["score"] is None
+    }
+    assert set(reasons) == {"ds_lr", "crowd_layer"} and all(
+        "vote counts" in reason for reason in reasons.values()
+    )
+    assert (
+        found.recommendation_["method"] == "mv_lr"
+        and "nothing else could be tried" in found.recommendation_["text"]
+    )
+
+
+def test_iced_is_for_imbalanced_data_and_failures_are_left_out(broken: str) -> None:
+    features, crowd, _ = _crowd()
+    found = Auto(("iced", broken, "ds_lr")).fit(features, crowd)
+    reasons = {
+        row["method"]: row["reason"]
+        for row in found.recommendation_["methods"]
+        if row["score"] is None
+    }
+    assert "times the smallest" in reasons["iced"] and reasons[broken] == "no such device"
+    scored = [row["method"] for row in found.recommendation_["methods"] if row["score"] is not None]
+    assert scored == ["mv_lr", "ds_lr"]  # the baseline is always among them
+
+
+def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
+    fitted: tuple[Auto, Path],
+) -> None:
+    features, crowd, _ = _crowd()
+    first, folder = fitted
+    assert {path.name for path in folder.glob("cv-*")} == {"cv-mv_lr.npz", "cv-ds_lr.npz"}
+    (folder / "cv-ds_lr.npz").unlink()
+    second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
+    assert first.recommendation_ == second.recommendation_
+    assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
+
+
+def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> None:
+    features, found = _crowd()[0], fitted[0]
+    found.save(tmp_path / "auto")
+    again = load(tmp_path / "auto")
+    assert again.recommendation_ == found.recommendation_
+    np.testing.assert_allclose(again.predict_proba(features), found.predict_proba(features))
+
+
+def test_small_and_odd_data() -> None:
+    features, crowd, _ = _crowd(size=40, spam=0)
+    rare = np.flatnonzero(consensus_labels(crowd, 0) == 1)[:1]
+    rows = np.concatenate([np.flatnonzero(consensus_labels(crowd, 0) == 0), rare])
+    found = Auto(("mv_lr",)).fit(
+        features[rows], crowd[rows]
+    )  # the only instance of a class is never held out
+    assert np.isnan(found.held_out_probas_).all(axis=1).tolist() == [
+        *[False] * (len(rows) - 1),
+        True,
+    ]
+    with pytest.raises(DataError, match="at least 4 annotated instances"):
+        Auto(("mv_lr",)).fit(
+            features[:3], Annotations([0, 1, 2], [0, 0, 0], [0, 1, 1], num_classes=2)
+        )
+    with pytest.raises(UsageError, match="folds"):
+        Auto(FAST, folds=1).fit(features, crowd)
+    with pytest.raises(UsageError, match="did you mean"):
+        Auto(("ds_lrr",)).fit(features, crowd)
+
+
+def test_the_recommendation_counts_its_comparisons() -> None:
+    best = {
+        "method": "ds_lr",
+        "score": 0.8,
+        "difference": 0.1,
+        "low": -0.05,
+        "high": 0.25,
+        "more_than_noise": False,
+    }
+    assert "(95 % interval -5.0 to 25.0 points, for one comparison)" in _sentence(
+        best, [{}, best], 3
+    )
+    assert "for 2 comparisons together)" in _sentence(best, [{}, best, {}], 3)

@@ -1,0 +1,569 @@
+"""The user's own tables: every layout, the split, and one clear line for each way in which a table
+can be wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.harness import table
+
+# Six instances, three annotators; annotator "c" skips t1 and t4.
+FEATURES = "task,x,y\nt0,1,2\nt1,3,4\nt2,5,6\nt3,7,8.5\nt4,9,10\nt5,11,12\n"
+LABELS = {"a": "010101", "b": "010011", "c": "1.01.1"}
+LONG = "task,worker,label\n" + "".join(
+    f"t{i},{w},{c}\n" for w, row in LABELS.items() for i, c in enumerate(row) if c != "."
+)
+WIDE = "task,a,b,c\n" + "".join(
+    f"t{i}," + ",".join(row[i].replace(".", "") for row in LABELS.values()) + "\n" for i in range(6)
+)
+DENSE = np.array([[int(c) if c != "." else -1 for c in row] for row in LABELS.values()]).T
+TRUTH = "task,label\n" + "".join(f"t{i},{c}\n" for i, c in enumerate("010101"))
+
+
+@pytest.fixture
+def files(tmp_path: pathlib.Path):
+    """Writes files by name and returns their paths as options of the loader."""
+
+    def write(**texts: str | bytes) -> dict[str, pathlib.Path]:
+        paths = {}
+        for name, text in texts.items():
+            paths[name] = tmp_path / f"{name}.csv"
+            paths[name].write_bytes(text if isinstance(text, bytes) else text.encode())
+        return paths
+
+    return write
+
+
+def load(**options):
+    return table.load(None, 0, **options)
+
+
+def test_every_layout_gives_the_same_annotations(files, tmp_path) -> None:
+    paths = files(features=FEATURES, annotations=LONG, test_features=FEATURES, test_truth=TRUTH)
+    expected = load(**paths)
+    assert np.array_equal(expected.annotations.to_dense(), DENSE)
+    assert expected.features.dtype == np.float32 and expected.features[3, 1] == 8.5
+    np.save(tmp_path / "dense.npy", DENSE)
+    answers = {
+        f"t{i}": {w: int(row[i]) for w, row in LABELS.items() if row[i] != "."} for i in range(6)
+    }
+    (tmp_path / "answers.json").write_text(json.dumps(answers))
+    rows = [",".join(map(str, row)) for row in DENSE]
+    written = {
+        "wide.csv": WIDE,
+        "wide_floats.csv": WIDE.replace("0", "0.0").replace("t0.0", "t0"),
+        "wide_minus_one.csv": (
+            "task,a,b,c\n" + "".join(f"t{i},{row}\n" for i, row in enumerate(rows))
+        ),
+        "dense.csv": "\n".join(rows) + "\n",
+        "dense_header.csv": "a,b,c\n" + "\n".join(rows) + "\n",
+        "dense_numbered.csv": "0,1,2\n" + "\n".join(rows) + "\n",
+        "shuffled.csv": (
+            "question, performer ,answer\n"
+            + "".join(sorted(LONG.splitlines(keepends=True)[1:], reverse=True))
+        ),
+    }
+    for name, text in written.items():
+        (tmp_path / name).write_text(text)
+    for name in [*written, "dense.npy", "answers.json"]:
+        found = load(**{**paths, "annotations": tmp_path / name})
+        order = (
+            [found.annotations.annotator_names.tolist().index(w) for w in "abc"]
+            if name == "shuffled.csv"
+            else [0, 1, 2]
+        )
+        assert np.array_equal(found.annotations.to_dense()[:, order], DENSE), name
+        assert (
+            found.annotations.instance_names.tolist()
+            == expected.annotations.instance_names.tolist()
+        )
+        assert found.class_names.tolist() == [0, 1], name
+
+
+VOTES = "task,votes_0,votes_1\n" + "".join(
+    f"t{i},{(DENSE[i] == 0).sum()},{(DENSE[i] == 1).sum()}\n" for i in (3, 0, 1, 2, 4, 5)
+)
+
+
+def test_counts_of_votes_know_no_annotators(files) -> None:
+    """Rows in another order, an empty cell and a float for whole numbers; class 2 gets no votes,
+    and comes first.
+    """
+    expected = load(
+        **files(features=FEATURES, annotations=LONG, test_features=FEATURES, test_truth=TRUTH)
+    )
+    text = VOTES.replace("t0,2,1\n", "t0,2.0,1\n").replace(",0\n", ",\n")
+    found = load(
+        **files(features=FEATURES, annotations=text, test_features=FEATURES, test_truth=TRUTH)
+    )
+    assert not found.annotations.has_identities and found.class_names.tolist() == [0, 1]
+    assert np.array_equal(found.annotations.vote_counts(), expected.annotations.vote_counts())
+    assert found.annotations.instance_names.tolist() == expected.annotations.instance_names.tolist()
+    named = load(**files(features=FEATURES, annotations=text), classes="2,1,0")
+    assert (
+        named.class_names.tolist() == [2, 1, 0] and named.annotations.vote_counts()[:, 0].sum() == 0
+    )
+    assert not named.test_is_truth and len(named.test) == 1
+    with pytest.raises(
+        DataError, match=r"annotations\.csv: expected one of '0', '3', received '1'"
+    ):
+        load(**files(features=FEATURES, annotations=text), classes="0,3")
+
+
+def test_ids_are_compared_as_spelt(files) -> None:
+    """Annotations alone would read 7 and 12 as numbers; the features table also has 007."""
+    paths = files(
+        features="task,x\n7,1\n12,2\n007,3\n9,4\n8,5\n",
+        annotations="task,worker,label\n7,1,no\n12,1,yes\n8,2,yes\n9,2,no\n",
+        truth="task,label\n007,no\n",
+    )
+    found = load(**paths)
+    assert found.test.names.tolist() == ["007"] and found.annotations.instance_names.tolist() == [
+        "7",
+        "12",
+        "9",
+        "8",
+    ]
+    assert found.class_names.tolist() == ["no", "yes"]
+    assert found.annotations.to_dense()[:, 0].tolist() == [0, 1, -1, -1]
+
+
+def test_split_with_partial_truth_tests_on_all_of_it(files) -> None:
+    """Truth for 3 of 20 instances, fewer than a fifth: all of them are tested on, and none stays in
+    training.
+    """
+    features = "task,x\n" + "".join(f"{i},{i}\n" for i in range(20))
+    annotations = "task,worker,label\n" + "".join(f"{i},w,{i % 2}\n" for i in range(20))
+    found = load(
+        **files(features=features, annotations=annotations, truth="task,label\n3,1\n8,0\n11,1\n")
+    )
+    assert (
+        found.test.names.tolist() == [3, 8, 11]
+        and found.test.labels.tolist() == [1, 0, 1]
+        and found.test_is_truth
+    )
+    assert len(found.features) == 17 and not set(found.annotations.instance_names.tolist()) & {
+        3,
+        8,
+        11,
+    }
+    assert found.truth is not None and (found.truth == -1).all()
+
+
+def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(files) -> None:
+    """50 instances, 30 of class 0; 4 without annotations: the test split is those 4 and 6 others,
+    10 in all.
+    """
+    classes = [0] * 30 + [1] * 20
+    bare = {0, 1, 30, 31}
+    features = "task,x\n" + "".join(f"{i},{i}\n" for i in range(50))
+    annotations = "task,worker,label\n" + "".join(
+        f"{i},w,{c}\n" for i, c in enumerate(classes) if i not in bare
+    )
+    truth = "task,label\n" + "".join(f"{i},{c}\n" for i, c in enumerate(classes))
+    paths = files(features=features, annotations=annotations, truth=truth)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = load(**paths)
+    assert len(found.test) == 10 and bare <= set(found.test.names.tolist())
+    assert np.bincount(found.test.labels).tolist() in ([6, 4], [5, 5])
+    assert np.array_equal(found.test.features[:, 0], found.test.names.astype(np.float32))
+    assert table.load(None, 1, **paths).test.names.tolist() != found.test.names.tolist()
+    assert load(**paths).test.names.tolist() == found.test.names.tolist()
+
+
+def test_without_truth_the_test_labels_are_votes(files) -> None:
+    found = load(**files(features=FEATURES, annotations=LONG))
+    assert not found.test_is_truth and found.truth is None and len(found.test) == 1
+    assert found.test.annotations is not None
+    assert found.test.labels[0] == found.test.annotations.vote_counts()[0].argmax()
+
+
+def test_instance_without_annotations_is_kept_with_a_warning(files) -> None:
+    paths = files(
+        features=FEATURES + "t6,1,1\n", annotations=LONG, test_features=FEATURES, test_truth=TRUTH
+    )
+    with pytest.warns(
+        UserWarning,
+        match=(
+            r"annotations\.csv: 1 of 7 training instances have no annotations \(the first is task"
+            r" 't6'\)"
+        ),
+    ):
+        found = load(**paths)
+    assert len(found.features) == 7 and found.annotations.annotated.tolist() == [True] * 6 + [False]
+
+
+def test_annotator_with_one_label_and_named_classes(files) -> None:
+    options = files(
+        features=FEATURES,
+        annotations=LONG + "t0,d,0\n",
+        test_features=FEATURES,
+        test_truth=TRUTH.replace("t5,1", "t5,2"),
+    )
+    with pytest.raises(
+        DataError,
+        match=(
+            r"test_truth\.csv: row 5, column 'label': expected one of the annotated classes '0',"
+            r" '1' .*received '2'"
+        ),
+    ):
+        load(**options)
+    found = load(**options, classes="2,1,0")
+    assert found.class_names.tolist() == [2, 1, 0] and found.test.labels.tolist() == [
+        2,
+        1,
+        2,
+        1,
+        2,
+        0,
+    ]
+    assert found.annotations.labels_per_annotator().tolist() == [6, 6, 4, 1]
+    with pytest.raises(
+        DataError,
+        match=(
+            r"annotations\.csv: annotation 1, column 'label': expected one of '0', '3',"
+            r" received '1'"
+        ),
+    ):
+        load(**options, classes="0,3")
+    with pytest.raises(UsageError, match=r"--classes: expected different names"):
+        load(**options, classes="0,0")
+
+
+BAD_FEATURES = {
+    "misspelt": (
+        FEATURES.replace("task", "tsak"),
+        r"features\.csv: expected a column 'task', received .*'tsak' comes close",
+    ),
+    "empty": ("", r"features\.csv: expected a header and rows, received an empty file"),
+    "header only": (
+        "task,x\n",
+        r"features\.csv: expected at least one row below the header, received none",
+    ),
+    "text": (
+        FEATURES.replace("3,4", "3,four"),
+        r"features\.csv: row 1, column 'y': expected a finite number, received 'four'",
+    ),
+    "empty cell": (
+        FEATURES.replace("3,4", "3,"),
+        r"features\.csv: row 1, column 'y': expected a finite number, received an empty cell",
+    ),
+    "nan": (
+        FEATURES.replace("3,4", "3,NaN"),
+        r"features\.csv: row 1, column 'y': expected a finite number, received '?[Nn]a[Nn]",
+    ),
+    "infinite": (
+        FEATURES.replace("5,6", "inf,6"),
+        r"features\.csv: row 2, column 'x': expected a finite number, received '?inf",
+    ),
+    "too large": (
+        FEATURES.replace("5,6", "1e300,6"),
+        r"features\.csv: row 2, column 'x': expected a finite number, received 1e\+300",
+    ),
+    "truth values": (
+        "task,x\nt0,True\nt1,False\n",
+        r"features\.csv: row 0, column 'x': expected a finite number, received True",
+    ),
+    "twice": (
+        FEATURES + "t0,1,1\n",
+        r"features\.csv: row 6, column 'task': expected each task once, received 't0' again",
+    ),
+    "no id": (
+        FEATURES + ",1,1\n",
+        r"features\.csv: row 6, column 'task': expected a task id, received an empty cell",
+    ),
+    "no columns": (
+        "task\nt0\n",
+        r"features\.csv: expected at least one numeric column beside 'task', received none",
+    ),
+    "long row": (
+        FEATURES.replace("3,4", "3,4,5"),
+        r"features\.csv: expected a CSV, received .*line 3",
+    ),
+    "long rows": (
+        "task,x\nt0,1,2\nt1,3,4\n",
+        r"features\.csv: expected 2 fields in each row, as in the header, received more",
+    ),
+    "row index": (
+        ",task,x\n0,t0,1\n",
+        r"features\.csv: expected a name for each column, received an empty header for column 0",
+    ),
+    "bytes": (
+        FEATURES.encode() + b"\xff\xfe,1,2\n",
+        r"features\.csv: expected text in UTF-8, received other bytes in line 8 \(",
+    ),
+    "nul": (
+        FEATURES.encode() + b"t\x006,1,2\n",
+        r"features\.csv: expected text in UTF-8, received a NUL byte in line 8",
+    ),
+    "utf-16": (
+        FEATURES.encode("utf-16"),
+        r"features\.csv: expected text in UTF-8, received UTF-16 \(save it as UTF-8\)",
+    ),
+    "workbook": (
+        b"PK\x03\x04" + bytes(40),
+        r"features\.csv: expected text in UTF-8, received a zip archive, such as a spreadsheet's",
+    ),
+    "semicolons": (
+        FEATURES.replace(",", ";"),
+        r"features\.csv: expected columns separated by commas, received semicolons",
+    ),
+    "decimal commas": (
+        "task;x;y\nt0;1;2\nt1;3;4,5\nt2;3,5;4,5\n",
+        r"features\.csv: expected columns separated by commas, received semi",
+    ),
+    "column twice": (
+        FEATURES.replace("x,y", "x,x"),
+        r"features\.csv: expected each column once, received 'x' again",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FEATURES)
+def test_bad_features(files, case: str) -> None:
+    text, message = BAD_FEATURES[case]
+    with pytest.raises(DataError, match=message) as caught:
+        load(**files(features=text, annotations=LONG))
+    assert "\n" not in str(caught.value)
+
+
+BAD_ANNOTATIONS = {
+    "misspelt": (
+        LONG.replace("worker", "wroker"),
+        r"annotations\.csv: expected a column 'worker', .*'wroker' comes close",
+    ),
+    "both misspelt": (
+        LONG.replace("worker,label", "wroker,lable"),
+        r"annotations\.csv: expected a column 'worker', .*'wroker' comes close",
+    ),
+    "missing": (
+        "task,label\nt0,1\n",
+        r"annotations\.csv: expected a column 'worker', received columns 'task', 'label'",
+    ),
+    "empty": ("", r"annotations\.csv: expected a header and rows, received an empty file"),
+    "header only": (
+        "task,worker,label\n",
+        r"annotations\.csv: expected at least one row of task, worker, label, received none",
+    ),
+    "unknown task": (
+        LONG + "t9,a,1\n",
+        (
+            r"annotations\.csv: row 16, column 'task': expected a task of the features table,"
+            r" received 't9'"
+        ),
+    ),
+    "duplicate": (
+        LONG + "t0,a,1\n",
+        (
+            r"annotations\.csv: row 16, columns 'task' and 'worker': expected each pair once,"
+            r" received task 't0'"
+        ),
+    ),
+    "empty cell": (
+        LONG + "t4,c,\n",
+        r"annotations\.csv: row 16, column 'label': expected a value, received an empty cell",
+    ),
+    "one class": (
+        "task,worker,label\nt0,a,1\nt1,a,1\n",
+        r"annotations\.csv: expected labels of at least two classes, received only '?1",
+    ),
+    "bytes": (
+        LONG.encode() + "t4,wé,1\n".encode("latin-1"),
+        r"annotations\.csv: expected text in UTF-8, received other bytes in line 18 \(",
+    ),
+    "nul": (
+        LONG.encode() + b"t4,\x00c,1\n",
+        r"annotations\.csv: column 'worker': expected text, received a NUL byte in line 18",
+    ),
+    "tabs": (
+        LONG.replace(",", "\t"),
+        r"annotations\.csv: expected columns separated by commas, received tabs",
+    ),
+    "column twice": (
+        LONG.replace("\n", ",0\n").replace("label,0", "label,label"),
+        r"annotations\.csv: expected each column once, .*'label'",
+    ),
+    "spaces": (
+        LONG + "t4,c, 1\n",
+        r"annotations\.csv: expected labels that differ in more than spaces, received ' 1' and '1'",
+    ),
+    "votes": (
+        VOTES.replace("t1,", "t1,-"),
+        r"annotations\.csv: row 2, column 'votes_0': expected a count of votes from 0, received '-",
+    ),
+    "votes of one class": (
+        "task,votes_0\nt0,1\n",
+        r"annotations\.csv: expected labels of at least two classes, received only 0",
+    ),
+    "votes without a prefix": (
+        "task,no,yes\n" + "".join(f"t{i},{i % 4},{3 - i % 4}\n" for i in range(10)),
+        (
+            r"annotations\.csv: expected a label in each cell, received numbers that sum to 3 .*"
+            r" name the columns votes_no, votes_yes, if not,"
+        ),
+    ),
+    "votes, unknown task": (
+        VOTES.replace("t5", "t9"),
+        r"annotations\.csv: row 5, column 'task': .*, received 't9'",
+    ),
+    "features": (
+        "task,x,y\n" + "".join(f"t{i},{i}.25,{i}.5\n" for i in range(40)),
+        r"annotations\.csv: expected labels .* 80 different",
+    ),
+    "dense ids": (
+        "0,1\n" * 5 + "1,1000000000\n",
+        r"annotations\.csv: expected labels .*, received 1,000,000,001 different ones for 6 tasks",
+    ),
+    "dense rows": (
+        "0,1\n1,0\n",
+        (
+            r"annotations\.csv: expected 6 rows, one for each row of the features table, received"
+            r" shape \(2, 2\)"
+        ),
+    ),
+    "dense text": (
+        "a,b\n0,1\n1,x\n",
+        (
+            r"annotations\.csv: row 1, column 'b': expected a class code, or -1 for no label,"
+            r" received 'x'"
+        ),
+    ),
+    "dense range": (
+        "a,b\n" + "0,1\n" * 5 + "0,-2\n",
+        r"annotations\.csv: row 5, annotator 1: expected a label from 0 or -1 .*, received -2",
+    ),
+    "no header": (
+        LONG.split("\n", 1)[1],
+        (
+            r"annotations\.csv: row 0, column 't0': expected .*; where there are ids the first line"
+            r" names the columns"
+        ),
+    ),
+    "no header, numbers": (
+        "1,2,0\n2,3,1\n",
+        (
+            r"annotations\.csv: expected 6 rows, .*; where there are ids the first line names the"
+            r" columns"
+        ),
+    ),
+    "ids of another kind": (
+        "task,worker,label\n1,a,0\n2,a,1\n",
+        r"annotations\.csv: row 0, .*received '1'; no task is there, .*like 't0'",
+    ),
+    "no labels": (
+        "task,a,b\nt0,,\nt1,,\n",
+        r"annotations\.csv: expected at least one label, received none",
+    ),
+    "Parquet": (
+        b"PAR1" + bytes(40),
+        r"annotations\.csv: expected text in UTF-8, received a Parquet file \(save it as CSV\)",
+    ),
+    "wide unknown": (
+        WIDE + "t9,1,1,1\n",
+        (
+            r"annotations\.csv: row 6, column 'task': expected a task of the features table,"
+            r" received 't9'"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ANNOTATIONS)
+def test_bad_annotations(files, case: str) -> None:
+    text, message = BAD_ANNOTATIONS[case]
+    with pytest.raises(DataError, match=message) as caught:
+        load(**files(features=FEATURES, annotations=text))
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_truth_and_options(files, tmp_path) -> None:
+    paths = files(features=FEATURES, annotations=LONG, truth=TRUTH)
+    for text, message in (
+        (
+            TRUTH.replace("label", "lable"),
+            r"truth\.csv: expected a column 'label', .*'lable' comes close",
+        ),
+        (
+            TRUTH + "t9,1\n",
+            (
+                r"truth\.csv: row 6, column 'task': expected a task of the features table, received"
+                r" 't9'"
+            ),
+        ),
+        (
+            TRUTH + "t0,1\n",
+            r"truth\.csv: row 6, column 'task': expected each task once, received 't0' again",
+        ),
+        (
+            TRUTH.replace("t3,1", "t3,7"),
+            (
+                r"truth\.csv: row 3, column 'label': expected one of the annotated classes '0', '1'"
+                r" .*, received '7'"
+            ),
+        ),
+        (
+            TRUTH.replace("t3,1", "t3,"),
+            (
+                r"truth\.csv: row 3, column 'label': .*received ''; leave out tasks whose label is"
+                r" unknown"
+            ),
+        ),
+    ):
+        paths["truth"].write_text(text)
+        with pytest.raises(DataError, match=message):
+            load(**paths)
+    with pytest.raises(
+        UsageError, match=r"--annotations: expected a file for --dataset=table, received none"
+    ):
+        load(features=paths["features"])
+    with pytest.raises(
+        UsageError, match=r"--test_truth: expected --test_features and --test_truth together"
+    ):
+        load(
+            features=paths["features"],
+            annotations=paths["annotations"],
+            test_features=paths["features"],
+        )
+    with pytest.raises(DataError, match=r"nowhere\.csv: no such file"):
+        load(features=paths["features"], annotations=tmp_path / "nowhere.csv")
+    (tmp_path / "bad.npy").write_bytes(b"not an array")
+    with pytest.raises(DataError, match=r"bad\.npy: expected a NumPy array of whole numbers"):
+        load(features=paths["features"], annotations=tmp_path / "bad.npy")
+    other = tmp_path / "other.csv"
+    other.write_text(FEATURES.replace("y", "z"))
+    paths["truth"].write_text(TRUTH)
+    with pytest.raises(
+        DataError, match=r"other\.csv: expected the column 'y' of the training features"
+    ):
+        load(
+            features=paths["features"],
+            annotations=paths["annotations"],
+            test_features=other,
+            test_truth=paths["truth"],
+        )
+
+
+def test_large_table_reads_fast(tmp_path) -> None:
+    """Rows are parsed by column: 5,000 x 40 numbers and 20,000 annotations take a fraction of a
+    second.
+    """
+    generator = np.random.default_rng(0)
+    pd.DataFrame(generator.normal(size=(5000, 40))).rename_axis("task").to_csv(tmp_path / "f.csv")
+    pd.DataFrame(
+        {
+            "task": np.repeat(np.arange(5000), 4),
+            "worker": np.tile(range(4), 5000),
+            "label": generator.integers(3, size=20000),
+        }
+    ).to_csv(tmp_path / "a.csv", index=False)
+    found = load(features=tmp_path / "f.csv", annotations=tmp_path / "a.csv")
+    assert found.features.shape == (4000, 40) and found.annotations.num_annotations == 16000

@@ -1,0 +1,156 @@
+"""Features as CSV, Parquet, NPY and images."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.features import read_features, read_images
+
+FRAME = pd.DataFrame({"task": ["a", "b", "007"], "x": [1.5, -2.0, 0.25], "n": [1, 2, 3]})
+
+
+def test_parquet_and_csv_are_read_alike(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    FRAME.to_csv(tmp_path / "f.csv", index=False)
+    FRAME.to_parquet(tmp_path / "f.parquet")
+    FRAME.set_index("task").to_parquet(tmp_path / "indexed.parquet")
+    wanted = read_features(tmp_path / "f.csv")
+    for name in ("f.parquet", "indexed.parquet"):
+        ids, rows, columns = read_features(tmp_path / name)
+        assert ids.tolist() == wanted[0].tolist() == ["a", "b", "007"]
+        assert columns == wanted[2] == ["x", "n"]
+        assert rows.dtype == np.float32 and rows.tolist() == wanted[1].tolist()
+
+
+@pytest.mark.parametrize("header", ["task,x,x", "task,x, x ", "task,x,x.1,x"])
+def test_a_column_that_is_there_twice(tmp_path: Path, header: str) -> None:
+    (tmp_path / "f.csv").write_text(f"{header}\na{',1' * header.count(',')}\n")
+    with pytest.raises(DataError, match=r"f\.csv: expected each column once, received 'x' again"):
+        read_features(tmp_path / "f.csv")
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (FRAME.drop(columns="task"), "expected a column 'task'"),
+        (FRAME.assign(x=[1.0, np.nan, 2.0]), "row 1, column 'x': expected a finite number"),
+        (
+            FRAME.assign(x=["1", "two", "3"]),
+            "row 1, column 'x': expected a finite number, received 'two'",
+        ),
+        (FRAME.assign(task=["a", None, "c"]), "row 1, column 'task': expected a task id"),
+        (FRAME.assign(task=["a", "b", "a"]), "row 2, column 'task': expected each task once"),
+        (FRAME.iloc[:0], "expected at least one row"),
+    ],
+)
+def test_parquet_errors(tmp_path: Path, frame: pd.DataFrame, message: str) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    frame.to_parquet(tmp_path / "f.parquet")
+    with pytest.raises(DataError, match=message):
+        read_features(tmp_path / "f.parquet")
+    (tmp_path / "g.parquet").write_bytes(b"no parquet")
+    with pytest.raises(DataError, match="expected a Parquet file"):
+        read_features(tmp_path / "g.parquet")
+    with pytest.raises(DataError, match="no such file"):
+        read_features(tmp_path / "h.parquet")
+
+
+def test_npy_has_a_row_a_task(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.arange(12).reshape(3, 4))
+    ids, rows, columns = read_features(tmp_path / "f.npy")
+    assert (
+        ids.tolist() == ["0", "1", "2"] and rows.shape == (3, 4) and columns == ["0", "1", "2", "3"]
+    )
+    np.save(tmp_path / "images.npy", np.zeros((2, 4, 4, 3)))
+    assert read_features(tmp_path / "images.npy")[1].shape == (2, 4, 4, 3)
+
+
+def test_npy_errors(tmp_path: Path) -> None:
+    cases: dict[str, tuple[Any, str]] = {
+        "flat": (np.zeros(3), "with a row an instance, received float64 of shape"),
+        "text": (np.array([["a"]]), "expected an array of numbers"),
+        "nan": (np.array([[0.0, 1.0], [2.0, np.nan]]), "row 1, column 1: expected a finite number"),
+        "objects": (np.array([[{}]], dtype=object), "expected a NumPy array of numbers"),
+    }
+    for name, (array, message) in cases.items():
+        np.save(tmp_path / f"{name}.npy", array, allow_pickle=True)
+        with pytest.raises(DataError, match=message):
+            read_features(tmp_path / f"{name}.npy")
+    with pytest.raises(DataError, match="no such file"):
+        read_features(tmp_path / "none.npy")
+
+
+def _images(folder: Path, sizes: dict[str, tuple[int, int]]) -> None:
+    image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
+    folder.mkdir()
+    for i, (name, size) in enumerate(sizes.items()):
+        image.new("RGB", size, (51 * i, 0, 255)).save(folder / name)
+
+
+def test_images_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """Red is 51 * i of 255: .2 for the image written second, which comes first by name."""
+    _images(tmp_path / "i", {"b.png": (4, 3), "a.png": (4, 3)})
+    (tmp_path / "i" / "notes.txt").write_text("passed over")
+    ids, rows = read_images(tmp_path / "i")
+    assert ids.tolist() == ["a", "b"] and rows.shape == (2, 3, 4, 3) and rows.dtype == np.float32
+    np.testing.assert_allclose(rows[:, 0, 0], [[0.2, 0, 1], [0, 0, 1]], atol=1e-6)
+    assert read_images(tmp_path / "i", 8)[1].shape == (2, 8, 8, 3)
+
+
+def test_image_errors(tmp_path: Path) -> None:
+    _images(tmp_path / "sizes", {"a.png": (4, 3), "b.png": (5, 3)})
+    _images(tmp_path / "twice", {"a.png": (4, 3), "a.bmp": (4, 3)})
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "a.png").write_bytes(b"no image")
+    (tmp_path / "empty").mkdir()
+    wrong = {
+        "sizes": "b.png: expected an image of 3x4 pixels",
+        "twice": "two images named 'a'",
+        "broken": "an image",
+        "empty": "received none",
+    }
+    for name, message in {**wrong, "absent": "no such folder"}.items():
+        with pytest.raises(DataError, match=message):
+            read_images(tmp_path / name)
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def without(name: str, *arguments: Any, **options: Any) -> Any:
+        if name.split(".")[0] in ("PIL", "pyarrow", "fastparquet"):
+            raise ImportError(name)
+        return original(name, *arguments, **options)
+
+    (tmp_path / "f.parquet").write_bytes(b"")
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UsageError, match=r"neucrowd-tf\[images\]"):
+        read_images(tmp_path)
+
+
+def test_images_as_a_dataset(tmp_path: Path) -> None:
+    import data  # noqa: F401
+
+    _images(tmp_path / "i", {f"t{i}.png": (4, 4) for i in range(6)})
+    rows = [f"t{i},w{j},{i % 2}" for i in range(6) for j in range(2)]
+    (tmp_path / "a.csv").write_text("\n".join(["task,worker,label", *rows]) + "\n")
+    loaded = registry.dataset("table").load(
+        None, 0, images=tmp_path / "i", annotations=tmp_path / "a.csv", image_size=2
+    )
+    assert loaded.features.shape[1:] == (2, 2, 3) and loaded.feature_names is None
+    with pytest.raises(UsageError, match="--images: expected alone"):
+        registry.dataset("table").load(
+            None,
+            0,
+            images=tmp_path / "i",
+            features=tmp_path / "f.csv",
+            annotations=tmp_path / "a.csv",
+        )

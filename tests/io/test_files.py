@@ -1,0 +1,107 @@
+"""Files that appear whole or not at all, and tables whose errors name the file."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io import files
+
+
+def test_atomic_path_replaces_whole(tmp_path: pathlib.Path) -> None:
+    target = tmp_path / "sub" / "a.txt"
+    files.write_text(target, "one")
+    with files.atomic_path(target) as temporary:
+        temporary.write_text("two")
+        assert (
+            target.read_text() == "one"
+            and temporary.parent == target.parent
+            and temporary.suffix == ".txt"
+        )
+    assert target.read_text() == "two" and os.listdir(target.parent) == ["a.txt"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~mask
+
+
+def test_atomic_path_leaves_the_old_file_on_errors(tmp_path: pathlib.Path) -> None:
+    target = tmp_path / "a.txt"
+    files.write_text(target, "old")
+    with pytest.raises(OSError, match="No space left"), files.atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise OSError(28, "No space left on device")
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["a.txt"]
+    with pytest.raises(OSError):
+        files.write_text(target / "below a file" / "b.txt", "x")
+
+
+def test_json(tmp_path: pathlib.Path) -> None:
+    value = {
+        1: np.float32(0.5),
+        "array": np.arange(3),
+        "nan": float("nan"),
+        "inf": np.inf,
+        "text": "ü",
+        "path": tmp_path,
+        "set": {2},
+        "none": None,
+    }
+    files.write_json(tmp_path / "a.json", value)
+    assert files.read_json(tmp_path / "a.json") == {
+        "1": 0.5, "array": [0, 1, 2], "nan": None, "inf": None, "text": "ü", "path": str(tmp_path), "set": [2], "none": None,  # noqa: E501
+    }  # fmt: skip
+    (tmp_path / "b.json").write_bytes(b"\xff")
+    with pytest.raises(DataError, match=r"b\.json: expected JSON in UTF-8"):
+        files.read_json(tmp_path / "b.json")
+    with pytest.raises(DataError, match=r"c\.json: no such file"):
+        files.read_json(tmp_path / "c.json")
+
+
+def test_arrays_there_and_back_without_pickle(tmp_path: pathlib.Path) -> None:
+    arrays = {
+        "a": np.arange(4.0).reshape(2, 2),
+        "empty": np.zeros((0, 3), np.int32),
+        "text": np.array(["x", "yy"]),
+    }
+    files.save_arrays(tmp_path / "a.npz", arrays)
+    again = files.load_arrays(tmp_path / "a.npz")
+    assert list(again) == list(arrays)
+    for key, array in arrays.items():
+        assert again[key].dtype == array.dtype and np.array_equal(again[key], array)
+    with pytest.raises(TypeError, match="array 'o' holds Python objects"):
+        files.save_arrays(tmp_path / "b.npz", {"o": np.array([{}], dtype=object)})
+    assert os.listdir(tmp_path) == ["a.npz"]
+
+
+def test_read_csv_errors_name_the_file(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.csv"
+    for content, message in (
+        (b"", r"a\.csv: expected a header and rows, received an empty file"),
+        (b"a,b\n1,2\n1,2,3\n", r"a\.csv: expected a CSV, received .*line 3"),
+        (b"a,b\n\xff,2\n", r"a\.csv: expected text in UTF-8"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=message) as caught:
+            files.read_csv(path)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(DataError, match=r"b\.csv: no such file"):
+        files.read_csv(tmp_path / "b.csv")
+    with pytest.raises(DataError, match=r"expected a CSV file, received a folder"):
+        files.read_csv(tmp_path)
+
+
+def test_require_columns() -> None:
+    files.require_columns("a.csv", ["x", "y"], ["y"])
+    hint = r"\('lable' comes close: rename it if it is that\)"
+    with pytest.raises(
+        DataError,
+        match=rf"^a\.csv: expected a column 'label', received columns 'task', 'lable' {hint}$",
+    ):
+        files.require_columns("a.csv", ["task", "lable"], ["task", "label"])
+    with pytest.raises(DataError, match=r"received columns '0', .*'7', \.\.\.$"):
+        files.require_columns("a.csv", [str(number) for number in range(20)], ["task"])

@@ -1,0 +1,262 @@
+"""Tables' gains and figures from runs that are made up: each number comes from the file it should,
+and nothing breaks where runs are missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.harness.flags import Options
+from reproduction import catalogue, dataset_tables, panels
+from reproduction.collect import row_runs, suite_runs
+from reproduction.dasc_figures import split_name
+from reproduction.suite import FIRST_SEED, Case, Suite
+from reproduction.table import cells, markdown
+
+NEEDS_DATA = ("dasc_fig1", "crowding_fig4", "dataset_tables")
+
+
+def put(root: Path, place: str, seed: int, accuracy: float = 0.5, **files: Any) -> Path:
+    """Writes a finished run at "<setting>/<dataset>/<method>"."""
+    folder = root / "runs" / place / f"seed-{FIRST_SEED + seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in {"metrics": {"test": {"accuracy": accuracy}}, **files}.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def analysed(name: str, root: Path) -> dict[str, pd.DataFrame]:
+    suite = catalogue.find(name)
+    module, _, function = suite.analysis.partition(":")
+    made: list[Path] = getattr(importlib.import_module(module), function)(
+        suite, Options(output_dir=root)
+    )
+    return {path.name: pd.read_csv(path) for path in made if path.suffix == ".csv"}
+
+
+def test_gain_is_paired_by_seed_and_by_setting(tmp_path: Path) -> None:
+    cases = (
+        Case(("d",), ("base", "ours"), seeds=3),
+        Case(("d",), ("ours",), "k=3", seeds=3),
+        Case(("d",), ("base", "ours"), "k=4", seeds=2),
+    )
+    suite = Suite("s", "S", cases, ("accuracy", "extra"), baseline="base")
+    for seed, (base, ours) in enumerate(((0.5, 0.6), (0.7, 0.9), (0.6, 0.9))):
+        put(tmp_path, "default/d/base", seed, base)
+        put(tmp_path, "default/d/ours", seed, ours, evaluation={"extra": ours / 2})
+        put(tmp_path, "k=3/d/ours", seed, base + 0.25)
+    for seed in (0, 1):
+        put(tmp_path, "k=4/d/base", seed, 0.1)
+        put(tmp_path, "k=4/d/ours", seed, 0.2)
+    table = {(cell.method, cell.metric): cell for cell in cells(suite, tmp_path)}
+    # Gains .1, .2, .3: mean .2, sd .1, t(2) = 4.303, half-width .248. Without a baseline of its own
+    # setting a row takes the plain one.
+    gain = table["ours", "accuracy"].gain
+    assert gain is not None and np.allclose(
+        (gain.estimate, gain.low, gain.high), (0.2, -0.0484, 0.4484), atol=1e-4
+    )
+    found = [table[f"{name}/ours", "accuracy"].gain for name in ("k=3", "k=4")]
+    assert [gain is not None and round(gain.estimate, 9) for gain in found] == [0.25, 0.1]
+    assert table["base", "accuracy"].gain is None and table["ours", "extra"].gain is None
+    assert (
+        table["ours", "extra"].values == (0.3, 0.45, 0.45) and table["base", "extra"].values == ()
+    )
+    text = markdown(suite, list(table.values()), "command")
+    assert "+0.200 [-0.048, +0.448]" in text and {
+        line.count("|") for line in text.splitlines() if line.startswith("|")
+    } == {6}
+
+
+def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:
+    case = Case(
+        ("d",), ("m",), "cv", seeds=1, options={"evaluation": "cv", "folds": 2, "repeats": 2}
+    )
+    for part in range(5):  # one more than the four folds of the case
+        folder = put(tmp_path, "cv/d/m", 0) / f"fold-{part}"
+        folder.mkdir()
+        (folder / "metrics.json").write_text(json.dumps({"test": {"accuracy": part / 10}}))
+    assert [run.metric("accuracy") for run in row_runs(tmp_path, case, "d", "m")] == [
+        0.0,
+        0.1,
+        0.2,
+        0.3,
+    ]
+
+
+def test_dasc_figures(tmp_path: Path) -> None:
+    assert [split_name(m) for m in ("dasc_crowd_layer", "wdn", "focal_self_anno_reg")] == [
+        ("dasc", "crowd_layer"),
+        ("ce", "wdn"),
+        ("focal_self", "anno_reg"),
+    ]
+    rounds = {
+        "imbalance_ratio": [2.0, 5.0],
+        "test_accuracy": [0.7, 0.8],
+        "precision_majority": [None, 0.9],
+        "recall_minority": [None, 0.6],
+    }
+    found = {"rounds": rounds, "start_accuracy": 0.7, "last_round_accuracy": 0.8}
+    for seed in (0, 1):
+        for place in ("default", "keep=0.2"):
+            put(tmp_path, f"{place}/labelme/dasc_crowd_layer", seed, 0.75, evaluation=found)
+    curve = analysed("dasc_fig4", tmp_path)["dasc_fig4_imbalance.csv"]
+    assert curve.to_numpy().tolist() == [
+        ["labelme, CrowdLayer", "dasc", 0, 2.0, 0.0, 2],
+        ["labelme, CrowdLayer", "dasc", 1, 5.0, 0.0, 2],
+    ]
+    bars = analysed("dasc_fig5", tmp_path)["dasc_fig5_selections.csv"]
+    assert bars[["panel", "mean"]].to_numpy().tolist() == [
+        ["labelme, CrowdLayer: precision_majority", 0.9],
+        ["labelme, CrowdLayer: recall_minority", 0.6],
+    ]
+    kept = analysed("dasc_fig6", tmp_path)["dasc_fig6_curve.csv"]
+    assert kept.iloc[:, 1:4].to_numpy().tolist() == [
+        ["ce", 0.0, 0.7],
+        ["ce", 0.8, 0.7],
+        ["dasc", 0.0, 0.8],
+        ["dasc", 0.8, 0.8],
+    ]
+
+
+def test_crowding_figures(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "default/labelme/dl_cl",
+        0,
+        0.6,
+        evaluation={"surest": {"share": [0.5, 1.0], "accuracy": [1.0, 0.8]}},
+    )
+    folder = put(tmp_path, "game=40/labelme/crowding", 0)
+    (folder / "curves.csv").write_text(
+        "stage,epoch,train_accuracy,test_accuracy\nclassifier,0,0.5,0.4\ngame,0,0.6,0.7\n"
+    )
+    put(tmp_path, "lambda=0.25/labelme/crowding", 0, 0.9)
+    two = analysed("crowding_fig2", tmp_path)
+    assert two["crowding_fig2_entropy.csv"]["mean"].tolist() == [1.0, 0.8]
+    assert two["crowding_fig2_steps.csv"].iloc[0].tolist()[:4] == ["labelme", "two steps", 1, 0.7]
+    three = analysed("crowding_fig3", tmp_path)["crowding_fig3_curves.csv"]
+    assert three.iloc[:, [0, 2, 3]].to_numpy().tolist() == [
+        ["labelme, train", 1, 0.5],
+        ["labelme, train", 2, 0.6],
+        ["labelme, test", 1, 0.4],
+        ["labelme, test", 2, 0.7],
+    ]
+    six = analysed("crowding_fig6", tmp_path)["crowding_fig6_curves.csv"]
+    assert six.iloc[:, :4].to_numpy().tolist() == [
+        ["labelme: lambda", "CrowdInG", 0.25, 0.9],
+        ["labelme: lambda", "DL-CL", 0.25, 0.6],
+    ]
+
+
+def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
+    labels = {
+        "label_majority_vote": 0.8,
+        "label_original": 0.6,
+        "label_first": 0.85,
+        "label_final": 0.9,
+    }
+    put(
+        tmp_path,
+        "default/usps_syn/iced",
+        0,
+        evaluation={**labels, "rounds": {"label_accuracy": [0.6, 0.85, 0.9]}},
+    )
+    found = analysed("iced_fig2", tmp_path)
+    assert found["iced_fig2_labels.csv"]["mean"].tolist() == list(labels.values())
+    assert found["iced_fig2_rounds.csv"]["mean"].tolist() == [0.6, 0.85, 0.9]
+    put(tmp_path, "epochs=50/hotel/neucrowd", 0, history={"loss": [2.0, 1.0]})
+    assert analysed("neucrowd_fig2", tmp_path)["neucrowd_fig2_curves.csv"]["mean"].tolist() == [
+        2.0,
+        1.0,
+    ]
+    put(tmp_path, "k=2/hotel/rll_bayesian", 0, 0.4)
+    assert analysed("rll_table2", tmp_path)["rll_table2_curve.csv"].iloc[0].tolist()[:4] == [
+        "hotel",
+        "rll_bayesian",
+        2,
+        0.4,
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [suite.name for suite in catalogue.SUITES if suite.analysis and suite.name not in NEEDS_DATA],
+)
+def test_figures_of_nothing_are_empty(name: str, tmp_path: Path) -> None:
+    assert all(frame.empty for frame in analysed(name, tmp_path).values())
+    assert not suite_runs(catalogue.find(name), tmp_path)
+
+
+def test_panels_by_hand(tmp_path: Path) -> None:
+    points = [panels.Point("p", "a", 1, seed, value) for seed, value in enumerate((0.2, 0.4))] + [
+        panels.Point("p", "b", 0, 0, 0.1)
+    ]
+    made = panels.write(tmp_path / "f", points, "T", "x", "y", draw="bars")
+    assert (
+        tmp_path / "f.csv"
+    ).read_text() == "panel,line,x,mean,sd,runs\np,a,1,0.3,0.141421,2\np,b,0,0.1,,1\n"
+    assert [path.suffix for path in made] == [".csv", ".png"]
+
+
+@pytest.mark.parametrize(
+    ("name", "printed", "ours", "expected"),
+    [
+        ("kappa", 0.8, 0.804, True),
+        ("kappa", 0.8, 0.81, False),
+        ("size", 734, 734, True),
+        ("size", 734, 735, False),
+        ("r", 2.479, 2.4792, True),
+        ("r", 2.479, 2.48, False),
+    ],
+)
+def test_agreement_is_to_half_of_the_last_digit(
+    name: str, printed: float, ours: float, expected: bool
+) -> None:
+    assert dataset_tables.agrees(name, printed, ours) is expected
+
+
+def test_kappa_is_that_of_all_rows_with_votes(data_dir: Path, registered: None) -> None:
+    """NeuCrowd's table 1 counts hotel's 699 reviews: 299 positive by majority, .428, and kappa
+    .800. Its 447 training rows have .450 and .826.
+    """
+    hotel = registry.dataset("hotel").load(data_dir, 0)
+    found = dataset_tables.dataset_statistics(hotel)
+    assert found["class_ratio"] == pytest.approx(299 / 699) and found["kappa"] == pytest.approx(
+        0.8000774, abs=1e-6
+    )
+    assert all(
+        dataset_tables.agrees(name, hotel.card.paper[name], found[name])
+        for name in ("kappa", "class_ratio")
+    )
+
+
+def test_statistics_of_the_data(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: None
+) -> None:
+    monkeypatch.setattr(
+        dataset_tables, "DATASETS", {"NeuCrowd": (), "DASC": ("music",), "ICED": ()}
+    )
+    suite = catalogue.find("dataset_tables")
+    dataset_tables.write(suite, Options(output_dir=tmp_path, data_dir=data_dir))
+    frame = pd.read_csv(tmp_path / "results" / "dataset_tables.csv")
+    mine = frame[frame["dataset"] == "music"].set_index("statistic")
+    assert (
+        mine.loc["train_size", "ours"] == 700
+        and mine.loc["mean_annotator_accuracy", "outcome"] == "agrees"
+    )
+    assert set(frame[frame["dataset"] == "oral"]["outcome"]) == {"not recomputed: private data"}
+    # DASC's table 3, six rows of seven figures.
+    heavy = frame[frame["dataset"].str.startswith("data")]
+    assert (
+        len(heavy) == 42
+        and set(heavy["paper"]) == {"DASC"}
+        and set(heavy["outcome"]) == {"not recomputed: private data"}
+    )

@@ -1,0 +1,93 @@
+"""A suite that is killed and run again ends with the same bytes as one that was not."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def _run(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.harness.suite_driver", *arguments],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+    )
+
+
+def _tables(out: Path) -> dict[str, bytes]:
+    """Returns the tables' bytes.
+
+    Times stand in metrics.json and in the pool's results.csv alone, which is compared without them;
+    the commits that made the runs stand in the suite's JSON, and a checkout may move while its
+    tests run.
+    """
+    found = {path.name: path.read_bytes() for path in sorted((out / "results").iterdir())}
+    for name in [name for name in found if name.endswith(".json")]:
+        found[name] = repr(
+            {key: value for key, value in json.loads(found[name]).items() if key != "revisions"}
+        ).encode()
+    for path in sorted(out.glob("runs/*/results.csv")):
+        rows = [
+            {k: v for k, v in row.items() if k not in ("fit_seconds", "peak_memory_mb")}
+            for row in csv.DictReader(path.open())
+        ]
+        found[f"{path.parent.name}/results.csv"] = repr(rows).encode()
+    return found
+
+
+def test_killed_twice_a_suite_ends_with_the_same_bytes(tmp_path: Path, repository: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert _run(repository, str(whole)).returncode == 0
+    for moment, expected in (("fit 3", 2), ("page", 6)):
+        assert _run(repository, str(killed), moment).returncode == -signal.SIGKILL
+        assert len(list(killed.rglob("metrics.json"))) == expected
+    last = _run(repository, str(killed))
+    assert last.returncode == 0 and "runs to make" not in last.stdout
+    assert set(_tables(whole)) >= {
+        "tiny.csv",
+        "tiny.md",
+        "tiny.json",
+        "tiny_curve.csv",
+        "default/results.csv",
+        "shift=0.1/results.csv",
+    }
+    assert _tables(killed) == _tables(whole)
+
+
+@pytest.mark.slow
+def test_the_smoke_suite_killed_twice_ends_with_the_same_bytes(
+    tmp_path: Path, repository: Path
+) -> None:
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        command = [
+            sys.executable,
+            "run_experiment.py",
+            "--suite=smoke",
+            f"--output_dir={out}",
+            "--jobs=2",
+        ]
+        return subprocess.Popen(
+            command, cwd=repository, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert start(whole).wait() == 0
+    for finished in (20, 60):
+        running = start(killed)
+        while len(list(killed.rglob("metrics.json"))) < finished:
+            try:
+                running.wait(0.2)
+            except subprocess.TimeoutExpired:
+                continue
+            pytest.fail("the suite ended before it was killed")
+        running.kill()
+        assert running.wait() == -signal.SIGKILL
+    assert start(killed).wait() == 0
+    assert _tables(killed) == _tables(whole)

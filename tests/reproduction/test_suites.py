@@ -1,0 +1,253 @@
+"""Suites: what a figure's status says, tables from finished runs, and the page that they make."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.harness import rooms
+from neucrowd_tf.io.files import read_json, write_json
+from reproduction import catalogue, page, papers, run, smoke
+from reproduction.suite import FIRST_SEED, Case, Suite
+from reproduction.table import (
+    ABOVE,
+    BELOW,
+    NO_FIGURE,
+    PRIVATE_DATA,
+    REPRODUCED,
+    Cell,
+    cells,
+    markdown,
+    write_csv,
+)
+
+
+@pytest.mark.parametrize(
+    ("paper", "status"),
+    # Values .80, .82, .84: mean .82, sd .02, t(2) = 4.303, half-width 4.303 * .02 / sqrt(3) =
+    # .0497: [.770, .870].
+    [(0.82, REPRODUCED), (0.86, REPRODUCED), (0.88, BELOW), (0.76, ABOVE), (None, NO_FIGURE)],
+)
+def test_status_follows_the_interval(paper: float | None, status: str) -> None:
+    cell = Cell("labelme", "crowd_layer", "accuracy", paper, (0.80, 0.82, 0.84))
+    mean, low, high = cell.interval
+    assert (round(mean, 3), round(low, 3), round(high, 3)) == (0.82, 0.77, 0.87)
+    assert cell.status == status
+
+
+def test_a_private_dataset_is_never_substituted() -> None:
+    assert Cell("oral", "neucrowd", "accuracy", 0.865, ()).status == PRIVATE_DATA
+
+
+def test_table_from_finished_runs(tmp_path: pathlib.Path) -> None:
+    suite = Suite(
+        "tiny",
+        "Tiny",
+        (Case(("hotel",), ("a", "b"), "k=3", seeds=2),),
+        ("accuracy",),
+        {("hotel", "k=3/a"): {"accuracy": (0.5, None)}},
+    )
+    # The third seed is another suite's.
+    for seed, value in ((FIRST_SEED, 0.4), (FIRST_SEED + 1, 0.6), (FIRST_SEED + 2, 0.9)):
+        write_json(
+            tmp_path / "runs" / "k=3" / "hotel" / "a" / f"seed-{seed}" / "metrics.json",
+            {"test": {"accuracy": value}},
+        )
+    table = cells(suite, tmp_path)
+    assert [(cell.method, cell.values, cell.paper) for cell in table] == [
+        ("k=3/a", (0.4, 0.6), 0.5),
+        ("k=3/b", (), None),
+    ]
+    write_csv(tmp_path / "tiny.csv", table)
+    assert (
+        (tmp_path / "tiny.csv")
+        .read_text()
+        .splitlines()[1]
+        .startswith("hotel,k=3/a,accuracy,0.5,0.5,")
+    )
+    assert "| hotel | k=3/a | 0.500 | 0.500 [" in markdown(suite, table, "make it")
+
+
+def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
+    for name, table in papers.TABLES.items():
+        suite = catalogue.find(name)
+        metrics = {metric for figures in table.values() for metric in figures}
+        assert metrics <= set(suite.metrics), name
+    with pytest.raises(UsageError, match="neucrowd_table2"):
+        catalogue.find("nonsense")
+
+
+def test_tables_have_every_printed_cell() -> None:
+    """Rows times datasets, as the papers print them; a dash of theirs is no cell."""
+    counted = {
+        name: sum(len(figures) for figures in table.values())
+        for name, table in papers.TABLES.items()
+    }
+    assert counted == {
+        "neucrowd_table2": 14 * 5 * 2 - 2,  # SoftProb on Pre-K
+        "neucrowd_table3": 4 * 5 * 2,
+        "rll_table1": 15 * 2 * 2,
+        "rll_table2": 4 * 2 * 2,
+        "rll_table3": 3 * 2 * 2,
+        "dasc_table2": 3 * (2 + 7 * 3),  # two aggregations, seven rows over three base models
+        "crowding_table1": 6 * 3,
+        "crowding_table2": 5 * 3,
+        "iced_table2": 8 * 4 * 2 - 2,  # CPC on Emotion
+        "iced_table3": 3 * 3 * 2,
+    }
+
+
+def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(DataError, match="received none"):
+        page.page(tmp_path)
+    record = {
+        "outcomes": {REPRODUCED: 3, BELOW: 1, "skipped: x": 2},
+        "revisions": {"a" * 40: 5, "b" * 40 + "+changes": 1},
+        "failures": ["k=3/x: it broke"],
+    }
+    write_json(tmp_path / "neucrowd_table3.json", record)
+    (tmp_path / "neucrowd_table3.md").write_text("## NeuCrowd, table 3\n")
+    for name in ("neucrowd_table3.csv", "neucrowd_table3_curve.png", "neucrowd_table30.png"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "NOTES.md").write_text("By hand.\n")
+    text = page.page(tmp_path)
+    first = text.splitlines()[:8]
+    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in first and "By hand." in first
+    assert "`aaaaaaaaaaaa`, `bbbbbbbbbbbb+changes`" in text and "it broke" in text
+    assert (
+        "results/neucrowd_table3_curve.png" in text
+        and "table30" not in text
+        and "[neucrowd_table3.csv]" in text
+    )
+    assert "--suite=dasc_table2" in text
+    (tmp_path / "NOTES.md").write_text(f"First.\n\n{page.COUNTS}\n\nBy hand.\n")
+    lines = page.page(tmp_path).splitlines()
+    assert lines[:4] == ["# Results", "", "First.", ""] and page.COUNTS not in lines
+    assert (
+        lines.index("First.")
+        < lines.index("| NeuCrowd | 6 | 3 | 1 | 2 |")
+        < lines.index("By hand.")
+    )
+
+
+def test_runs_are_shared_by_setting() -> None:
+    """All suites write into one pool, so a setting's name says what its runs are."""
+    found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for suite in catalogue.SUITES:
+        for case in suite.cases:
+            what = dict(case.hparams), dict(case.options)
+            assert found.setdefault(case.folder, what) == what, f"{suite.name}: {case.folder}"
+    assert found["default"] == ({}, {})
+    assert len(found) > 10
+    for name, what in found.items():
+        assert [other for other in found if found[other] == what] == [name]
+
+
+def test_catalogue_names_what_is_registered(registered: None) -> None:
+    methods = {method.name for method in registry.methods()}
+    datasets = {dataset.name for dataset in registry.datasets()}
+    for suite in catalogue.SUITES:
+        for case in suite.cases:
+            assert set(case.methods) <= methods and set(case.datasets) <= datasets, suite.name
+            for full in case.hparams:
+                owner, _, name = full.rpartition(".")
+                for method in [owner] if owner else case.methods:
+                    taken = rooms.parameter_names(registry.method(method))
+                    assert taken is None or name in taken, f"{suite.name}: {method} has no {name}"
+
+
+def test_smoke_makes_every_method_tiny(registered: None) -> None:
+    suite = smoke.suite()
+    (case,) = suite.cases
+    assert set(case.methods) == {method.name for method in registry.methods()}
+    taken = [rooms.parameter_names(registry.method(name)) or [] for name in case.methods]
+    for name in smoke.TINY:
+        assert any(name in parameters for parameters in taken), name
+    assert case.hparams["neucrowd.epochs"] == 1 and "mv_lr.epochs" not in case.hparams
+
+
+def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
+    monkeypatch.setattr(catalogue, "SUITES", tuple(suites.values()))
+
+
+def test_suites_share_runs_and_go_on_after_a_failure(
+    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    first = Suite(
+        "a",
+        "A",
+        (
+            Case(("tiny",), ("broken",), seeds=2),
+            Case(("tiny",), ("mean",), seeds=2),
+            Case(("absent",), ("mean",), seeds=1),
+        ),
+    )
+    second = Suite("b", "B", (Case(("tiny",), ("mean", "oracle"), seeds=3),))
+    tiny_suites(monkeypatch, a=first, b=second)
+    assert command("--suite=a,b", f"--output_dir={tmp_path}") == 1
+    pool = tmp_path / "runs" / "default"
+    assert (
+        tiny.calls == 2 + 3 + 3
+    )  # two that fail, three seeds each of the others: mean's first two run once
+    rows = (pool / "results.csv").read_text().splitlines()[1:]
+    assert (
+        sorted(row.split(",")[1] for row in rows) == ["broken"] * 2 + ["mean"] * 3 + ["oracle"] * 3
+    )
+    failures = read_json(tmp_path / "results" / "a.json")["failures"]
+    assert [line.partition(":")[0] for line in failures] == [
+        "absent",
+        "tiny broken seed 1000",
+        "tiny broken seed 1001",
+    ]
+    assert "tiny,mean,accuracy,,0.85," in (tmp_path / "results" / "a.csv").read_text()
+    assert read_json(tmp_path / "results" / "b.json")["failures"] == []
+    # A table that cannot be written is told, and the next suite runs.
+    monkeypatch.setattr(run, "draw", lambda suite, *_: 1 / (suite.name != "a"))
+    assert command("--suite=a,b", f"--output_dir={tmp_path / 'other'}") == 1
+    assert (tmp_path / "other" / "results" / "b.json").exists() and not (
+        tmp_path / "other" / "results" / "a.json"
+    ).exists()
+    done = tiny.calls
+    assert command("--suite=b", f"--output_dir={tmp_path}") == 0
+    assert tiny.calls == done
+
+
+def test_a_suite_makes_every_rows_first_seed_first(
+    command: Callable[..., int],
+    tiny: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cases = (
+        Case(("tiny",), ("mean",), seeds=2),
+        Case(("tiny",), ("oracle",), "other", seeds=3, hparams={"shift": 0.2}),
+    )
+    tiny_suites(monkeypatch, a=Suite("a", "A", cases))
+    assert command("--suite=a", f"--output_dir={tmp_path}") == 0
+    assert re.findall(r"seed (\d+):", "".join(capsys.readouterr())) == [
+        "1000",
+        "1000",
+        "1001",
+        "1001",
+        "1002",
+    ]
+
+
+def test_num_runs_makes_some_of_a_suites_seeds_and_without_it_the_rest(
+    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    cases = (
+        Case(("tiny",), ("mean",), seeds=1),
+        Case(("tiny",), ("oracle",), "other", seeds=4, hparams={"shift": 0.2}),
+    )
+    tiny_suites(monkeypatch, a=Suite("a", "A", cases))
+    for arguments, expected in ((["--num_runs=2"], 1 + 2), ([], 1 + 4), (["--num_runs=9"], 1 + 4)):
+        assert command("--suite=a", f"--output_dir={tmp_path}", *arguments) == 0
+        assert tiny.calls == expected

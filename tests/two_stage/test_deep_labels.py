@@ -1,0 +1,106 @@
+"""Two stages with a network: what it is trained on, and gold labels as what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.aggregation import DawidSkene
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.persistence import load
+from neucrowd_tf.two_stage.deep_labels import DeepLabels, GoldLabels
+
+SMALL = {
+    "hidden_units": (16,),
+    "dropout": 0.0,
+    "epochs": 15,
+    "batch_size": 30,
+    "learning_rate": 1e-2,
+}
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=90)
+    features = rng.normal(size=(90, 4)).astype(np.float32)
+    features[np.arange(90), truth] += 4.0
+    dense = np.where(rng.random((90, 5)) < 0.8, truth[:, None], rng.integers(3, size=(90, 5)))
+    return features, truth, Annotations.from_dense(dense, num_classes=3)
+
+
+@pytest.mark.parametrize("aggregator", ["mv", "ds"])
+@pytest.mark.parametrize("labels", ["hard", "soft"])
+def test_learns(crowd, aggregator, labels):
+    features, truth, annotations = crowd
+    model = DeepLabels(aggregator, labels=labels, **SMALL).fit(features, annotations)
+    assert (model.predict(features) == truth).mean() > 0.95
+    targets = model._network.model._targets.numpy() if "_network" in vars(model) else None
+    assert targets is None, "the compiled network is not kept"
+
+
+def test_loss_by_hand():
+    import keras
+
+    from neucrowd_tf.crowd_layers.target_model import TargetModel
+
+    classifier = keras.Sequential(
+        [keras.Input((1,)), keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")]
+    )
+    model = TargetModel(classifier, np.ones((3, 1), np.float32), 2)
+    model.set_targets(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
+    total, size = model.batch_loss(np.array([0, 1]), np.ones((2, 1), np.float32))
+    # Zero weights say (1/2, 1/2), so each instance costs ln 2 whatever its target.
+    assert float(total) == pytest.approx(2 * np.log(2), rel=1e-6) and float(size) == 2.0
+
+
+def test_targets_are_the_aggregators(crowd):
+    features, _, annotations = crowd
+    model = DeepLabels("ds", labels="soft", **{**SMALL, "epochs": 1})
+    with model.reused():
+        model.fit(features, annotations)
+        targets = model._network.model._targets.numpy()
+    np.testing.assert_allclose(targets, DawidSkene().fit(annotations).probas_, atol=1e-6)
+    np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-6)
+
+
+def test_votes_alone(crowd):
+    features, _, annotations = crowd
+    votes = Annotations.from_votes(annotations.vote_counts())
+    assert (
+        DeepLabels("mv", **{**SMALL, "epochs": 1}).fit(features, votes).confusion_matrices_ is None
+    )
+    with pytest.raises(IdentitiesError, match="DawidSkene with a network needs to know"):
+        DeepLabels("ds", **SMALL).fit(features, votes)
+    with pytest.raises(UsageError, match="labels: expected 'hard' or 'soft'"):
+        DeepLabels(labels="firm").fit(features, votes)
+
+
+def test_gold_labels_are_flagged_and_take_one_annotator(crowd):
+    features, truth, annotations = crowd
+    entry = registry.method("gold_dl")
+    assert entry.uses_truth and entry.make().uses_truth
+    assert [m.name for m in registry.methods() if m.uses_truth] == ["gold_dl"]
+    gold = GoldLabels(**SMALL).fit(features, truth[:, None])
+    np.testing.assert_array_equal(gold.labels_, truth)
+    with pytest.raises(UsageError, match="received 5 annotators"):
+        GoldLabels(**SMALL).fit(features, annotations)
+
+
+def test_save_and_load(crowd, tmp_path):
+    features, _, annotations = crowd
+    model = DeepLabels(**{**SMALL, "epochs": 2}).fit(features, annotations)
+    model.save(tmp_path / "model")
+    np.testing.assert_allclose(
+        load(tmp_path / "model").predict_proba(features), model.predict_proba(features), atol=1e-6
+    )
+    assert set(model.inference_model()(features[:3])) == {"probabilities"}
+
+
+def test_names():
+    names = {m.name for m in registry.methods()}
+    assert {"mv_dl", "ds_dl", "gold_dl", "mv_dnn", "ds_dnn"} <= names
+    assert registry.method("ds_dl").make(dataset="labelme").batch_size == 512
+    assert registry.method("mv_dnn").make(dataset="labelme").hidden_units == (128, 64)

@@ -1,0 +1,116 @@
+"""Majority vote (and other aggregators) followed by logistic regression."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+import baselines  # noqa: F401
+from neucrowd_tf import registry
+from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.persistence import load
+from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
+
+
+def crowd_data(classes: int = 2, rows: int = 80) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    rng = np.random.default_rng(0)
+    truth = np.arange(rows) % classes
+    x = rng.normal(size=(rows, 5)).astype(np.float32) + 2 * np.eye(classes, 5)[truth].astype(
+        np.float32
+    )
+    dense = np.where(
+        rng.random((rows, 5)) < 0.8, truth[:, None], rng.integers(classes, size=(rows, 5))
+    )
+    dense[rng.random((rows, 5)) < 0.3] = -1
+    dense[np.arange(rows), np.arange(rows) % 5] = truth
+    return x, Annotations.from_dense(dense, num_classes=classes), truth
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_equals_the_two_steps_by_hand(classes: int) -> None:
+    x, crowd, _ = crowd_data(classes)
+    fitted = registry.method("mv_lr").make(seed=1, Cs=(0.1,), ties="first").fit(x, crowd)
+    labels = np.array(
+        [np.bincount(row[row >= 0], minlength=classes).argmax() for row in crowd.to_dense()]
+    )
+    scaler = StandardScaler().fit(x)
+    plain = LogisticRegression(C=0.1).fit(scaler.transform(x), labels)
+    np.testing.assert_allclose(
+        fitted.predict_proba(x), plain.predict_proba(scaler.transform(x)), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(("name", "aggregator"), [("ds_lr", DawidSkene()), ("glad_lr", Glad())])
+def test_other_aggregators(name: str, aggregator: Aggregator) -> None:
+    x, crowd, truth = crowd_data(3)
+    fitted = registry.method(name).make(seed=0).fit(x, crowd)
+    np.testing.assert_array_equal(fitted.labels_, aggregator.fit(crowd).labels_)
+    given = TwoStageClassifier(aggregator).fit(x, crowd)
+    np.testing.assert_array_equal(given.predict_proba(x), fitted.predict_proba(x))
+    assert (
+        fitted.confusion_matrices_.shape == (5, 3, 3) and np.mean(fitted.predict(x) == truth) > 0.8
+    )
+    with pytest.raises(IdentitiesError, match="no identities"):
+        registry.method(name).make(seed=0).fit(x, Annotations.from_votes(crowd.vote_counts()))
+
+
+def test_votes_alone_suffice_and_equal_identities() -> None:
+    x, crowd, _ = crowd_data()
+    votes = Annotations.from_votes(crowd.vote_counts())
+    np.testing.assert_array_equal(
+        TwoStageClassifier().fit(x, votes).predict_proba(x),
+        TwoStageClassifier().fit(x, crowd).predict_proba(x),
+    )
+    assert TwoStageClassifier().fit(x, votes).confusion_matrices_ is None
+
+
+def test_soft_labels_of_a_unanimous_crowd_are_hard_labels() -> None:
+    x, _, truth = crowd_data()
+    crowd = Annotations.from_dense(np.repeat(truth[:, None], 3, axis=1))
+    soft = TwoStageClassifier(labels="soft", Cs=(1.0,)).fit(x, crowd).predict_proba(x)
+    np.testing.assert_allclose(
+        soft, TwoStageClassifier(Cs=(1.0,)).fit(x, crowd).predict_proba(x), atol=1e-6
+    )
+
+
+def test_exported_layers_agree_where_classes_are_separable() -> None:
+    x, crowd, truth = crowd_data(3)
+    fitted = TwoStageClassifier(Cs=(1e4,)).fit(
+        np.concatenate([x, 100 * np.eye(3)[truth]], axis=1).reshape(80, 2, 4), crowd
+    )
+    images = np.random.default_rng(1).normal(size=(50, 2, 4)).astype(np.float32) * 100
+    served = fitted.inference_model()(images)["probabilities"]
+    np.testing.assert_allclose(np.asarray(served), fitted.predict_proba(images), atol=1e-7)
+
+
+def test_save_and_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    x, crowd, _ = crowd_data()
+    fitted = TwoStageClassifier().fit(x, crowd)
+    fitted.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model").predict_proba(x), fitted.predict_proba(x)
+    )
+
+
+def test_wrong_arguments() -> None:
+    x, crowd, _ = crowd_data()
+    with pytest.raises(UsageError, match="aggregator"):
+        TwoStageClassifier("median").fit(x, crowd)
+    with pytest.raises(UsageError, match="labels"):
+        TwoStageClassifier(labels="firm").fit(x, crowd)
+
+
+def test_needs_no_tensorflow() -> None:
+    code = (
+        "import sys, numpy as np; from neucrowd_tf.two_stage.labels_first import TwoStageClassifier"
+        " as T;x = np.arange(12.).reshape(6, 2); T().fit(x, [[0, 0]] * 3 + [[1, 1]] *"
+        " 3).predict(x);sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
