@@ -1,4 +1,4 @@
-"""Hyper-parameters: each declared once, with its default, constraint and meaning; one walker checks them all.
+"""Hyper-parameters: declared once with default, constraint and meaning, checked by one walker.
 
     @estimator
     class Method(CrowdEstimator):
@@ -8,9 +8,9 @@
         model_: Any = fitted()
 
 `estimator` makes a keyword-only constructor out of the declarations, inherited ones first, so that
-`help()`, an editor, `get_params`, `clone` and `GridSearchCV` see all of them; it adds "Args:" to the
-docstring. A subclass changes a default by assigning another one (`epochs: int = 50`): meaning and
-constraint stay.
+`help()`, an editor, `get_params`, `clone` and `GridSearchCV` see all of them; it adds "Args:" to
+the docstring. A subclass changes a default by assigning another one (`epochs: int = 50`): meaning
+and constraint stay.
 """
 
 from __future__ import annotations
