@@ -3,12 +3,14 @@
 from data import cifar10h, cifar10n, gisette, gsad, hotel, labelme, music, synthetic, usps
 from data.cards import card_table, card_text, dataset_statistics
 from data.one_vs_rest import register_one_vs_rest
+from neucrowd_tf.datasets import bundled, table  # what one-vs-rest parts, and the table
 
 register_one_vs_rest("labelme", 8)
 register_one_vs_rest("digits", 10)
 register_one_vs_rest("cifar10n", 10)
 
 __all__ = [
+    "bundled",
     "card_table",
     "card_text",
     "cifar10h",
@@ -20,5 +22,6 @@ __all__ = [
     "labelme",
     "music",
     "synthetic",
+    "table",
     "usps",
 ]

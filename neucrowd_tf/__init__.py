@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "Annotations": "annotations",
-    "CrowdDataset": "dataset",
+    "CrowdDataset": "datasets",
     "load": "persistence",
     "MajorityVote": "aggregation",
     "DawidSkene": "aggregation",
