@@ -5,129 +5,236 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import sparse
 
-# From the ground up; rooms of one floor do not import each other, except those of the library's
-# ground floor.
+# From the ground up; rooms of one floor do not import each other.
 FLOORS = (
-    (
-        "annotations",
-        "dataset",
-        "metrics",
-        "registry",
-        "errors",
-        "files",
-        "persistence",
-    ),  # and every other file beside them
-    ("statistics", "simulation", "aggregation", "nn"),
+    ("errors",),
+    ("arguments", "metrics"),
+    ("io",),
+    ("annotations",),
+    ("persistence", "datasets.core", "datasets.splits", "registry"),
+    ("aggregation", "nn"),
+    ("datasets", "labelling"),
     ("training",),
     ("crowd_layers",),
-    ("rll", "neucrowd", "crowding", "dasc", "iced"),
-    ("evaluation", "export", "predict"),
-    ("report", "predict"),
+    ("two_stage", "rll", "neucrowd", "crowding", "dasc", "iced"),
+    ("choice",),
+    ("evaluation", "export"),
+    ("report",),
+    ("predict", "aggregate", "convert", "relabel"),
     ("harness",),
+    ("__main__",),
     ("baselines", "data"),
+    ("reproduction",),
     ("run_experiment",),
 )
 # Tools beside the house: they may import anything, and nothing imports them.
 OUTSIDE = ("benchmarks", "tests", "setup")
-_NAMED = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+HOUSE = ("neucrowd_tf", "baselines", "data", "reproduction", "run_experiment")
+LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 LAZY = ("tensorflow", "keras", "tensorflow_probability", "tf_keras")
+# What an import inside a function may keep from loading, directly or through what it imports.
+HEAVY = (*LAZY, "tensorboard", "sklearn", "matplotlib", "PIL", "pyarrow", "imblearn", "scipy")
+LOOSE = 8
+COMMANDS = ("predict", "aggregate", "relabel", "convert")
 
 
 def room_of(module: str) -> str | None:
     """Returns the room that a module belongs to, None for other packages' modules and for the
-    package itself.
+    package itself, which only names what is imported when used.
     """
     parts = module.split(".")
     if parts[0] == "neucrowd_tf":
-        return parts[1] if len(parts) > 1 else None
-    return parts[0] if parts[0] in ("baselines", "data", "run_experiment", *OUTSIDE) else None
+        two = ".".join(parts[1:3])
+        return two if two in LEVEL else parts[1] if len(parts) > 1 else None
+    return parts[0] if parts[0] in (*HOUSE, *OUTSIDE) else None
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields line and module of each import in a file, those inside functions too; `from package
-    import module` as both.
+def sources(repository: Path) -> dict[str, Path]:
+    """Returns the house's files by module name."""
+    rooms = [repository / name for name in HOUSE if (repository / name).is_dir()]
+    files = [
+        repository / "run_experiment.py",
+        *(path for room in rooms for path in room.rglob("*.py")),
+    ]
+    names = {}
+    for path in files:
+        module = ".".join(path.relative_to(repository).with_suffix("").parts)
+        names[module.removesuffix(".__init__")] = path
+    return names
+
+
+def imports(path: Path, modules: Collection[str] = ()) -> Iterator[tuple[int, str]]:
+    """Yields line and module of each import in a file, those inside functions and for types too;
+    `from package import module` is an import of the module.
     """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            yield node.lineno, node.module or ""
-            if node.module == "neucrowd_tf":
-                yield from ((node.lineno, f"neucrowd_tf.{alias.name}") for alias in node.names)
-
-
-def sources(repository: Path) -> list[Path]:
-    rooms = [repository / name for name in ("neucrowd_tf", "baselines", "data")]
-    return [
-        repository / "run_experiment.py",
-        *(path for room in rooms for path in sorted(room.rglob("*.py"))),
-    ]
-
-
-def floors(repository: Path) -> dict[str, int]:
-    """Returns each room's floor; a file of the library that has none is on the ground."""
-    return {path.stem: 0 for path in (repository / "neucrowd_tf").glob("*.py")} | _NAMED
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield node.lineno, inner if inner in modules else node.module or ""
 
 
 def upward(repository: Path) -> list[str]:
     found = []
-    floor = floors(repository)
-    for path in sources(repository):
-        module = ".".join(path.relative_to(repository).with_suffix("").parts)
+    modules = sources(repository)
+    for module, path in modules.items():
         room = room_of(module)
-        if room is None or module == "neucrowd_tf.__init__":
-            continue  # the package itself only names what is imported when used
-        if room not in floor:
+        if room is None:
+            continue
+        if room not in LEVEL:
             found.append(f"{path}: the room {room!r} stands on no floor; add it to FLOORS")
             continue
-        beside = floor[room] in (
-            0,
-            1,
-            floor["export"],
-        )  # rooms of these floors may import each other
-        for line, target in imports(path):
+        for line, target in imports(path, modules):
             other = room_of(target)
             if other in OUTSIDE:
                 found.append(f"{path}:{line}: {room} imports {target}")
             elif (
                 other is not None
-                and other != room
-                and other in floor
-                and floor[other] >= floor[room] + beside
+                and other.split(".")[0] != room.split(".")[0]
+                and LEVEL.get(other, -1) >= LEVEL[room]
             ):
-                found.append(
-                    f"{path}:{line}: {room} (floor {floor[room]}) imports {target} (floor"
-                    f" {floor[other]})"
-                )
+                found.append(f"{path}:{line}: {room} (floor {LEVEL[room]}) imports {target}")
     return found
 
 
+def circles(repository: Path) -> list[list[str]]:
+    """Returns the sets of files that import each other, however far around."""
+    modules = sources(repository)
+    names = list(modules)
+    position = {name: number for number, name in enumerate(names)}
+    pairs = [
+        (position[module], position[target])
+        for module, path in modules.items()
+        for _, target in imports(path, modules)
+        if target in position and module != "neucrowd_tf"
+    ]
+    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
+    graph = sparse.coo_array(
+        (np.ones(len(rows), dtype=bool), (rows, columns)), shape=(len(names), len(names))
+    )
+    count, label = sparse.csgraph.connected_components(graph, connection="strong")
+    groups: list[list[str]] = [[] for _ in range(count)]
+    for name, group in zip(names, label, strict=True):
+        groups[group].append(name)
+    return [group for group in groups if len(group) > 1]
+
+
+def needless(repository: Path) -> list[str]:
+    """Returns the imports inside functions that keep nothing heavy from loading."""
+    modules = sources(repository)
+    heavy: dict[str, bool] = {}
+
+    def loads(module: str) -> bool:
+        """Whether importing a module of the house loads something heavy at once."""
+        if module.split(".")[0] in HEAVY:
+            return True
+        if module not in modules:
+            return False
+        if module not in heavy:
+            heavy[module] = False
+            package = module.rpartition(".")[0]
+            tree = ast.parse(modules[module].read_text(encoding="utf-8"))
+            named = {line for line, _ in _at_import(tree)}
+            targets = [t for line, t in imports(modules[module], modules) if line in named]
+            heavy[module] = any(map(loads, targets)) or (bool(package) and loads(package))
+        return heavy[module]
+
+    found = []
+    for path in modules.values():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        outside = {line for line, _ in _at_import(tree)}
+        typed = {line for line, _ in _for_types(tree)}
+        for line, target in imports(path, modules):
+            if line in outside | typed or target.split(".")[0] not in HOUSE:
+                continue
+            if not loads(target):
+                found.append(f"{path.relative_to(repository)}:{line}: {target}")
+    return found
+
+
+def _at_import(tree: ast.AST) -> Iterator[tuple[int, ast.AST]]:
+    """Yields the import statements that run when a module is imported."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node.lineno, node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield from _at_import(node)
+
+
+def _for_types(tree: ast.AST) -> Iterator[tuple[int, ast.AST]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for inner in ast.walk(node):
+                if isinstance(inner, (ast.Import, ast.ImportFrom)):
+                    yield inner.lineno, inner
+
+
 def test_imports_point_down(repository: Path) -> None:
-    assert upward(repository) == []
+    assert not (found := upward(repository)), "\n".join(found)
+
+
+def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
+    assert not (found := circles(repository)), "\n".join(map(str, found))
+
+
+def test_imports_inside_functions_keep_something_heavy_from_loading(repository: Path) -> None:
+    assert not (found := needless(repository)), "\n".join(found)
+
+
+def test_few_files_lie_loose(repository: Path) -> None:
+    loose = {path.stem for path in (repository / "neucrowd_tf").glob("[a-z]*.py")}
+    assert len(loose - set(COMMANDS)) <= LOOSE
 
 
 def test_the_walk_finds_what_points_up(tmp_path: Path) -> None:
-    for folder in ("neucrowd_tf/aggregation", "baselines", "data"):
+    for folder in ("neucrowd_tf/aggregation", "baselines", "data", "reproduction"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "run_experiment.py").write_text("import baselines\n")
     (tmp_path / "neucrowd_tf" / "aggregation" / "a.py").write_text(
         "def f():\n    from neucrowd_tf.training import run\n"
     )
     (tmp_path / "neucrowd_tf" / "metrics.py").write_text(
-        "from neucrowd_tf import statistics\nimport baselines\n"
+        "from neucrowd_tf import io\nimport baselines\nimport tests.x\n"
     )
     (tmp_path / "data" / "b.py").write_text("import neucrowd_tf.harness\nimport baselines.c\n")
-    assert [line.rpartition("/")[2].split(" (")[0] for line in upward(tmp_path)] == [
+    found = sorted(line.rpartition("/")[2].split(" (")[0] for line in upward(tmp_path))
+    assert found == [
         "a.py:2: aggregation",
-        "metrics.py:1: metrics",
-        "metrics.py:2: metrics",
         "b.py:2: data",
+        "metrics.py:2: metrics",
+        "metrics.py:3: metrics imports tests.x",
+    ]
+
+
+def test_the_walk_finds_circles_and_needless_imports(tmp_path: Path) -> None:
+    room = tmp_path / "neucrowd_tf" / "dasc"
+    room.mkdir(parents=True)
+    (tmp_path / "run_experiment.py").write_text("")
+    (room / "a.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from neucrowd_tf.dasc import c\n"
+    )
+    (room / "b.py").write_text("def f():\n    from neucrowd_tf.dasc.a import x\n")
+    (room / "c.py").write_text("import neucrowd_tf.dasc.b\n")
+    (room / "d.py").write_text(
+        "import keras\ndef f():\n    import numpy\n    import neucrowd_tf.dasc.a\n"
+    )
+    (room / "e.py").write_text("def f():\n    import neucrowd_tf.dasc.d\n")
+    assert sorted(map(sorted, circles(tmp_path))) == [[f"neucrowd_tf.dasc.{x}" for x in "abc"]]
+    assert sorted(needless(tmp_path)) == [
+        "neucrowd_tf/dasc/b.py:2: neucrowd_tf.dasc.a",
+        "neucrowd_tf/dasc/d.py:4: neucrowd_tf.dasc.a",
     ]
 
 
