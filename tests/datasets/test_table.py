@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.datasets import table
+from neucrowd_tf.errors import DataError, UsageError
 
 # Six instances, three annotators; annotator "c" skips t1 and t4.
 FEATURES = "task,x,y\nt0,1,2\nt1,3,4\nt2,5,6\nt3,7,8.5\nt4,9,10\nt5,11,12\n"
