@@ -20,7 +20,7 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -147,9 +147,11 @@ def argument(
     )
 
 
-def fitted() -> Any:
-    """Declares a result of `fit` (a name that ends in `_`), which is no argument."""
-    return dataclasses.field(init=False)
+def fitted(*, init: Literal[False] = False) -> Any:
+    """Declares a result of `fit` (a name that ends in `_`), which is no argument; type checkers
+    read that off `init`.
+    """
+    return dataclasses.field(init=init)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(argument, fitted, dataclasses.field))

@@ -1,9 +1,10 @@
-"""Writes each method page's table of parameters from the constructors and their docstrings: python
+"""Writes each method page's table of parameters from what the classes declare: python
 docs/methods/parameters.py
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import re
@@ -15,8 +16,23 @@ HERE = Path(__file__).resolve().parent
 MARK = re.compile(r"(<!-- parameters of ([\w.]+):(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+def names_of(kind: Any) -> list[str]:
+    """Returns the arguments of a constructor in its order."""
+    return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+
+
 def described(kind: Any) -> list[tuple[list[str], str]]:
-    """Returns the names and the text of each entry under "Args:" in a class's docstring."""
+    """Returns the names and the text of each entry: of what the class declares with
+    `neucrowd_tf.arguments`, or else under "Args:" in its docstring.
+    """
+    if dataclasses.is_dataclass(kind):
+        from neucrowd_tf.arguments import declared
+
+        return [
+            ([field.name], field.metadata["meaning"])
+            for field in declared(kind)
+            if field.metadata.get("meaning")
+        ]
     match = re.search(r"Args:\n(.*?)(?:\n\n|\Z)", inspect.getdoc(kind) or "", re.DOTALL)
     entries: list[tuple[list[str], str]] = []
     for line in (match[1] if match else "").split("\n"):
@@ -41,9 +57,7 @@ def table(kind: Any) -> str:
     stand in the last row.
     """
     parameters = {
-        name: item
-        for name, item in inspect.signature(kind.__init__).parameters.items()
-        if name != "self"
+        name: inspect.signature(kind.__init__).parameters[name] for name in names_of(kind)
     }
     rows, left = [], dict(parameters)
     for names, text in described(kind):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 
-from neucrowd_tf import aggregation, registry
+from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -29,22 +29,6 @@ BASELINE = "mv_lr"
 # ICED balances classes: it is tried where the largest class is so many times the smallest.
 IMBALANCED = 3.0
 CONFIDENCE = 0.95
-
-
-def consensus_labels(annotations: Annotations, seed: int) -> NDArray[np.int64]:
-    """Returns `[N]` the class codes that held-out predictions are scored against: Dawid and
-    Skene's, or majority votes without identities.
-    """
-    stage: aggregation.Aggregator = (
-        aggregation.DawidSkene(seed=seed)
-        if annotations.has_identities
-        else aggregation.MajorityVote(seed=seed)
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # labels settle long before the last digits of the objective
-        return np.asarray(stage.fit(annotations).labels_, dtype=np.int64)
 
 
 def paired_interval(
@@ -136,7 +120,7 @@ class Auto(CrowdEstimator):
         rooms.register()  # the library's methods, where nobody has imported them yet
         if self.folds < 2:
             raise UsageError(f"folds: expected a whole number from 2, received {self.folds!r}")
-        self.consensus_ = consensus_labels(data.annotations, self.seed)
+        self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         self.rows_ = data.rows
         splits = self._splits()
         found: dict[str, NDArray[np.float64]] = {}

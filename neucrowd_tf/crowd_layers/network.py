@@ -13,8 +13,9 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.arguments import check_training, check_whole, check_widths
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
     import keras

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.training.estimator import TrainingData, hold_out
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.validation import hold_out
 
 
 def held_out(data: TrainingData, fraction: float, seed: int) -> TrainingData:

@@ -18,8 +18,9 @@ from neucrowd_tf.dasc.confidence import pseudo_annotations
 from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.arguments import check_number, check_whole
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

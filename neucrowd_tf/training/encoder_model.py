@@ -8,6 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.training.blocks import in_blocks
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -85,13 +87,9 @@ class EncoderModel(keras.Model):
 
     def embed(self, features: Any, rows_at_once: int = 8192) -> NDArray[np.float32]:
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
-        if len(features) == 0:
-            return np.zeros((0, self.encoder.output_shape[-1]), dtype=np.float32)
-        parts = [
-            self._embed(tf.convert_to_tensor(features[start : start + rows_at_once]))
-            for start in range(0, len(features), rows_at_once)
-        ]
-        return np.concatenate([np.asarray(part, dtype=np.float32) for part in parts])
+        return in_blocks(
+            lambda part: self._embed(tf.convert_to_tensor(part)), features, rows_at_once
+        )
 
     @tf.function(reduce_retracing=True)
     def _embed(self, features: Any) -> Any:

@@ -5,7 +5,6 @@ only when it is used.
 from __future__ import annotations
 
 import dataclasses
-import math
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.annotations import Annotations, as_annotations
+from neucrowd_tf.arguments import check_arguments
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
 from neucrowd_tf.persistence import Persistent
@@ -68,9 +68,9 @@ def check_features(features: ArrayLike, what: str = "features") -> NDArray[np.fl
 class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     """Base of the classifiers that train on crowd labels.
 
-    A subclass stores its arguments in the constructor, fits in `_fit(data, run)` and predicts in
-    `_predict_proba`; it sets results that end in `_`. It says with `requires_identities` and
-    `max_classes` what it cannot do without.
+    A subclass declares its arguments (`neucrowd_tf.arguments`), fits in `_fit(data, run)` and
+    predicts in `_predict_proba`; it sets results that end in `_`. It says with
+    `requires_identities` and `max_classes` what it cannot do without.
     """
 
     requires_identities: ClassVar[bool] = False
@@ -100,10 +100,19 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             run: where checkpoints and TensorBoard logs go; by default nowhere.
 
         Raises:
+            UsageError: an argument of the constructor that cannot be used, before anything else.
             DataError: what is wrong with the input and where.
         """
+        if dataclasses.is_dataclass(self):
+            check_arguments(self)
+        self._check_together()
         self._fit(self._check(features, annotations, validation), run or Run())
         return self
+
+    def _check_together(self) -> None:
+        """Raises UsageError for arguments that do not go together; each one's own constraint is
+        checked already.
+        """
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         raise NotImplementedError
@@ -230,49 +239,3 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         where there is one, "embedding".
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be exported")
-
-
-def hold_out(
-    data: TrainingData, labels: NDArray[np.int64], fraction: float, seed: int
-) -> tuple[TrainingData, NDArray[np.int64]]:
-    """Splits training data when no validation data was given.
-
-    Args:
-        labels: `[N]` consensus class codes; they become the validation labels and stratify the
-            split where each class has two.
-        fraction: the share held out.
-
-    Returns:
-        the data with the held-out part as `validation`, and the positions of the part that is left.
-
-    Raises:
-        DataError: so few instances that none is left to train on.
-    """
-    from sklearn.model_selection import train_test_split
-
-    if data.validation is not None:
-        return data, np.arange(len(labels))
-    if math.ceil(fraction * len(labels)) >= len(labels):
-        raise DataError(
-            f"annotations: expected instances to train on beside the share of {fraction:g} that is"
-            f" held out to validate on, received {len(labels)} annotated in all; pass validation"
-            " data"
-        )
-    counts = np.bincount(labels)
-    stratify = (
-        labels
-        if counts[counts > 0].min() >= 2 and round(fraction * len(labels)) >= (counts > 0).sum()
-        else None
-    )
-    train, held = train_test_split(
-        np.arange(len(labels)), test_size=fraction, random_state=seed, stratify=stratify
-    )
-    train.sort()
-    held.sort()
-    part = TrainingData(
-        data.features[train],
-        data.annotations[train],
-        (data.features[held], labels[held]),
-        data.rows[train],
-    )
-    return part, train

@@ -19,6 +19,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.arguments import check_strengths
+from neucrowd_tf.training.standardise import standardise as scaling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,14 +146,7 @@ def fit_logistic(
         x, codes, weight = x[used], codes[used], weight[used]
         groups = None if groups is None else groups[used]
     head = LinearHead()
-    head.mean_ = np.average(x, axis=0, weights=weight) if standardise else np.zeros(x.shape[1])
-    deviation = (
-        np.sqrt(np.average((x - head.mean_) ** 2, axis=0, weights=weight))
-        if standardise
-        else np.ones(x.shape[1])
-    )
-    # A column that is constant up to rounding would blow rounding errors up.
-    head.scale_ = np.where(deviation > 1e-7 * np.maximum(1.0, np.abs(head.mean_)), deviation, 1.0)
+    head.mean_, head.scale_ = scaling(x, standardise, weights=weight)
     z = (x - head.mean_) / head.scale_
     head.scores_ = []
     if len(Cs) > 1 and len(np.unique(codes)) > 1:

@@ -23,6 +23,7 @@ from neucrowd_tf.training.state import (
     unpack,
     write_variables,
 )
+from neucrowd_tf.training.validation import BestEpoch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,34 +67,25 @@ class _Epochs(keras.callbacks.Callback):
         run: Run,
         evaluate: Evaluate | None,
         monitor: str | None,
-        mode: str,
         tie_break: str | None,
-        patience: int | None,
-        min_epochs: int,
+        best: BestEpoch,
         epoch_start: Callable[[int], Mapping[str, float] | None] | None,
         state: Sequence[Stateful],
         stop_when: StopWhen | None,
     ) -> None:
         super().__init__()
-        self.run, self.evaluate, self.monitor, self.patience, self.min_epochs = (
-            run,
-            evaluate,
-            monitor,
-            patience,
-            min_epochs,
-        )
-        self.sign = 1.0 if mode == "max" else -1.0
-        self.tie_break, self.epoch_start, self.state, self.stop_when = (
-            tie_break,
-            epoch_start,
-            state,
-            stop_when,
-        )
-        self.history_ = History()
-        self.best: list[NDArray[Any]] = []
+        self.run, self.evaluate, self.monitor, self.tie_break = run, evaluate, monitor, tie_break
+        self.epoch_start, self.state, self.stop_when = epoch_start, state, stop_when
+        self.best = best
+        self.logs: dict[str, list[float]] = {}
         self.next_epoch, self.finished = 0, False
         self._extra: Mapping[str, float] = {}
         self._saved = time.monotonic()
+
+    @property
+    def history(self) -> History:
+        """What was logged so far, and the best epoch."""
+        return History(self.logs, self.best.epoch, self.best.value, self.best.tie)
 
     # -- checkpoints
     def load(self, variables: list[Any]) -> None:
@@ -103,10 +95,11 @@ class _Epochs(keras.callbacks.Callback):
         arrays = load_arrays(self.run.checkpoints / "train.npz")
         record = from_text(arrays["record"])
         write_variables(variables, unpack("variables", arrays))
-        self.best = unpack("best", arrays)
-        self.history_ = History(
-            record["logs"], record["best_epoch"], record["best_value"], record["best_tie"]
+        best, self.logs = self.best, record["logs"]
+        best.epoch, best.value, best.tie = (
+            record[name] for name in ("best_epoch", "best_value", "best_tie")
         )
+        best.weights = unpack("best", arrays)
         self.next_epoch, self.finished = record["next_epoch"], record["finished"]
         for index, part in enumerate(self.state):
             head = f"state{index}/"
@@ -123,13 +116,13 @@ class _Epochs(keras.callbacks.Callback):
         if self.run.checkpoints is None:
             return
         record = {
-            **dataclasses.asdict(self.history_),
+            **dataclasses.asdict(self.history),
             "next_epoch": self.next_epoch,
             "finished": self.finished,
         }
         arrays = (
             pack("variables", read_variables(model_variables(self.model)))
-            | pack("best", self.best)
+            | pack("best", self.best.weights)
             | {"record": to_text(record)}
         )
         for index, part in enumerate(self.state):
@@ -154,39 +147,26 @@ class _Epochs(keras.callbacks.Callback):
         if self.evaluate is not None:
             values |= {f"val_{name}": float(value) for name, value in self.evaluate().items()}
         for name, value in values.items():
-            self.history_.logs.setdefault(name, []).append(value)
+            self.logs.setdefault(name, []).append(value)
         self.run.scalars(epoch, values)
         self.next_epoch = epoch + 1
         if self.monitor is not None:
-            self._keep_best(
+            tie = values[f"val_{self.tie_break}"] if self.tie_break else 0.0
+            better = self.best.offer(
                 epoch,
                 values[f"val_{self.monitor}"],
-                values[f"val_{self.tie_break}"] if self.tie_break else 0.0,
+                lambda: read_variables(self.model.variables),
+                tie,
             )
-        if self.stop_when is not None and self.stop_when(self.history_.logs):
+            if not better and epoch >= self.best.first and self.best.waited(epoch):
+                self.model.stop_training = True
+        if self.stop_when is not None and self.stop_when(self.logs):
             self.model.stop_training = True
         if (
             self.run.checkpoints is not None
             and time.monotonic() - self._saved >= self.run.checkpoint_seconds
         ):
             self.save()
-
-    def _keep_best(self, epoch: int, value: float, tie: float) -> None:
-        history = self.history_
-        if epoch + 1 < self.min_epochs:
-            return
-        if history.best_value is None or (self.sign * value, -tie) > (
-            self.sign * history.best_value,
-            -(history.best_tie or 0.0),
-        ):
-            history.best_epoch, history.best_value, history.best_tie = epoch, value, tie
-            self.best = read_variables(self.model.variables)
-        elif (
-            self.patience is not None
-            and history.best_epoch is not None
-            and epoch - history.best_epoch >= self.patience
-        ):
-            self.model.stop_training = True
 
 
 def train(
@@ -242,19 +222,13 @@ def train(
         with run.scope():
             model.optimizer.build(model.trainable_variables)
     variables = model_variables(model)
-    loop = _Epochs(
-        run, evaluate, monitor, mode, tie_break, patience, min_epochs, epoch_start, state, stop_when
-    )
+    best = BestEpoch(mode, patience, first=min_epochs - 1)
+    loop = _Epochs(run, evaluate, monitor, tie_break, best, epoch_start, state, stop_when)
     loop.load(variables)
     if not loop.finished and loop.next_epoch < epochs:
         model.stop_training = False
-        stopped = (
-            patience is not None
-            and loop.history_.best_epoch is not None
-            and loop.next_epoch - 1 - loop.history_.best_epoch >= patience
-        )
-        stopped = stopped or (
-            stop_when is not None and loop.next_epoch > 0 and stop_when(loop.history_.logs)
+        stopped = best.waited(loop.next_epoch - 1) or (
+            stop_when is not None and loop.next_epoch > 0 and stop_when(loop.logs)
         )
         if not stopped:
             model.fit(
@@ -268,9 +242,9 @@ def train(
             )
     if not loop.finished:
         loop.set_model(model)
-        if monitor is not None and loop.best:
-            write_variables(model.variables, loop.best)
+        if monitor is not None and best.weights:
+            write_variables(model.variables, best.weights)
         loop.finished = True
-        loop.best = []
+        best.weights = []
         loop.save()
-    return loop.history_
+    return loop.history

@@ -21,9 +21,13 @@ from neucrowd_tf.training.arguments import (
     check_whole,
     check_widths,
 )
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, hold_out
+from neucrowd_tf.training.blocks import in_blocks
+from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.standardise import standardise
+from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
     import keras
@@ -76,12 +80,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     def _labels(self, data: TrainingData, run: Run) -> NDArray[np.int64]:
         """Returns consensus class codes `[N]`; by default the majority vote with seeded ties."""
-        from neucrowd_tf.aggregation import MajorityVote
-
         del run
-        return np.asarray(
-            MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64
-        )
+        return consensus_labels(data.annotations, self.seed)
 
     def _trainer(
         self, features: NDArray[np.float32], data: TrainingData, labels: NDArray[np.int64], run: Run
@@ -187,19 +187,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             check_choice("similarity", self.similarity, SIMILARITIES)
 
     def _fit_scaler(self, features: NDArray[np.float32]) -> None:
-        axes = 0 if features.ndim == 2 else tuple(range(features.ndim - 1))
-        shape = features.shape[-1]
-        self.mean_ = (
-            features.mean(axis=axes, dtype=np.float64).astype(np.float32)
-            if self.standardise
-            else np.zeros(shape, np.float32)
-        )
-        scale = (
-            features.std(axis=axes, dtype=np.float64).astype(np.float32)
-            if self.standardise
-            else np.ones(shape, np.float32)
-        )
-        self.scale_ = np.where(scale > 1e-7, scale, 1.0).astype(np.float32)
+        mean, scale = standardise(features, self.standardise)
+        self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
 
     def _scale(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray((features - self.mean_) / self.scale_, dtype=np.float32)
@@ -258,21 +247,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         return self.model_
 
     def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
-        import tensorflow as tf
-
-        parts = [
-            np.asarray(
-                self.model_(tf.convert_to_tensor(features[start : start + 4096]), training=False)[
-                    name
-                ]
-            )
-            for start in range(0, len(features), 4096)
-        ]
-        return (
-            np.concatenate(parts)
-            if parts
-            else np.zeros((0, self.model_.output[name].shape[-1]), np.float32)
-        )
+        return in_blocks(lambda part: self.model_(part, training=False)[name], features)
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self._outputs(features, "probabilities")

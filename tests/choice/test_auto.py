@@ -11,9 +11,10 @@ import threadpoolctl
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.choice.auto import Auto, _sentence, consensus_labels, paired_interval
+from neucrowd_tf.choice.auto import Auto, _sentence, paired_interval
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
+from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -178,8 +179,10 @@ def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> No
 
 def test_small_and_odd_data() -> None:
     features, crowd, _ = _crowd(size=40, spam=0)
-    rare = np.flatnonzero(consensus_labels(crowd, 0) == 1)[:1]
-    rows = np.concatenate([np.flatnonzero(consensus_labels(crowd, 0) == 0), rare])
+    rare = np.flatnonzero(consensus_labels(crowd, 0, weigh_annotators=True) == 1)[:1]
+    rows = np.concatenate(
+        [np.flatnonzero(consensus_labels(crowd, 0, weigh_annotators=True) == 0), rare]
+    )
     found = Auto(("mv_lr",)).fit(
         features[rows], crowd[rows]
     )  # the only instance of a class is never held out

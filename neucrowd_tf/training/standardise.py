@@ -1,0 +1,56 @@
+"""Standardising: the mean and the scale of each column, and what counts as a constant column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Under this share of a column's magnitude a deviation is float32's rounding, which dividing by it
+# would blow up.
+CONSTANT = 1e-7
+_ROWS = 8192
+
+
+def standardise(
+    features: NDArray[Any],
+    wanted: bool = True,
+    *,
+    weights: NDArray[np.float64] | None = None,
+    before: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the mean and the scale `[d]` with which `(features - mean) / scale` has mean 0 and
+    standard deviation 1.
+
+    A column that is constant up to rounding (its deviation is at most `CONSTANT` times the larger
+    of 1 and its mean's magnitude) has scale 1: it becomes about 0. Sums are in float64, over blocks
+    of rows, so that images take no copy in that precision.
+
+    Args:
+        features: `[N, ..., d]`, N > 0; of images each channel is a column.
+        wanted: False gives mean 0 and scale 1, which change nothing.
+        weights: `[N]` of the rows of `[N, d]` features; by default all count the same.
+        before: what is applied to the values first (a square root, say).
+    """
+    width = features.shape[-1]
+    if not wanted:
+        return np.zeros(width), np.ones(width)
+
+    def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
+        for start in range(0, len(features), _ROWS):
+            values = features[start : start + _ROWS].reshape(-1, width).astype(np.float64)
+            values = values if before is None else before(values)
+            yield values, None if weights is None else weights[start : start + _ROWS, None]
+
+    def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
+        return np.asarray((values if weight is None else values * weight).sum(axis=0))
+
+    count = features.size / width if weights is None else weights.sum()
+    mean = sum(total(values, weight) for values, weight in blocks()) / count
+    squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
+    deviation = np.sqrt(squares / count)
+    return mean, np.where(deviation > CONSTANT * np.maximum(1.0, np.abs(mean)), deviation, 1.0)

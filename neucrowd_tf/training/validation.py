@@ -1,0 +1,111 @@
+"""What is held out to validate on, and which epoch is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.estimator import TrainingData
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def hold_out(
+    data: TrainingData, labels: NDArray[np.int64], fraction: float, seed: int
+) -> tuple[TrainingData, NDArray[np.int64]]:
+    """Splits training data when no validation data was given.
+
+    Args:
+        labels: `[N]` consensus class codes; they become the validation labels and stratify the
+            split where each class has two.
+        fraction: the share held out.
+
+    Returns:
+        the data with the held-out part as `validation`, and the positions of the part that is left.
+
+    Raises:
+        DataError: so few instances that none is left to train on.
+    """
+    if data.validation is not None:
+        return data, np.arange(len(labels))
+    if math.ceil(fraction * len(labels)) >= len(labels):
+        raise DataError(
+            f"annotations: expected instances to train on beside the share of {fraction:g} that is"
+            f" held out to validate on, received {len(labels)} annotated in all; pass validation"
+            " data"
+        )
+    counts = np.bincount(labels)
+    stratify = (
+        labels
+        if counts[counts > 0].min() >= 2 and round(fraction * len(labels)) >= (counts > 0).sum()
+        else None
+    )
+    train, held = train_test_split(
+        np.arange(len(labels)), test_size=fraction, random_state=seed, stratify=stratify
+    )
+    train.sort()
+    held.sort()
+    part = TrainingData(
+        data.features[train],
+        data.annotations[train],
+        (data.features[held], labels[held]),
+        data.rows[train],
+    )
+    return part, train
+
+
+class BestEpoch:
+    """The epoch with the best monitored value so far, and the weights it had.
+
+    Args:
+        mode: whether the "max" or the "min" is best.
+        patience: how many epochs without a better one end training; None goes on to the last.
+        first: epochs before this one (from 0) are never the best.
+
+    Attributes:
+        epoch, value, tie: the best epoch (from 0), its value and what decided between equals; None
+            before there is one.
+        weights: what `offer` was given to read then.
+    """
+
+    def __init__(self, mode: str = "max", patience: int | None = None, first: int = 0) -> None:
+        self.sign = 1.0 if mode == "max" else -1.0
+        self.patience, self.first = patience, first
+        self.epoch: int | None = None
+        self.value: float | None = None
+        self.tie: float | None = None
+        self.weights: list[NDArray[Any]] = []
+
+    def offer(
+        self, epoch: int, value: float, read: Callable[[], list[NDArray[Any]]], tie: float = 0.0
+    ) -> bool:
+        """Keeps an epoch that is better than all before; returns whether it was.
+
+        Args:
+            value: the monitored figure.
+            read: gives the weights, which are copied only where they are kept.
+            tie: decides between equal values, the lower being better; the first epoch wins where
+                this is equal too.
+        """
+        if epoch < self.first:
+            return False
+        best = None if self.value is None else (self.sign * self.value, -(self.tie or 0.0))
+        if best is not None and not (self.sign * value, -tie) > best:
+            return False
+        self.epoch, self.value, self.tie = epoch, value, tie
+        self.weights = read()
+        return True
+
+    def waited(self, epoch: int) -> bool:
+        """Returns whether patience has run out after `epoch`."""
+        return (
+            self.patience is not None
+            and self.epoch is not None
+            and epoch - self.epoch >= self.patience
+        )

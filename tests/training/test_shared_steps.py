@@ -1,0 +1,139 @@
+"""Standardising, predicting in blocks, consensus labels and the choice of the epoch, each the one
+place for its step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.training.blocks import in_blocks
+from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.standardise import CONSTANT, standardise
+from neucrowd_tf.training.validation import BestEpoch
+
+
+class TestStandardise:
+    def test_by_hand(self) -> None:
+        """1 and 5: mean 3, deviation 2. The constant 7 keeps scale 1. Weights 3 and 1 give mean 2
+        and variance (3 * 1 + 1 * 9) / 4 = 3.
+        """
+        x = np.array([[1.0, 7.0], [5.0, 7.0]], np.float32)
+        mean, scale = standardise(x)
+        assert mean.tolist() == [3, 7] and scale.tolist() == [2, 1]
+        mean, scale = standardise(x, weights=np.array([3.0, 1.0]))
+        np.testing.assert_allclose(mean, [2, 7])
+        np.testing.assert_allclose(scale, [np.sqrt(3), 1])
+        mean, scale = standardise(x, False)
+        assert mean.tolist() == [0, 0] and scale.tolist() == [1, 1]
+
+    def test_result_has_mean_0_and_deviation_1_over_several_blocks(self) -> None:
+        x = np.random.default_rng(0).gamma(2.0, 3.0, size=(20_001, 3)).astype(np.float32)
+        mean, scale = standardise(x)
+        z = (x - mean) / scale
+        np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-9)
+        np.testing.assert_allclose(z.std(axis=0), 1, atol=1e-9)
+
+    def test_rows_of_weight_two_count_as_two_rows(self) -> None:
+        x = np.random.default_rng(1).normal(size=(9, 2))
+        weights = np.array([1, 2, 1, 3, 1, 1, 2, 1, 1])
+        for one, other in zip(
+            standardise(x, weights=weights.astype(float)),
+            standardise(np.repeat(x, weights, axis=0)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(one, other)
+
+    def test_channels_of_images_and_a_transform(self) -> None:
+        x = np.random.default_rng(2).uniform(1, 9, size=(4, 3, 3, 2))
+        mean, scale = standardise(x, before=np.sqrt)
+        for channel in range(2):
+            values = np.sqrt(x[..., channel])
+            np.testing.assert_allclose(
+                [mean[channel], scale[channel]], [values.mean(), values.std()]
+            )
+
+    @pytest.mark.parametrize("value", [0.1, 1e6, -3e-9, 0.0])
+    def test_a_constant_column_becomes_0(self, value: float) -> None:
+        x = np.full((1000, 1), value, np.float32)
+        mean, scale = standardise(x)
+        assert scale.tolist() == [1] and np.abs((x - mean) / scale).max() < 1e-9
+
+    def test_what_counts_as_constant(self) -> None:
+        """Two values 1 +- s have deviation s: above `CONSTANT` they are told apart."""
+        for share, constant in ((0.5, True), (2.0, False)):
+            x = np.array([[1 - share * CONSTANT], [1 + share * CONSTANT]])
+            assert (standardise(x)[1][0] == 1) == constant
+
+
+class TestBlocks:
+    def test_as_if_at_once(self) -> None:
+        x = np.arange(11.0)[:, None]
+        seen: list[int] = []
+
+        def double(part: np.ndarray) -> np.ndarray:
+            seen.append(len(part))
+            return 2 * part
+
+        np.testing.assert_array_equal(in_blocks(double, x, rows=4), 2 * x)
+        assert seen == [4, 4, 3]
+
+    def test_without_rows_the_shape_is_that_of_the_result(self) -> None:
+        assert in_blocks(lambda part: np.zeros((len(part), 5)), np.zeros((0, 2))).shape == (0, 5)
+
+
+class TestConsensus:
+    def test_majority_with_seeded_ties(self) -> None:
+        crowd = Annotations.from_dense([[0, 0, 1], [1, 1, 0]] + [[0, 1, -1]] * 40)
+        first = consensus_labels(crowd, 0)
+        assert first[:2].tolist() == [0, 1] and first.dtype == np.int64
+        assert set(first[2:]) == {0, 1}
+        np.testing.assert_array_equal(first, consensus_labels(crowd, 0))
+        assert not np.array_equal(first, consensus_labels(crowd, 1))
+
+    def test_weighing_annotators_follows_the_reliable_pair(self) -> None:
+        """Two annotators who always agree and three who guess: the pair is believed where the three
+        outvote it; vote counts alone cannot tell them apart.
+        """
+        rng = np.random.default_rng(3)
+        truth = rng.integers(2, size=300)
+        dense = np.concatenate([np.tile(truth[:, None], 2), rng.integers(2, size=(300, 3))], axis=1)
+        crowd = Annotations.from_dense(dense)
+        plain = consensus_labels(crowd, 0)
+        assert (plain == truth).mean() < 0.95
+        assert (consensus_labels(crowd, 0, weigh_annotators=True) == truth).mean() > 0.99
+        counts = Annotations.from_votes(crowd.vote_counts())
+        np.testing.assert_array_equal(consensus_labels(counts, 0, weigh_annotators=True), plain)
+
+
+class TestBestEpoch:
+    @staticmethod
+    def _offer(best: BestEpoch, values: list[Any], ties: list[float] | None = None) -> list[bool]:
+        return [
+            best.offer(
+                epoch, value, lambda epoch=epoch: [np.array(epoch)], ties[epoch] if ties else 0.0
+            )  # type: ignore[misc]
+            for epoch, value in enumerate(values)
+        ]
+
+    def test_keeps_the_first_of_equals_and_its_weights(self) -> None:
+        best = BestEpoch()
+        assert self._offer(best, [0.5, 0.7, 0.7, float("nan"), 0.6]) == [True, True] + [False] * 3
+        assert best.epoch == 1 and best.value == 0.7 and best.weights[0] == 1
+
+    def test_smaller_is_better_and_ties(self) -> None:
+        best = BestEpoch("min")
+        self._offer(best, [3.0, 1.0, 2.0])
+        assert best.epoch == 1
+        best = BestEpoch()
+        self._offer(best, [1.0, 1.0, 1.0], ties=[0.3, 0.1, 0.2])
+        assert best.epoch == 1 and best.tie == 0.1
+
+    def test_patience_and_the_first_epoch_that_counts(self) -> None:
+        best = BestEpoch(patience=2, first=1)
+        assert not best.waited(5)
+        assert self._offer(best, [0.9, 0.5, 0.4]) == [False, True, False]
+        assert not best.waited(2) and best.waited(3)
