@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 OUT ?= runs/quickstart
 
-.PHONY: run test smoke test-all test-lowest lint types results setup clean
+.PHONY: run test test-ci smoke test-all test-lowest lint types results setup clean
 
 setup: $(STAMP)
 
@@ -21,8 +21,13 @@ $(STAMP): requirements.lock setup.py
 run: $(STAMP)
 	$(BIN)/python run_experiment.py --dataset=breast_cancer --method=neucrowd,mv_lr --output_dir=$(OUT) --export --resume
 
+# Quick: what a change breaks most often.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not ci and not slow and not gpu" tests
+
+# What `make test` leaves out and `.ci/run` runs.
+test-ci: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "ci and not slow and not gpu" tests
 
 # Every registered method once, tiny; always from the beginning.
 smoke: $(STAMP)

@@ -1,5 +1,6 @@
 """The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`;
-those marked `slow` with the slow tests.
+those marked `ci` or `slow` with the tests of that mark. Python runs in this process (importing
+TensorFlow anew costs four seconds a block), commands in processes of their own.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def documents() -> list[Path]:
     ]
 
 
-def blocks(path: Path) -> list[tuple[int, str, str, bool]]:
-    """Returns line, language, text and slowness of each block that is to run; of one marked
+def blocks(path: Path) -> list[tuple[int, str, str, list[str]]]:
+    """Returns line, language, text and marks of each block that is to run; of one marked
     `file=NAME`, "file NAME" as its language.
     """
     text = path.read_text(encoding="utf-8")
@@ -48,7 +49,7 @@ def blocks(path: Path) -> list[tuple[int, str, str, bool]]:
                     text.count("\n", 0, match.start()) + 1,
                     language if name is None else f"file {name}",
                     body,
-                    "slow" in marks.split(),
+                    [mark for mark in marks.split() if mark in ("ci", "slow")],
                 )
             )
     return found
@@ -59,10 +60,10 @@ def parameters() -> Iterator[Any]:
     process."""
     for path in documents():
         name = str(path.relative_to(ROOT))
-        for line, language, body, slow in blocks(path):
+        for line, language, body, names in blocks(path):
             marks = [
                 pytest.mark.xdist_group(f"documents {name}"),
-                *([pytest.mark.slow] if slow else []),
+                *(getattr(pytest.mark, mark) for mark in names),
             ]
             yield pytest.param(name, language, body, id=f"{name}:{line}", marks=marks)
 
@@ -122,6 +123,7 @@ def test_block(
     body: str,
     folders: dict[str, Path],
     request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = folders[document]
     if "=DATA" in body and not (folder / "DATA").exists():
@@ -130,17 +132,17 @@ def test_block(
         (folder / language.removeprefix("file ")).write_text(body, encoding="utf-8")
         assert body.count("\n") < 60, "an example that a page shows in full has fewer than 60 lines"
         return
+    if language in PYTHON:
+        monkeypatch.chdir(folder)
+        exec(compile(body, document, "exec"), {"__name__": "__main__"})
+        return
     environment = {
         **os.environ,
         "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(folder),
     }
     environment.pop("MAKEFLAGS", None)
-    command = (
-        ["bash", "-euo", "pipefail", "-c", body]
-        if language in SHELL
-        else [sys.executable, "-c", body]
-    )
+    command = ["bash", "-euo", "pipefail", "-c", body]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -181,6 +183,7 @@ def test_readmes_table_is_what_its_command_makes(folders: dict[str, Path]) -> No
         ), name
 
 
+@pytest.mark.ci
 def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
     """In an environment of its own: the table comes from finished runs, and nothing is trained."""
     if shutil.which("make") is None:
