@@ -1,0 +1,126 @@
+"""Writes BUILD.md's index of equations from the References of docstrings: python docs/equations.py"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAPERS = ("NeuCrowd", "RLL", "CrowdInG", "DASC", "ICED")
+MARK = re.compile(r"(<!-- index of equations -->\n).*?(<!-- end -->)", re.DOTALL)
+# All that the papers number, and what they leave without a number under its section.
+WANTED = {
+    "NeuCrowd": (
+        *(f"definition {number}" for number in range(1, 5)),
+        "section 3.3.1",
+        "section 3.3.2",
+        "section 3.3.3",
+        "section 3.3.4",
+        "section 3.4",
+    ),
+    "RLL": ("section III-A", "eq. 1", "eq. 2", "eq. 3"),
+    "CrowdInG": (
+        *(f"eq. {number}" for number in range(1, 7)),
+        "section 3.2.1",
+        "section 3.2.2",
+        "section 3.3.1",
+        "section 3.3.2",
+        "section 3.3.3",
+    ),
+    "DASC": (*(f"eq. {number}" for number in range(1, 12)), "algorithm 1"),
+    "ICED": (
+        *(f"eq. 2.{number}" for number in range(1, 6)),
+        "definition 2",
+        "algorithm 1",
+        "section 2.5",
+    ),
+}
+# "eq. 3", "eqs. (8) and 9", "equations 2.1 to 2.3", "definition 4", "section 3.3.1", "III-A".
+_NAMED = re.compile(
+    r"\b(equations?|eqs?\.|definitions?|algorithms?|sections?) "
+    r"((?:\(?[\dIVX]+(?:[.-][\dA-Z]+)*\)?(?:, | and | to |, and )?)+)"
+)
+_KIND = {"eq": "eq.", "de": "definition", "al": "algorithm", "se": "section"}
+
+
+def documented() -> Iterator[tuple[str, str, str]]:
+    """Yields file, qualified name and docstring of each function and class of the library."""
+    for folder in ("neucrowd_tf", "baselines"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for name, node in _definitions(tree, ""):
+                text = ast.get_docstring(node)
+                if text:
+                    yield str(path.relative_to(ROOT)), name, text
+
+
+def _definitions(
+    tree: ast.AST, prefix: str
+) -> Iterator[tuple[str, ast.FunctionDef | ast.ClassDef]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield prefix + node.name, node
+            yield from _definitions(node, f"{prefix}{node.name}.")
+
+
+def references(docstring: str) -> set[tuple[str, str]]:
+    """Returns the (paper, equation) pairs that a docstring's References name: ("DASC", "eq. 3")."""
+    _, _, section = docstring.partition("References:")
+    text = " ".join(section.split("\n\n")[0].split())
+    found = set()
+    for part in re.split(r"; |\. (?=[A-Z])", text):
+        paper = next((name for name in PAPERS if re.search(rf"\b{name}\b", part)), None)
+        if paper is None:
+            continue
+        for kind, numbers in _NAMED.findall(part):
+            found |= {(paper, f"{_KIND[kind[:2]]} {number}") for number in _spread(numbers)}
+    return found
+
+
+def _spread(text: str) -> list[str]:
+    """Returns the numbers of "8 and 9", "(2.1) to (2.3)"."""
+    plain = re.sub(r"[()]|[, .]*( and| to)?[, .]*$", "", text)
+    span = re.fullmatch(r"((?:\d+\.)*)(\d+) to ((?:\d+\.)*)(\d+)", plain)
+    if span:
+        return [f"{span[1]}{number}" for number in range(int(span[2]), int(span[4]) + 1)]
+    return [number.rstrip(".") for number in re.split(r", and |, | and ", plain) if number]
+
+
+def index() -> dict[tuple[str, str], list[tuple[str, str, str]]]:
+    """Returns for each wanted (paper, equation) the places: file, name, first line of the docstring."""
+    places: dict[tuple[str, str], list[tuple[str, str, str]]] = {
+        (paper, equation): [] for paper, all_ in WANTED.items() for equation in all_
+    }
+    for path, name, text in documented():
+        summary = " ".join(text.split("\n\n")[0].split())
+        for key in references(text):
+            if key in places:
+                places[key].append((path, name, summary))
+    return places
+
+
+def table() -> str:
+    """Returns the index in Markdown, a row an equation."""
+    rows = ["| paper | equation | what it is | where |", "|---|---|---|---|"]
+    for (paper, equation), places in index().items():
+        shown = "<br>".join(f"`{path}:{name}`" for path, name, _ in places)
+        what = places[0][2].replace("|", "\\|") if places else ""
+        rows.append(f"| {paper} | {equation} | {what} | {shown} |")
+    return "\n".join(rows) + "\n"
+
+
+def page(text: str) -> str:
+    """Returns BUILD.md with the index written anew."""
+    return MARK.sub(lambda match: match[1] + table() + match[2], text)
+
+
+def main() -> None:
+    """Rewrites BUILD.md."""
+    path = ROOT / "BUILD.md"
+    path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

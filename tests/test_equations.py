@@ -1,0 +1,50 @@
+"""BUILD.md's index of equations: complete, true, and read off the docstrings."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def equations() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("equations", ROOT / "docs" / "equations.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_equation_of_the_papers_has_its_function(equations: ModuleType) -> None:
+    missing = [" ".join(key) for key, places in equations.index().items() if not places]
+    assert not missing, f"no docstring's References name {', '.join(missing)}"
+
+
+def test_the_page_is_what_the_docstrings_say(equations: ModuleType) -> None:
+    text = (ROOT / "BUILD.md").read_text(encoding="utf-8")
+    assert equations.page(text) == text, "run python docs/equations.py"
+
+
+def test_references_are_read(equations: ModuleType) -> None:
+    text = """Does.
+
+    References:
+        DASC, eqs. 8 to 10 and algorithm 1; ICED, definition 2 and equation (2.4).
+        Kipf and Welling (2017), eq. 2. RLL, section III-A.
+
+    eq. 7 of DASC is not a reference.
+    """
+    assert equations.references(text) == {
+        ("DASC", "eq. 8"),
+        ("DASC", "eq. 9"),
+        ("DASC", "eq. 10"),
+        ("DASC", "algorithm 1"),
+        ("ICED", "definition 2"),
+        ("ICED", "eq. 2.4"),
+        ("RLL", "section III-A"),
+    }
