@@ -1,4 +1,4 @@
-"""Writes BUILD.md's index of equations from the References of docstrings: python docs/equations.py"""
+"""Writes BUILD.md's index of equations from docstrings' References: python docs/equations.py"""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _definitions(
 
 
 def references(docstring: str) -> set[tuple[str, str]]:
-    """Returns the (paper, equation) pairs that a docstring's References name: ("DASC", "eq. 3")."""
+    """Returns the (paper, equation) pairs of a docstring's References: ("DASC", "eq. 3")."""
     _, _, section = docstring.partition("References:")
     text = " ".join(section.split("\n\n")[0].split())
     found = set()
@@ -89,7 +89,7 @@ def _spread(text: str) -> list[str]:
 
 
 def index() -> dict[tuple[str, str], list[tuple[str, str, str]]]:
-    """Returns for each wanted (paper, equation) the places: file, name, first line of the docstring."""
+    """Returns for each wanted (paper, equation) the places: file, name, the docstring's summary."""
     places: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         (paper, equation): [] for paper, all_ in WANTED.items() for equation in all_
     }
