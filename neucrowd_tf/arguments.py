@@ -7,7 +7,7 @@
         epochs: int = argument(25, whole(1), "passes over the training instances.")
         model_: Any = fitted()
 
-`estimator` makes a keyword-only constructor out of the declarations, inherited ones first, so that
+`estimator` makes a keyword-only constructor out of the declarations, inherited ones too, so that
 `help()`, an editor, `get_params`, `clone` and `GridSearchCV` see all of them; it adds "Args:" to
 the docstring. A subclass changes a default by assigning another one (`epochs: int = 50`): meaning
 and constraint stay.
@@ -158,14 +158,14 @@ def fitted(*, init: Literal[False] = False) -> Any:
 def estimator(kind: Kind) -> Kind:
     """Makes the constructor from the declarations of a class and its bases, and documents it."""
     own = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
-    made = dataclasses.dataclass(eq=False, repr=False, kw_only=True)(kind)
+    made: Any = dataclasses.dataclass(eq=False, repr=False, kw_only=True)(kind)
     for name, field in made.__dataclass_fields__.items():
         if "meaning" not in field.metadata:
             inherited = _inherited(kind, name)
             if inherited is not None:
                 field.metadata = inherited
     made.__doc__ = _documented(own, made)
-    return made
+    return kind
 
 
 def _inherited(kind: type, name: str) -> Any:
@@ -177,9 +177,15 @@ def _inherited(kind: type, name: str) -> Any:
 
 
 def declared(kind: Any) -> list[dataclasses.Field[Any]]:
-    """Returns the arguments of an estimator or its class, in the order of its constructor."""
+    """Returns the arguments of an estimator or its class: those that may stand without their name,
+    the class's own, then those of its bases.
+    """
+    line = (kind if isinstance(kind, type) else type(kind)).__mro__
+    depth = {
+        name: level for level, base in enumerate(line) for name in inspect.get_annotations(base)
+    }
     fields = [field for field in dataclasses.fields(kind) if field.init]
-    return sorted(fields, key=lambda field: bool(field.kw_only))
+    return sorted(fields, key=lambda field: (bool(field.kw_only), depth.get(field.name, 0)))
 
 
 def _documented(text: str, kind: Any) -> str:
@@ -204,8 +210,8 @@ def _documented(text: str, kind: Any) -> str:
 
 
 def check_arguments(estimator: Any) -> None:
-    """Raises UsageError for the first argument, in the order of the constructor, that does not hold
-    its constraint: "name: expected ..., received ...".
+    """Raises UsageError for the first argument, in the order of `declared`, that does not hold its
+    constraint: "name: expected ..., received ...".
     """
     for field in declared(estimator):
         constraint: Constraint | None = field.metadata.get("constraint")

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.annotations import Annotations, as_annotations
-from neucrowd_tf.arguments import check_arguments
+from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
 from neucrowd_tf.persistence import Persistent
@@ -65,6 +65,7 @@ def check_features(features: ArrayLike, what: str = "features") -> NDArray[np.fl
     return array
 
 
+@estimator
 class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     """Base of the classifiers that train on crowd labels.
 
@@ -77,9 +78,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     max_classes: ClassVar[int | None] = None
     uses_truth: ClassVar[bool] = False
 
-    classes_: NDArray[Any]
-    n_features_in_: int
-    feature_shape_: tuple[int, ...]
+    classes_: NDArray[Any] = fitted()
+    n_features_in_: int = fitted()
+    feature_shape_: tuple[int, ...] = fitted()
+
+    seed: int = argument(0, whole(0), "draws everything that is random.")
 
     def fit(
         self,
@@ -103,8 +106,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             UsageError: an argument of the constructor that cannot be used, before anything else.
             DataError: what is wrong with the input and where.
         """
-        if dataclasses.is_dataclass(self):
-            check_arguments(self)
+        check_arguments(self)
         self._check_together()
         self._fit(self._check(features, annotations, validation), run or Run())
         return self
