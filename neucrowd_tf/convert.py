@@ -1,0 +1,144 @@
+"""From an annotation tool's export to annotations.csv.
+
+    python -m neucrowd_tf.convert --input=export.json --output=annotations.csv [--from=TOOL|auto]
+        [--tasks=tasks.csv] [--gold=gold.csv] [--question=NAME] [--first]
+
+What was read, and what was left out and why, is counted on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.csv_cells import to_csv
+from neucrowd_tf.io.files import read_csv, write_text
+from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
+
+PROBLEM = 2
+STDOUT = Path("-")
+COLUMNS = ("task", "worker", "label")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m neucrowd_tf.convert",
+        description="Writes the labels of an annotation tool's export as task,worker,label.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--input", type=Path, required=True, help="the export: a file, or SageMaker's folder")
+    add("--output", type=Path, default=STDOUT, help="CSV task,worker,label (default: stdout)")
+    add(
+        "--from",
+        dest="tool",
+        default="auto",
+        help=f"auto, table (name the columns), {', '.join(TOOLS)}",
+    )
+    add("--tasks", type=Path, help="CSV task,text to write: what was labelled, where it is known")
+    add("--gold", type=Path, help="CSV task,label to write: the tool's own right answers")
+    add("--question", help="which question's answers, where there are several")
+    add("--first", action="store_true", help="the first of several choices in an answer")
+    add(
+        "--duplicates",
+        choices=("error", "first", "last"),
+        default="error",
+        help="which answer, where a worker answered a task again and differently",
+    )
+    for name in COLUMNS:
+        add(f"--{name}_column", default=name, help=f"with --from=table: the {name}'s column")
+    add("--text_column", help="with --from=table: the column of what was labelled")
+    add("--separator", help="with --from=table: what separates columns (default: by the ending)")
+    return parser
+
+
+def _table(arguments: argparse.Namespace) -> Export:
+    """Reads a table of the user's own, by its ending: Parquet, JSON Lines, tabs or commas."""
+    import pandas as pd
+
+    path: Path = arguments.input
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    if path.suffix == ".parquet":
+        try:
+            frame = pd.read_parquet(path)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: expected a Parquet file, received {error}") from None
+    elif path.suffix in (".jsonl", ".ndjson"):
+        from neucrowd_tf.io.importers.sources import read_text, records
+
+        frame = pd.DataFrame([record for _, record in records(read_text(path), str(path))])
+    else:
+        separator = arguments.separator or ("\t" if path.suffix in (".tsv", ".tab") else ",")
+        frame = read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
+    return from_table(
+        frame,
+        task=arguments.task_column,
+        worker=arguments.worker_column,
+        label=arguments.label_column,
+        text=arguments.text_column,
+        source=path,
+        duplicates=arguments.duplicates,
+    )
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    text = to_csv(header, rows)
+    if path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_text(path, text)
+
+
+def convert(arguments: argparse.Namespace) -> Export:
+    """Reads the export and writes the files that the arguments name.
+
+    Raises:
+        UsageError, DataError: what cannot be used, in a line.
+    """
+    export = (
+        _table(arguments)
+        if arguments.tool == "table"
+        else read_export(
+            arguments.input,
+            arguments.tool,
+            question=arguments.question,
+            first=arguments.first,
+            duplicates=arguments.duplicates,
+        )
+    )
+    if arguments.tasks is not None and not export.texts:
+        raise UsageError("--tasks: expected an export that says what was labelled, received none")
+    if arguments.gold is not None and not export.gold:
+        raise UsageError("--gold: expected an export with gold labels, received none")
+    _write(arguments.output, COLUMNS, zip(export.tasks, export.workers, export.labels, strict=True))
+    if arguments.tasks is not None:
+        _write(arguments.tasks, ("task", "text"), export.texts.items())
+    if arguments.gold is not None:
+        _write(arguments.gold, ("task", "label"), export.gold.items())
+    return export
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns 0, or 2 with one line on stderr."""
+    try:
+        export = convert(_parser().parse_args(argv))
+    except (UsageError, DataError, OSError) as error:
+        sys.stderr.write(f"error: {one_line(error)}\n")
+        return PROBLEM
+    name = TOOLS[export.tool].title if export.tool in TOOLS else "table"
+    sys.stderr.write(f"{name}: {export.summary()}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

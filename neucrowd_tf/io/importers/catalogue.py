@@ -1,0 +1,152 @@
+"""The annotation tools whose exports are read, by name, and how a file's tool is told."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.importers import (
+    argilla,
+    doccano,
+    label_studio,
+    labelbox,
+    mturk,
+    prodigy,
+    sagemaker,
+    toloka,
+)
+from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
+from neucrowd_tf.io.importers.sources import Head, read_head
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    """A kind of export.
+
+    Attributes:
+        title: what to call it.
+        marks: what its files are recognised by, in words.
+        recognises: whether a file's head looks like it.
+        read: hands what a file says to a `Collector`.
+    """
+
+    title: str
+    marks: str
+    recognises: Callable[[Head], bool]
+    read: Callable[[Head, Collector], None]
+
+
+TOOLS: dict[str, Tool] = {
+    "label_studio": Tool(
+        "Label Studio's JSON",
+        "tasks with 'data' and 'annotations', each with 'result'",
+        label_studio.is_json,
+        label_studio.read_json,
+    ),
+    "label_studio_min": Tool(
+        "Label Studio's JSON_MIN",
+        "objects with 'annotator' and 'annotation_id'",
+        label_studio.is_min,
+        label_studio.read_min,
+    ),
+    "prodigy": Tool(
+        "Prodigy's JSONL", "lines with '_input_hash' and 'answer'", prodigy.is_export, prodigy.read
+    ),
+    "sagemaker": Tool(
+        "SageMaker Ground Truth's labels by worker",
+        "a folder worker-response, 'datasetObjectId' or 'annotationsFromAllWorkers'",
+        sagemaker.is_export,
+        sagemaker.read,
+    ),
+    "doccano": Tool(
+        "doccano's export",
+        "a zip of <username>.jsonl, or lines with 'annotations' of 'label' and 'user'",
+        doccano.is_export,
+        doccano.read,
+    ),
+    "argilla": Tool(
+        "Argilla's records",
+        "records with 'fields' and 'responses', or '<question>.responses.users'",
+        argilla.is_export,
+        argilla.read,
+    ),
+    "labelbox": Tool(
+        "Labelbox's NDJSON",
+        "lines with 'data_row' and 'projects'",
+        labelbox.is_export,
+        labelbox.read,
+    ),
+    "toloka": Tool(
+        "Toloka's TSV",
+        "columns ASSIGNMENT:worker_id and OUTPUT:<field>, with tabs between",
+        toloka.is_export,
+        toloka.read,
+    ),
+    "mturk": Tool(
+        "Mechanical Turk's batch CSV",
+        "columns HITId, WorkerId and Answer.<field>",
+        mturk.is_export,
+        mturk.read,
+    ),
+}
+
+
+def detect(path: str | Path) -> str | None:
+    """Returns the name of the tool whose export a file looks like, None for any other file.
+
+    Raises:
+        DataError: no such file, or an archive that cannot be read.
+    """
+    return _detect(read_head(Path(path)))
+
+
+def _detect(head: Head) -> str | None:
+    return next((name for name, tool in TOOLS.items() if tool.recognises(head)), None)
+
+
+def read_export(
+    path: str | Path,
+    tool: str = "auto",
+    *,
+    question: str | None = None,
+    first: bool = False,
+    duplicates: Duplicates = "error",
+) -> Export:
+    """Reads the export of an annotation tool.
+
+    Args:
+        path: a file, or a folder as SageMaker writes it.
+        tool: a name in `TOOLS`, or "auto".
+        question: which of several questions to take.
+        first: takes the first of several choices in an answer, where it is an error otherwise.
+        duplicates: "error", "first" or "last" where a worker answered a task again with another
+            label; the same label again is left out and counted.
+
+    Raises:
+        UsageError: an unknown tool.
+        DataError: a file of another kind, a broken one, several questions and none named, several
+            choices; the message names the file and the place in it.
+    """
+    source = Path(path)
+    if tool != "auto" and tool not in TOOLS:
+        raise UsageError(f"expected a tool of auto, {', '.join(TOOLS)}, received {tool!r}")
+    head = read_head(source)
+    name = _detect(head)
+    if tool == "auto" and name is None:
+        raise DataError(
+            f"{source}: expected an export of {', '.join(TOOLS)}, received a file that looks like"
+            " none of them"
+        )
+    if tool != "auto" and not TOOLS[tool].recognises(head):
+        other = f"what looks like {TOOLS[name].title}" if name else "a file without them"
+        raise DataError(
+            f"{source}: expected {TOOLS[tool].title} ({TOOLS[tool].marks}), received {other}"
+        )
+    chosen = name if tool == "auto" else tool
+    if chosen is None:  # for the type checker: "auto" without a name has been refused
+        raise DataError(f"{source}: no tool")
+    found = Collector(source, question)
+    TOOLS[chosen].read(head, found)
+    return found.finish(chosen, first=first, duplicates=duplicates)

@@ -1,0 +1,125 @@
+"""Label Studio's exports JSON and JSON_MIN.
+
+JSON: a list of tasks, each with `data` and `annotations`, each of those with `completed_by` (a
+number, or an object with an e-mail address), `was_cancelled`, `ground_truth` and `result`, a list
+of parts whose `value.choices` is what was chosen and `from_name` the question. JSON_MIN: a list
+with an object for each annotation that holds the fields of `data` and the answers side by side.
+
+References:
+    labelstud.io/guide/task_format, labelstud.io/guide/export; HumanSignal/label-studio-sdk,
+    converter/converter.py (`convert_to_json_min`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from neucrowd_tf.io.importers.export import Collector
+from neucrowd_tf.io.importers.sources import Head, choices_of, read_text, records
+
+ANNOTATION_LISTS = ("annotations", "completions")  # the second is what versions before 1.0 wrote
+ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
+
+
+def is_json(head: Head) -> bool:
+    """Whether a file looks like the export JSON."""
+    return head.kind == "json" and any(
+        isinstance(head.first.get(name), list)
+        and "data" in head.first
+        and all(isinstance(item, dict) and "result" in item for item in head.first[name])
+        for name in ANNOTATION_LISTS
+    )
+
+
+def is_min(head: Head) -> bool:
+    """Whether a file looks like the export JSON_MIN."""
+    return head.kind == "json" and {"annotator", "annotation_id"} <= head.first.keys()
+
+
+def read_json(head: Head, found: Collector) -> None:
+    """Reads the export JSON."""
+    for place, task in records(read_text(head.path), str(head.path)):
+        name = next((name for name in ANNOTATION_LISTS if name in task), None)
+        if name is None or not isinstance(task[name], list) or "id" not in task:
+            found.fail(place, "a task with 'id' and 'annotations'", f"{', '.join(task) or 'none'}")
+        if isinstance(task.get("data"), dict):
+            found.text(task["id"], task["data"])
+        for _ in task.get("predictions") or ():
+            found.leave_out("predictions of a model")
+        for annotation in task[name]:
+            if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
+                found.fail(place, "annotations with 'result'", repr(annotation)[:80])
+            _annotation(place, task["id"], annotation, found)
+
+
+def _annotation(place: str, task: Any, annotation: dict[str, Any], found: Collector) -> None:
+    if annotation.get("was_cancelled") or annotation.get("skipped"):
+        found.leave_out("skipped by the annotator")
+        return
+    chosen: dict[str, list[Any]] = defaultdict(list)
+    for part in annotation["result"]:
+        value = part.get("value") if isinstance(part, dict) else None
+        if not isinstance(value, dict) or not isinstance(value.get("choices"), list):
+            kind = part.get("type", "unknown") if isinstance(part, dict) else "unknown"
+            found.leave_out_kind(str(kind))
+            continue
+        chosen[str(part.get("from_name", ""))].extend(value["choices"])
+    if not annotation["result"]:
+        found.leave_out("without a choice")
+    for question, choices in chosen.items():
+        if annotation.get("ground_truth"):
+            found.gold(place, task, question, choices)
+            found.leave_out("ground truth, kept as gold")
+        else:
+            found.answer(place, task, _worker(annotation), question, choices)
+
+
+def _worker(annotation: dict[str, Any]) -> Any:
+    by = annotation.get("completed_by")
+    return by.get("email") or by.get("id") if isinstance(by, dict) else by
+
+
+def read_min(head: Head, found: Collector) -> None:
+    """Reads the export JSON_MIN."""
+    entries = list(records(read_text(head.path), str(head.path)))
+    question = found.wanted if found.wanted is not None else _question(entries, found)
+    for place, entry in entries:
+        if not {"id", "annotator"} <= entry.keys():
+            found.fail(place, "'id' and 'annotator'", ", ".join(entry) or "none")
+        fields = {key: value for key, value in entry.items() if key not in (*ABOUT, question)}
+        found.text(entry["id"], fields)
+        if entry["annotator"] in (None, {}) or question not in entry:
+            found.leave_out("without a choice")
+            continue
+        choices = choices_of(entry[question])
+        if choices is None:
+            found.leave_out_kind(question)
+            continue
+        found.answer(place, entry["id"], entry["annotator"], question, choices)
+
+
+def _question(entries: list[tuple[str, dict[str, Any]]], found: Collector) -> str:
+    """Returns the field that holds the answers.
+
+    The export does not tell them from the fields of the task. An answer differs between
+    annotations of one task somewhere, and a field of the task nowhere.
+    """
+    seen: dict[Any, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    fields: dict[str, None] = {}
+    for place, entry in entries:
+        for key, value in entry.items():
+            if key not in ABOUT and choices_of(value) is not None:
+                task = found.identity(place, "task", entry.get("id"))
+                seen[task][key].add(repr(value))
+                fields[key] = None
+    differ = [key for key in fields if any(len(task[key]) > 1 for task in seen.values())]
+    if len(differ) == 1:
+        return differ[0]
+    shown = ", ".join(repr(name) for name in (differ or fields))
+    found.fail(
+        "",
+        "one field in which annotations of a task differ (JSON_MIN does not say which fields are"
+        " answers)",
+        f"{shown or 'none'}; name one with --question",
+    )

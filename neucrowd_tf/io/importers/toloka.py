@@ -1,0 +1,49 @@
+"""Toloka's results: a TSV with a row for each answer.
+
+`INPUT:<field>` is the task, `OUTPUT:<field>` the answer, `GOLDEN:<field>` the right answer of a
+control task, `ASSIGNMENT:worker_id` who gave it and `ASSIGNMENT:status` whether it was accepted. An
+empty row stands between pages of tasks.
+
+References:
+    Toloka/docs, en/guide/concepts/result-of-eval.md; toloka-kit, `GetAssignmentsTsvParameters`
+    (for `ASSIGNMENT:task_id` and the other values of the status).
+"""
+
+from __future__ import annotations
+
+from neucrowd_tf.io.importers.export import Collector
+from neucrowd_tf.io.importers.sources import Head, rows
+
+WORKER, TASK, STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
+INPUT, OUTPUT, GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
+KEPT = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
+
+
+def is_export(head: Head) -> bool:
+    """Whether a file looks like Toloka's."""
+    return (
+        head.kind == "table"
+        and WORKER in head.columns
+        and any(name.startswith(OUTPUT) for name in head.columns)
+    )
+
+
+def read(head: Head, found: Collector) -> None:
+    """Reads the rows; without `ASSIGNMENT:task_id`, a task is called by its inputs."""
+    questions = [name.removeprefix(OUTPUT) for name in head.columns if name.startswith(OUTPUT)]
+    inputs = [name for name in head.columns if name.startswith(INPUT)]
+    for place, row in rows(head.path, "\t"):
+        task = row.get(TASK) or " | ".join(row[name] for name in inputs)
+        found.text(task, {name.removeprefix(INPUT): row[name] for name in inputs})
+        for question in questions:
+            golden = row.get(GOLDEN + question, "")
+            if golden:
+                found.gold(place, task, question, [golden])
+        status = row.get(STATUS, "").upper()
+        if status not in KEPT:
+            found.leave_out(f"{status.lower()} answers")
+            continue
+        for question in questions:
+            given = row[OUTPUT + question]
+            # A worker sees each of several questions; an empty cell is an answer without a choice.
+            found.answer(place, task, row[WORKER], question, [given] if given else [])
