@@ -14,10 +14,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import pandas as pd
+
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.csv_cells import to_csv
-from neucrowd_tf.io.files import read_csv, write_text
+from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
+from neucrowd_tf.io.importers.sources import read_text, records, rows
 
 PROBLEM = 2
 STDOUT = Path("-")
@@ -63,8 +66,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _table(arguments: argparse.Namespace) -> Export:
     """Reads a table of the user's own, by its ending: Parquet, JSON Lines, tabs or commas."""
-    import pandas as pd
-
     path: Path = arguments.input
     if not path.is_file():
         raise DataError(f"{path}: no such file")
@@ -74,12 +75,10 @@ def _table(arguments: argparse.Namespace) -> Export:
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: expected a Parquet file, received {error}") from None
     elif path.suffix in (".jsonl", ".ndjson"):
-        from neucrowd_tf.io.importers.sources import read_text, records
-
         frame = pd.DataFrame([record for _, record in records(read_text(path), str(path))])
     else:
         separator = arguments.separator or ("\t" if path.suffix in (".tsv", ".tab") else ",")
-        frame = read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
+        frame = pd.DataFrame([row for _, row in rows(path, separator)]).replace("", None)
     return from_table(
         frame,
         task=arguments.task_column,
