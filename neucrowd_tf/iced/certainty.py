@@ -1,4 +1,6 @@
-"""Label certainty: how far the annotators of an instance agree."""
+"""Label certainty: how far the annotators of an instance agree, and the warm-up that begins with
+those who agree most.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+TOP_GROUPS = 3
 
 
 def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.float64]:
@@ -35,9 +39,65 @@ def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.fl
         raise UsageError(f"epsilon: expected a number above 0, received {epsilon!r}")
     counts = np.asarray(votes, dtype=np.float64)
     cast = counts.sum(axis=1, keepdims=True)
-    shares = np.divide(
-        counts, cast, out=np.full_like(counts, 1.0 / counts.shape[1]), where=cast > 0
-    )
+    even = np.full_like(counts, 1.0 / counts.shape[1])
+    shares = np.divide(counts, cast, out=even, where=cast > 0)
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
     certainty: NDArray[np.float64] = 1.0 / (variance + epsilon)
     return certainty
+
+
+def certainty_groups(certainty: NDArray[Any], top: int = TOP_GROUPS) -> NDArray[np.int64]:
+    """Returns `[N]` 1 for the highest certainty that occurs, 2 for the second highest and so on;
+    `top + 1` for the low rest.
+
+    Groups are distinct values, not quantiles: W annotators of two classes know only W // 2 + 1 of
+    them. Where fewer than `top` values occur, the later groups are empty.
+
+    References:
+        ICED, section 2.5 (four groups; algorithm 2 with the details is in an appendix that is not
+        published).
+    """
+    values = np.asarray(certainty, dtype=np.float64)
+    if not values.size:
+        return np.zeros(0, dtype=np.int64)
+    ordered = np.sort(np.unique(values))[::-1]
+    # Values that differ by rounding alone are one level.
+    breaks = np.concatenate([[False], ordered[1:] < ordered[:-1] * (1 - 1e-9)])
+    levels = np.cumsum(breaks)
+    level = levels[len(ordered) - 1 - np.searchsorted(ordered[::-1], values)]
+    return np.minimum(level + 1, top + 1).astype(np.int64)
+
+
+def warm_up_schedule(
+    strategy: str, groups: NDArray[np.int64], epochs: int, top: int = TOP_GROUPS
+) -> list[NDArray[np.int64]]:
+    """Returns the rows that each epoch of warm-up trains on.
+
+    Args:
+        strategy: "groups" (ICED-w: the third-highest group first, then the second-highest, then the
+            highest), "all" (Trad-I: every instance), "top" (Trad-II: the three groups at once) or
+            "none".
+        groups: `[N]` from `certainty_groups`.
+        epochs: of the whole warm-up; "groups" gives each group its third, the earlier ones one more
+            where it does not divide.
+
+    Raises:
+        UsageError: another strategy.
+
+    References:
+        ICED, sections 2.5 and 3.4, algorithm 2 (not published).
+    """
+    rows = np.arange(len(groups))
+    if strategy == "all":
+        return [rows] * epochs
+    if strategy == "top":
+        return [rows[groups <= top]] * epochs
+    if strategy == "none":
+        return []
+    if strategy != "groups":
+        raise UsageError(
+            f"warm_up: expected 'groups', 'all', 'top' or 'none', received {strategy!r}"
+        )
+    present = [part for group in range(top, 0, -1) if len(part := rows[groups == group])]
+    shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
+    return [part for part, share in zip(present, shares, strict=True) for _ in range(share)]

@@ -3,50 +3,84 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 
-from neucrowd_tf.iced.arguments import check_arguments
-from neucrowd_tf.iced.certainty import label_certainty
-from neucrowd_tf.iced.history import shortages
-from neucrowd_tf.iced.presets import PAPER, PRESETS, SPACE
-from neucrowd_tf.iced.warm_up import WarmUp
+from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.arguments import (
+    argument,
+    estimator,
+    flag,
+    fitted,
+    none,
+    number,
+    one_of,
+    text,
+    whole,
+    widths,
+)
+from neucrowd_tf.iced.certainty import certainty_groups, label_certainty, warm_up_schedule
+from neucrowd_tf.iced.generation import ROUNDS, Generator
+from neucrowd_tf.iced.history import RoundHistory, settled, shortages
+from neucrowd_tf.iced.inference import Inference, infer_labels
+from neucrowd_tf.iced.scores import round_scores
+from neucrowd_tf.iced.smote import INTERPOLATIONS
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.standardise import standardise
 
 if TYPE_CHECKING:
     import keras
     from numpy.typing import ArrayLike, NDArray
+    from scipy import sparse
 
+    from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.datasets import CrowdDataset
-    from neucrowd_tf.iced.network import ICEDModel
-    from neucrowd_tf.iced.rounds import Rounds
+    from neucrowd_tf.iced.model import ICEDModel
+
+_SPACE: dict[str, tuple[Any, ...]] = {
+    "rounds": (10, 15, 20),
+    "dropout": (0.0, 0.3, 0.5),
+    "annotation_neighbours": (10, 20, 40),
+    "warm_up": ("all", "groups"),
+    "standardise": (True, False),
+    "hidden_units": ((128, 64), (256, 64), (64, 32)),
+    "learning_rate": (3e-4, 1e-3, 3e-3),
+}
+_register = functools.partial(
+    register_method,
+    requires_identities=True,
+    # Pixels in [0, 1] are left as they are: border pixels, blank but for a few images, are noise
+    # once they are standardised.
+    presets={"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}},
+    space=_SPACE,
+    paper=(
+        "Wang, Thekinen, Liu, Liu and Tang: Learning from Imbalanced Crowdsourced Labeled Data"
+        " (ICED)"
+    ),
+)
 
 
-@register_method(
+@_register(
     "iced_literal",
     summary=(
         "ICED as printed: candidates by inferred label, equation 2.5 and the warm-up by certainty"
         " groups to the letter"
     ),
-    defaults={"candidates": "inferred", "interpolation": "literal", "warm_up": "groups"},
-    requires_identities=True,
-    presets=PRESETS,
-    space=SPACE,
-    paper=PAPER,
+    defaults={"candidates": "inferred", "interpolation": "printed", "warm_up": "groups"},
 )
-@register_method(
+@_register(
     "iced",
     summary="ICED: label inference and synthetic instances of rare classes that improve each other",
-    requires_identities=True,
-    presets=PRESETS,
-    space=SPACE,
-    paper=PAPER,
 )
+@estimator
 class ICED(CrowdEstimator):
     """True-label inference and synthetic minority data that improve each other, for two classes and
     more.
@@ -55,42 +89,6 @@ class ICED(CrowdEstimator):
     majority votes, each round interpolates new instances of the rarer classes in the embedding
     space, lets the annotators label them as they labelled their neighbours, infers the labels of
     all instances (Dawid-Skene with a uniform prior) and trains the classifier on them.
-
-    Args:
-        rounds: how often (0 stops after the warm-up); with many of them the classifier begins to
-            follow its own mistakes.
-        epochs_per_round: passes over the augmented data in each.
-        k: neighbours for the interpolation, among the class's own candidates.
-        annotation_neighbours: real neighbours that annotators are copied from.
-        epsilon: of equation 2.4; a tiny one makes unanimous points duplicates.
-        eta: noise on the interpolation is uniform in (-eta, eta).
-        interpolation: "certainty" (equation 2.5 mended), "literal" (as printed) or "uniform" (plain
-            SMOTE).
-        candidates: what says which class a real instance may stand for: "classifier" (its own
-            prediction) or "inferred" (the label inferred in the round before, as printed).
-        targets: what the classifier is trained on: the "hard" inferred labels, or the "soft"
-            posteriors.
-        prior: "uniform" holds the class prior of the inference, "update" estimates it.
-        smoothing: pseudo-count of every cell of the confusion matrices.
-        em_iterations: most iterations of EM in a round.
-        warm_up: "groups" (ICED-w), "all" (Trad-I), "top" (Trad-II) or "none".
-        warm_up_epochs: of the whole warm-up.
-        autoencoder_epochs: before everything else.
-        decoder_epochs: passes in each round that let the decoder follow the encoder.
-        tol: stop when a round changes at most this share of the inferred labels; None does all
-            rounds.
-        encoder: a Keras model `[None, ...] -> [None, h]` to use as feature extractor; it is copied,
-            not trained itself.
-        classifier: likewise `[None, h] -> [None, C]` logits; one dense layer by default.
-        decoder: likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one
-            for `[h]` fits.
-        hidden_units, activation, dropout, l2: the default encoder, fully connected; for images
-            `[height, width, channels]` it is convolutional, with an embedding of
-            `hidden_units[-1]`.
-        optimizer, learning_rate, batch_size: of all three trainings.
-        standardise: whether features (the channels of images) are standardised on the training
-            instances.
-        seed: draws everything that is random.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities", "embedding"}.
@@ -116,177 +114,289 @@ class ICED(CrowdEstimator):
 
     requires_identities = True
 
-    def __init__(
-        self,
-        rounds: int = 15,
-        epochs_per_round: int = 1,
-        k: int = 5,
-        annotation_neighbours: int = 20,
-        epsilon: float = 0.01,
-        eta: float = 0.1,
-        interpolation: Literal["certainty", "literal", "uniform"] = "certainty",
-        candidates: Literal["classifier", "inferred"] = "classifier",
-        targets: Literal["hard", "soft"] = "hard",
-        prior: Literal["uniform", "update"] = "uniform",
-        smoothing: float = 1.0,
-        em_iterations: int = 100,
-        warm_up: WarmUp = "all",
-        warm_up_epochs: int = 4,
-        autoencoder_epochs: int = 20,
-        decoder_epochs: int = 1,
-        tol: float | None = None,
-        encoder: Any = None,
-        classifier: Any = None,
-        decoder: Any = None,
-        hidden_units: Sequence[int] = (128, 64),
-        activation: str = "relu",
-        dropout: float = 0.3,
-        l2: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        standardise: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.rounds = rounds
-        self.epochs_per_round = epochs_per_round
-        self.k = k
-        self.annotation_neighbours = annotation_neighbours
-        self.epsilon = epsilon
-        self.eta = eta
-        self.interpolation = interpolation
-        self.candidates = candidates
-        self.targets = targets
-        self.prior = prior
-        self.smoothing = smoothing
-        self.em_iterations = em_iterations
-        self.warm_up = warm_up
-        self.warm_up_epochs = warm_up_epochs
-        self.autoencoder_epochs = autoencoder_epochs
-        self.decoder_epochs = decoder_epochs
-        self.tol = tol
-        self.encoder = encoder
-        self.classifier = classifier
-        self.decoder = decoder
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.dropout = dropout
-        self.l2 = l2
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.standardise = standardise
-        self.seed = seed
+    rounds: int = argument(
+        15,
+        whole(0),
+        "how often (0 stops after the warm-up); with many of them the classifier begins to follow"
+        " its own mistakes.",
+    )
+    epochs_per_round: int = argument(1, whole(), "passes over the augmented data in each.")
+    k: int = argument(
+        5, whole(), "neighbours for the interpolation, among the class's own candidates."
+    )
+    annotation_neighbours: int = argument(
+        20, whole(), "real neighbours that annotators are copied from."
+    )
+    epsilon: float = argument(
+        0.01, number(above=0), "of equation 2.4; a tiny one makes unanimous points duplicates."
+    )
+    eta: float = argument(
+        0.1, number(least=0, most=1), "noise on the interpolation is uniform in (-eta, eta)."
+    )
+    interpolation: str = argument(
+        "certainty",
+        one_of(*INTERPOLATIONS),
+        '"certainty" (equation 2.5 mended), "printed" (to the letter; formerly "literal") or'
+        ' "uniform" (plain SMOTE).',
+    )
+    candidates: str = argument(
+        "classifier",
+        one_of("classifier", "inferred"),
+        'what says which class a real instance may stand for: "classifier" (its own prediction) or'
+        ' "inferred" (the label inferred in the round before, as printed).',
+    )
+    targets: str = argument(
+        "hard",
+        one_of("hard", "soft"),
+        'what the classifier is trained on: the "hard" inferred labels, or the "soft" posteriors.',
+    )
+    prior: str = argument(
+        "uniform",
+        one_of("uniform", "update"),
+        '"uniform" holds the class prior of the inference, "update" estimates it.',
+    )
+    smoothing: float = argument(
+        1.0, number(least=0), "pseudo-count of every cell of the confusion matrices."
+    )
+    em_iterations: int = argument(100, whole(), "most iterations of EM in a round.")
+    warm_up: str = argument(
+        "all",
+        one_of("groups", "all", "top", "none"),
+        '"groups" (ICED-w), "all" (Trad-I), "top" (Trad-II) or "none".',
+    )
+    warm_up_epochs: int = argument(4, whole(0), "of the whole warm-up.")
+    autoencoder_epochs: int = argument(20, whole(0), "before everything else.")
+    decoder_epochs: int = argument(
+        1, whole(0), "passes in each round that let the decoder follow the encoder."
+    )
+    tol: float | None = argument(
+        None,
+        number(least=0, most=1) | none,
+        "stop when a round changes at most this share of the inferred labels; None does all"
+        " rounds.",
+    )
+    encoder: Any = argument(
+        None,
+        None,
+        "a Keras model `[None, ...] -> [None, h]` to use as feature extractor; it is copied, not"
+        " trained itself.",
+    )
+    classifier: Any = argument(
+        None, None, "likewise `[None, h] -> [None, C]` logits; one dense layer by default."
+    )
+    decoder: Any = argument(
+        None,
+        None,
+        "likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for"
+        " `[h]` fits.",
+    )
+    hidden_units: Sequence[int] = argument(
+        (128, 64),
+        widths,
+        "of the default encoder, fully connected; for images `[height, width, channels]` it is"
+        " convolutional, with an embedding of `hidden_units[-1]`.",
+    )
+    activation: str = argument("relu", text, "of the default encoder and decoder.")
+    dropout: float = argument(0.3, number(least=0, below=1), "of the default encoder.")
+    l2: float = argument(0.0, number(least=0), "penalty on the default encoder's kernels.")
+    optimizer: str = argument("adam", text, "of all three trainings.")
+    learning_rate: float = argument(1e-3, number(above=0), "of all three trainings.")
+    batch_size: int = argument(32, whole(), "of all three trainings.")
+    standardise: bool = argument(
+        True,
+        flag,
+        "whether features (the channels of images) are standardised on the training instances.",
+    )
+    seed: int = argument(0, whole(0), "draws everything that is random.")
 
-    # ----------------------------------------------------------------- fit
+    model_: Any = fitted()
+    decoder_: Any = fitted()
+    labels_: NDArray[np.int64] = fitted()
+    probas_: NDArray[np.float64] = fitted()
+    priors_: NDArray[np.float64] = fitted()
+    confusion_matrices_: NDArray[np.float64] = fitted()
+    certainty_: NDArray[np.float64] = fitted()
+    labels_history_: NDArray[np.int16] = fitted()
+    candidates_history_: NDArray[np.int16] = fitted()
+    synthetic_history_: NDArray[np.int64] = fitted()
+    permutations_history_: NDArray[np.int16] = fitted()
+    rows_: NDArray[np.int64] = fitted()
+    history_: dict[str, list[float]] = fitted()
+    n_iter_: int = fitted()
+    converged_: bool = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        from neucrowd_tf.iced.build import fit_scaler, prediction_model
-        from neucrowd_tf.iced.rounds import Rounds
-        from neucrowd_tf.iced.stages import train_autoencoder, train_rounds, train_warm_up
+        import tensorflow as tf
 
-        check_arguments(self)
-        self.rows_ = data.rows
-        self.certainty_ = label_certainty(data.annotations.vote_counts(), self.epsilon)
-        self.mean_, self.scale_ = fit_scaler(data.features, self.standardise)
-        scaled = np.asarray((data.features - self.mean_) / self.scale_, dtype=np.float32)
-        if run.strategy is not None and run.strategy.num_replicas_in_sync > 1:
-            # Replicas meet at every step, which a loop inside the graph cannot wait for; the
-            # networks are small.
-            warnings.warn(
-                f"{type(self).__name__}: trains on one device, the strategy's others stay idle",
-                UserWarning,
-                stacklevel=3,
+        from neucrowd_tf.iced.model import epoch_order, prediction_model
+        from neucrowd_tf.training.loop import train
+
+        crowd, votes = data.annotations, data.annotations.vote_counts()
+        real, used = np.arange(len(votes)), votes.sum(axis=0) > 0
+        self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
+        mean, scale = (x.astype(np.float32) for x in standardise(data.features, self.standardise))
+        run = self._on_one_device(run)
+        model = self._networks((data.features - mean) / scale)
+        self.model_, self.decoder_ = prediction_model(model, mean, scale), model.decoder
+        counter = tf.data.Dataset.counter
+        stage = functools.partial(train, model, counter, steps_per_epoch=1)
+
+        def order(rows: NDArray[np.int64], *stream: int, passes: int = 1) -> NDArray[np.int64]:
+            rng = np.random.default_rng([self.seed, *stream])
+            return epoch_order(rows, self.batch_size, rng, passes)
+
+        def reconstruct(epoch: int) -> None:
+            model.set_epoch(autoencoder=order(real, 0xAE, epoch))
+
+        stage(epochs=self.autoencoder_epochs, run=run.stage("autoencoder"), epoch_start=reconstruct)
+
+        # Algorithm 1, line 1: the warm-up, on majority votes (algorithm 2).
+        groups = certainty_groups(self.certainty_)
+        schedule = warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
+        model.set_rows(np.eye(crowd.num_classes)[majority_labels(votes, "random", self.seed)])
+
+        def warm_up(epoch: int) -> None:
+            model.set_epoch(classifier=order(schedule[epoch], 0x3A, epoch))
+
+        stage(epochs=len(schedule), run=run.stage("warm-up"), epoch_start=warm_up)
+
+        generate, infer = self._modules(crowd)
+        history = RoundHistory(infer(generate.real))
+
+        def start_round(index: int) -> dict[str, float]:
+            embeddings, probabilities = model.outputs()
+            candidates = self._candidates(probabilities, history.labels[-1], used)
+            made = generate(embeddings, candidates, index)  # line 3
+            inference = infer(made.one_hot)  # line 4
+            changed = history.add(candidates, made.counts, inference)
+            # Line 5: what the classifier trains on; the decoder follows the encoder.
+            hard = np.eye(crowd.num_classes)[inference.labels]
+            targets = hard if self.targets == "hard" else inference.probas
+            model.set_rows(targets, model.decode(made.points))
+            rows = np.arange(len(targets))
+            model.set_epoch(
+                classifier=order(rows, ROUNDS, 1, index, passes=self.epochs_per_round),
+                decoder=order(real, ROUNDS, 4, index, passes=self.decoder_epochs),
             )
-        run = dataclasses.replace(run, strategy=None)
-        model = self._networks(scaled)
-        self.model_ = prediction_model(model, self.feature_shape_, self.mean_, self.scale_)
-        self.decoder_ = model.decoder
-        train_autoencoder(self, model, run)
-        train_warm_up(self, model, data, run)
-        rounds = Rounds(model, data.annotations, self.certainty_, self._round_options())
-        self.history_ = train_rounds(self, model, rounds, data, run)
-        self._keep(rounds)
-        for problem in shortages(
-            self.candidates_history_, self.permutations_history_, rounds.used, self.classes_, self.k
-        ):
+            smallest = np.bincount(candidates, minlength=len(used))[used].min()
+            return {
+                "changed": changed,
+                "synthetic": float(made.counts.sum()),
+                "smallest_class": float(smallest),
+            }
+
+        # Lines 2 and 6: until the labels settle or the rounds are done.
+        self.history_ = stage(
+            epochs=self.rounds,
+            run=run.stage("rounds"),
+            epoch_start=start_round,
+            evaluate=self._scoring(data.validation),
+            state=(history,),
+            stop_when=lambda logs: settled(logs["changed"], self.tol),
+        ).logs
+        self._keep(history)
+        for problem in shortages(history, used, self.classes_, self.k):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
 
-    def _round_options(self) -> Any:
-        from neucrowd_tf.iced.rounds import Options
-
-        return Options(
-            k=self.k,
-            annotation_neighbours=self.annotation_neighbours,
-            eta=self.eta,
-            interpolation=self.interpolation,
-            candidates=self.candidates,
-            targets=self.targets,
-            prior=self.prior,
-            smoothing=self.smoothing,
-            em_iterations=self.em_iterations,
-            epochs_per_round=self.epochs_per_round,
-            decoder_epochs=self.decoder_epochs,
-            tol=self.tol,
-            seed=self.seed,
-        )
+    def _on_one_device(self, run: Run) -> Run:
+        """Replicas meet at every step, which a loop inside the graph cannot wait for; the networks
+        are small.
+        """
+        if run.strategy is not None and run.strategy.num_replicas_in_sync > 1:
+            warnings.warn(
+                f"{type(self).__name__}: trains on one device, the strategy's others stay idle",
+                UserWarning,
+                stacklevel=4,
+            )
+        return dataclasses.replace(run, strategy=None)
 
     def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
-        from neucrowd_tf.iced.build import build_networks
+        from neucrowd_tf.iced.model import build_model
         from neucrowd_tf.nn.encoders import make_optimizer
 
-        return build_networks(
+        return build_model(
             features,
             len(self.classes_),
-            encoder=self.encoder,
-            classifier=self.classifier,
-            decoder=self.decoder,
+            (self.encoder, self.classifier, self.decoder),
             hidden_units=self.hidden_units,
             activation=self.activation,
             dropout=self.dropout,
             l2=self.l2,
+            seed=self.seed,
             batch_size=self.batch_size,
             make_optimizer=lambda: make_optimizer(self.optimizer, self.learning_rate),
-            seed=self.seed,
         )
 
-    def _keep(self, rounds: Rounds) -> None:
-        size = len(self.rows_)
-        state = rounds.get_state()
-        self.labels_history_, self.permutations_history_ = state["labels"], state["permutations"]
-        self.candidates_history_, self.synthetic_history_ = state["candidates"], state["synthetic"]
-        self.labels_ = self.labels_history_[-1].astype(np.int64)
-        self.probas_ = rounds.inference.probas[:size]
-        self.priors_, self.confusion_matrices_ = rounds.inference.priors, rounds.inference.errors
-        self.n_iter_, self.converged_ = (
-            len(rounds.candidates),
-            rounds.settled(self.history_.get("changed", [])),
+    def _modules(
+        self, crowd: Annotations
+    ) -> tuple[Generator, Callable[[sparse.csr_matrix], Inference]]:
+        """Returns the paper's two modules: synthetic data generation and true-label inference."""
+        generate = Generator(
+            crowd,
+            self.certainty_,
+            k=self.k,
+            annotation_neighbours=self.annotation_neighbours,
+            eta=self.eta,
+            interpolation=self.interpolation,
+            seed=self.seed,
         )
+        infer = functools.partial(
+            infer_labels,
+            num_classes=crowd.num_classes,
+            prior=self.prior,
+            smoothing=self.smoothing,
+            max_iter=self.em_iterations,
+        )
+        return generate, infer
+
+    def _candidates(
+        self,
+        probabilities: NDArray[np.float32],
+        inferred: NDArray[np.int16],
+        used: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Returns `[N]` the class that each real instance is a candidate of (section 2.4)."""
+        if self.candidates == "inferred":
+            return inferred.astype(np.int64)
+        # Deviation: inferred labels drift to equal class sizes under a uniform prior, and synthesis
+        # stops; the classifier, trained on balanced data and blind to single annotations, keeps the
+        # classes apart.
+        return np.where(used, probabilities, -1.0).argmax(axis=1)
+
+    def _scoring(
+        self, validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
+    ) -> Callable[[], dict[str, float]] | None:
+        """Returns what scores validation data after each round; it chooses nothing."""
+        if validation is None:
+            return None
+        features, codes = validation
+        return lambda: {
+            "accuracy": float(accuracy_score(codes, self._predict_proba(features).argmax(axis=1)))
+        }
+
+    def _keep(self, history: RoundHistory) -> None:
+        self.labels_history_, self.candidates_history_ = history.labels, history.candidates
+        self.synthetic_history_ = history.synthetic
+        self.permutations_history_ = history.permutations
+        self.labels_ = history.labels[-1].astype(np.int64)
+        inference = history.inference
+        self.probas_ = inference.probas[: len(self.labels_)]
+        self.priors_, self.confusion_matrices_ = inference.priors, inference.errors
+        self.n_iter_ = len(history.candidates)
+        self.converged_ = settled(self.history_.get("changed", []), self.tol)
 
     # ----------------------------------------------------------------- use
 
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
         """Returns how the rounds went, from the truth: see `round_scores`."""
-        from neucrowd_tf.iced.history import round_scores
-
-        return round_scores(self, dataset)
+        return round_scores(self, dataset.truth)
 
     def inference_model(self) -> keras.Model:
         return self.model_
 
     def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
-        import tensorflow as tf
-
-        starts = range(0, max(len(features), 1), 4096)
-        return np.concatenate(
-            [
-                np.asarray(
-                    self.model_(tf.convert_to_tensor(features[i : i + 4096]), training=False)[name]
-                )
-                for i in starts
-            ]
-        )
+        return in_blocks(lambda x: self.model_(x, training=False)[name], features)
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self._outputs(features, "probabilities")

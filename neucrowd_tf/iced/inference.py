@@ -5,10 +5,9 @@ classes.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from neucrowd_tf.aggregation.base import vote_shares
@@ -17,11 +16,12 @@ from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy import sparse
 
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-    """What EM found.
+    """The result of EM.
 
     Attributes:
         probas: `[N, C]` posteriors, classes in the order of the votes.
@@ -75,7 +75,7 @@ def infer_labels(
     one_hot: sparse.csr_matrix,
     num_classes: int,
     *,
-    prior: Literal["uniform", "update"] = "uniform",
+    prior: str = "uniform",
     smoothing: float = 0.01,
     max_iter: int = 100,
     tol: float = 1e-7,
@@ -93,7 +93,8 @@ def infer_labels(
         UsageError: another prior.
 
     References:
-        ICED, section 2.3 (equations 2.1 and 2.2).
+        ICED, section 2.3: equation 2.1 and the updates of Psi and Phi below it (the M-step),
+        equation 2.2 (the E-step); algorithm 1, line 4.
     """
     # Deviation: section 2.3 re-estimates the prior in each M-step, sections 2.4 and 3.2 speak of an
     # inference that assumes a uniform one, and figure 2 shows what only the latter gives (D&S far
@@ -103,31 +104,12 @@ def infer_labels(
     # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and
     # Skene.
     start = vote_shares(one_hot, num_classes)
-    votes = one_hot @ np.tile(np.eye(num_classes), (one_hot.shape[1] // num_classes, 1))
+    votes = start * np.diff(one_hot.indptr)[:, None]  # every annotation is one vote
     # A class that nobody uses has no evidence about errors, and under a prior of its own it would
     # attract unclear instances.
     used = votes.sum(axis=0) > 0
     held = used / used.sum() if prior == "uniform" else None
-    found = dawid_skene_em(
-        one_hot, start, prior=held, smoothing=smoothing, max_iter=max_iter, tol=tol
-    )
-    permutation = find_permutation(found.probas, votes)
+    em = dawid_skene_em(one_hot, start, prior=held, smoothing=smoothing, max_iter=max_iter, tol=tol)
+    permutation = find_permutation(em.probas, votes)
     back = np.argsort(permutation)
-    return Inference(
-        found.probas[:, back], found.priors[back], found.errors[:, back, :], permutation
-    )
-
-
-def synthetic_one_hot(
-    size: int,
-    num_annotators: int,
-    num_classes: int,
-    triples: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
-) -> sparse.csr_matrix:
-    """Returns `[size, R * C]` CSR from (instance, annotator, label) codes."""
-    instances, annotators, labels = triples
-    ones = np.ones(len(labels), dtype=np.float64)
-    return sparse.csr_matrix(
-        (ones, (instances, annotators * num_classes + labels)),
-        shape=(size, num_annotators * num_classes),
-    )
+    return Inference(em.probas[:, back], em.priors[back], em.errors[:, back, :], permutation)

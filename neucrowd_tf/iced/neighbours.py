@@ -8,11 +8,11 @@ import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 # Multiplications below which one thread is quicker: a search of 700 rows among 700 with 64 numbers
@@ -35,12 +35,15 @@ def nearest(
     Args:
         queries: None asks for the neighbours of the points among each other, a point itself (not
             others at its place) excluded.
-        k: at most N, or N - 1 without queries.
+        k: shrunk to N, or to N - 1 without queries, where there are fewer.
+
+    References:
+        ICED, section 2.4 (the neighbours of candidates, and of synthetic embeddings).
     """
-    work = points.size * (len(points) if queries is None else len(queries))
+    size = len(points)
+    work = points.size * (size if queries is None else len(queries))
     limited: Any = _controller().limit(limits=1) if work <= _SMALL else contextlib.nullcontext()
+    search = NearestNeighbors(n_neighbors=min(k, size - (queries is None)))
     with limited:
-        found: NDArray[np.int64] = (
-            NearestNeighbors(n_neighbors=k).fit(points).kneighbors(queries, return_distance=False)
-        )
-    return found
+        rows: NDArray[np.int64] = search.fit(points).kneighbors(queries, return_distance=False)
+    return rows

@@ -5,7 +5,7 @@ label.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from neucrowd_tf.iced.neighbours import nearest
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Interpolation = Literal["certainty", "literal", "uniform"]
+# "literal" is what "printed" was called before.
+INTERPOLATIONS = ("certainty", "printed", "uniform", "literal")
 
 
 def interpolation_weights(
@@ -23,7 +24,7 @@ def interpolation_weights(
     neighbour_certainty: NDArray[Any],
     noise: NDArray[Any],
     *,
-    literal: bool = False,
+    printed: bool = False,
 ) -> NDArray[Any]:
     """Returns delta `[S]`, how far a synthetic point lies on the way from a candidate to its
     neighbour.
@@ -32,21 +33,19 @@ def interpolation_weights(
         certainty, neighbour_certainty: `[S]` label certainty of the candidate (S) and of its
             neighbour (S').
         noise: `[S]` eta.
-        literal: `S / (S + S') + eta` as printed, in place of `S' / (S + S') + eta` clipped to [0,
+        printed: `S / (S + S') + eta` as printed, in place of `S' / (S + S') + eta` clipped to [0,
             1].
 
     References:
         ICED, equation 2.5.
     """
-    own, other = (
-        np.asarray(certainty, dtype=np.float64),
-        np.asarray(neighbour_certainty, dtype=np.float64),
-    )
-    if literal:
-        return own / (own + other) + noise
+    here = np.asarray(certainty, dtype=np.float64)
+    there = np.asarray(neighbour_certainty, dtype=np.float64)
+    if printed:
+        return here / (here + there) + noise
     # Deviation: as printed, a certain candidate moves away towards an uncertain neighbour, against
     # the text's purpose; and a delta outside [0, 1] extrapolates.
-    return np.clip(other / (own + other) + noise, 0.0, 1.0)
+    return np.clip(there / (here + there) + noise, 0.0, 1.0)
 
 
 def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.int64]:
@@ -54,6 +53,9 @@ def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDAr
     one.
 
     A class with fewer than two instances gets none: there is nothing to interpolate between.
+
+    References:
+        ICED, section 2.4 (R repeats for each of m candidates).
     """
     # Deviation: R repeats a candidate overshoot or fall short of balance; what balances the classes
     # replaces them.
@@ -82,7 +84,7 @@ def synthesise(
     *,
     k: int = 5,
     eta: float = 0.1,
-    interpolation: Interpolation = "certainty",
+    interpolation: str = "certainty",
 ) -> Synthetic:
     """Makes `count` synthetic embeddings of one class from its candidates.
 
@@ -98,7 +100,7 @@ def synthesise(
             same draws when it is re-made.
         k: shrunk to m - 1 where there are fewer.
         eta: the noise on delta is uniform in (-eta, eta).
-        interpolation: "certainty" (mended), "literal" (as printed), or "uniform" (plain SMOTE).
+        interpolation: "certainty" (mended), "printed", or "uniform" (plain SMOTE).
 
     Raises:
         DataError: fewer than two candidates.
@@ -107,9 +109,9 @@ def synthesise(
     References:
         ICED, equations 2.3 and 2.5; Chawla et al. (2002), SMOTE.
     """
-    if interpolation not in ("certainty", "literal", "uniform"):
+    if interpolation not in INTERPOLATIONS:
         raise UsageError(
-            "interpolation: expected 'certainty', 'literal' or 'uniform', received"
+            "interpolation: expected 'certainty', 'printed' or 'uniform', received"
             f" {interpolation!r}"
         )
     if k < 1:
@@ -125,8 +127,9 @@ def synthesise(
         weights = rng.random(count)
     else:
         noise = rng.uniform(-eta, eta, size=count)
+        sure = certainty[rows]
         weights = interpolation_weights(
-            certainty[rows[base]], certainty[rows[other]], noise, literal=interpolation == "literal"
+            sure[base], sure[other], noise, printed=interpolation != "certainty"
         )
     made = points[base] + weights[:, None].astype(points.dtype) * (points[other] - points[base])
     return Synthetic(made, rows[base], rows[other], weights)

@@ -1,5 +1,5 @@
-"""The networks of ICED - feature extractor, classifier, decoder - in one Keras model whose step is
-compiled once.
+"""The networks of ICED - feature extractor, classifier, decoder - put together in one Keras model
+whose step is compiled once.
 
 One call of the compiled step trains for a whole epoch: three loops inside the graph, over the
 batches of the auto-encoder, of the classifier and of the decoder alone. How many batches each has,
@@ -9,17 +9,24 @@ and every round run the same compiled function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.iced.autoencoder import default_decoder, default_encoder
+from neucrowd_tf.nn.encoders import make_initializer
+from neucrowd_tf.training.state import fresh_copy
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROWS_AT_ONCE = 4096
+# Seeds of the networks are this far apart, so that no layer of one draws the numbers of another's.
+_DECODER, _CLASSIFIER = 7919, 104729
 
 
 class ICEDModel(keras.Model):
@@ -50,11 +57,7 @@ class ICEDModel(keras.Model):
         """
         super().__init__()
         self.encoder, self.classifier, self.decoder = encoder, classifier, decoder
-        self.num_instances, self.num_classes, self.batch_size = (
-            len(features),
-            num_classes,
-            batch_size,
-        )
+        self.num_instances, self.batch_size = len(features), batch_size
         self._instances = tf.constant(features)
         # Shapes are open, so that new values do not mean a new trace. They are set anew before each
         # epoch and therefore are no part of a checkpoint.
@@ -72,18 +75,14 @@ class ICEDModel(keras.Model):
             tf.Variable(np.zeros(1, np.int32), shape=(None,), trainable=False) for _ in range(3)
         ]
         self._steps = tf.Variable(np.zeros(3, np.int32), trainable=False)
-        self.autoencoder_optimizer, self.decoder_optimizer, self.classifier_optimizer = (
-            make_optimizer(),
-            make_optimizer(),
-            make_optimizer(),
-        )
-        self.autoencoder_optimizer.build(
-            [*encoder.trainable_variables, *decoder.trainable_variables]
-        )
-        self.decoder_optimizer.build(decoder.trainable_variables)
-        self.classifier_optimizer.build(
-            [*encoder.trainable_variables, *classifier.trainable_variables]
-        )
+        self.autoencoder_optimizer, self.decoder_optimizer = make_optimizer(), make_optimizer()
+        self.classifier_optimizer = make_optimizer()
+        for optimizer, networks in (
+            (self.autoencoder_optimizer, [encoder, decoder]),
+            (self.decoder_optimizer, [decoder]),
+            (self.classifier_optimizer, [encoder, classifier]),
+        ):
+            optimizer.build(_trainable(networks))
         self._decode = tf.function(
             self._decode_batch,
             input_signature=[tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)],
@@ -144,7 +143,7 @@ class ICEDModel(keras.Model):
         """Takes all steps of one of the three trainings and returns the mean loss (0 without any
         step).
         """
-        variables = [variable for network in networks for variable in network.trainable_variables]
+        variables = _trainable(networks)
         order, steps, size = self._orders[which], self._steps[which], self.batch_size
 
         def body(step: Any, total: Any) -> tuple[Any, Any]:
@@ -206,28 +205,121 @@ class ICEDModel(keras.Model):
         """Returns embeddings `[N, h]` and class probabilities `[N, C]` of the real instances, with
         dropout off.
         """
-        starts = range(0, self.num_instances, ROWS_AT_ONCE)
-        stops = [min(start + ROWS_AT_ONCE, self.num_instances) for start in starts]
-        parts = [
-            self._outputs(tf.constant(start), tf.constant(stop))
-            for start, stop in zip(starts, stops, strict=True)
+        blocks = [
+            self._outputs(tf.constant(start), tf.constant(start + ROWS_AT_ONCE))
+            for start in range(0, self.num_instances, ROWS_AT_ONCE)
         ]
-        return np.concatenate([np.asarray(z) for z, _ in parts]), np.concatenate(
-            [np.asarray(p) for _, p in parts]
-        )
+        embeddings, probabilities = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return embeddings, probabilities
 
     def _decode_batch(self, embeddings: Any) -> Any:
         return tf.cast(self.decoder(embeddings, training=False), tf.float32)
 
     def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
-        shape = (0, *self._instances.shape[1:])
-        parts = [
-            self._decode(tf.constant(embeddings[start : start + ROWS_AT_ONCE]))
+        blocks = [
+            np.asarray(self._decode(tf.constant(embeddings[start : start + ROWS_AT_ONCE])))
             for start in range(0, len(embeddings), ROWS_AT_ONCE)
         ]
-        return (
-            np.concatenate([np.asarray(part) for part in parts])
-            if parts
-            else np.zeros(shape, np.float32)
+        return np.concatenate([np.zeros((0, *self._instances.shape[1:]), np.float32), *blocks])
+
+
+def _trainable(networks: Sequence[keras.Model]) -> list[Any]:
+    return [variable for network in networks for variable in network.trainable_variables]
+
+
+def epoch_order(
+    rows: NDArray[np.integer[Any]], batch_size: int, rng: np.random.Generator, passes: int = 1
+) -> NDArray[np.int64]:
+    """Returns shuffled passes over `rows`, one after the other, each filled up to whole batches
+    with rows of a further shuffle.
+    """
+    size = len(rows)
+    wanted = -(-size // batch_size) * batch_size
+    parts = [np.zeros(0, dtype=np.int64)]
+    for _ in range(passes if size else 0):
+        parts.append(
+            np.concatenate([rng.permutation(rows) for _ in range(-(-wanted // size))])[:wanted]
         )
+    return np.concatenate(parts)
+
+
+def build_model(
+    features: NDArray[np.float32],
+    num_classes: int,
+    given: Sequence[keras.Model | None],
+    *,
+    hidden_units: Sequence[int],
+    activation: str,
+    dropout: float,
+    l2: float,
+    seed: int,
+    batch_size: int,
+    make_optimizer: Callable[[], keras.optimizers.Optimizer],
+) -> ICEDModel:
+    """Returns the model to train.
+
+    Args:
+        features: `[N, ...]` as the encoder takes them.
+        given: encoder, classifier and decoder, or None for default ones; those that are given are
+            copied and get fresh weights.
+
+    Raises:
+        DataError: a given network does not fit the features, the classes or the others.
+
+    References:
+        ICED, section 2.2 and figure 1.
+    """
+    shape, units = features.shape[1:], tuple(hidden_units)
+    encoder, classifier, decoder = (
+        None if network is None else fresh_copy(network, seed + apart)
+        for network, apart in zip(given, (0, _CLASSIFIER, _DECODER), strict=True)
+    )
+    if encoder is None:
+        encoder = default_encoder(
+            shape, units, activation=activation, dropout=dropout, l2=l2, seed=seed
+        )
+    units = (*units[:-1], int(encoder.output_shape[-1]))
+    if decoder is None:
+        decoder = default_decoder(shape, units, activation=activation, seed=seed + _DECODER)
+    if classifier is None:
+        kernel = make_initializer("glorot", seed * 1013 + _CLASSIFIER)
+        logits = keras.layers.Dense(num_classes, kernel_initializer=kernel, name="logits")
+        classifier = keras.Sequential([keras.Input((units[-1],)), logits], name="classifier")
+    for what, network, expected in (
+        ("encoder", encoder, (shape, units[-1:])),
+        ("classifier", classifier, (units[-1:], (num_classes,))),
+        ("decoder", decoder, (units[-1:], shape)),
+    ):
+        shapes = (tuple(network.input_shape[1:]), tuple(network.output_shape[1:]))
+        if shapes != expected:
+            raise DataError(
+                f"{what}: expected a network from {expected[0]} to {expected[1]}, received one from"
+                f" {shapes[0]} to {shapes[1]}"
+            )
+    return ICEDModel(
+        encoder,
+        classifier,
+        decoder,
+        features,
+        num_classes,
+        batch_size=batch_size,
+        make_optimizer=make_optimizer,
+    )
+
+
+def prediction_model(
+    model: ICEDModel, mean: NDArray[np.floating[Any]], scale: NDArray[np.floating[Any]]
+) -> keras.Model:
+    """Returns raw features -> standardise -> embed -> classify as one Keras model that shares the
+    weights of `model`.
+    """
+    inputs = keras.Input(model.encoder.input_shape[1:], name="features")
+    normalise = keras.layers.Normalization(
+        axis=-1, mean=mean, variance=np.square(scale), name="standardise"
+    )
+    embed = keras.layers.Activation("linear", dtype="float32", name="embedding")
+    classify = keras.layers.Activation("softmax", dtype="float32", name="probabilities")
+    embedding = embed(model.encoder(normalise(inputs)))
+    outputs = {"probabilities": classify(model.classifier(embedding)), "embedding": embedding}
+    return keras.Model(inputs, outputs, name="iced")
