@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from neucrowd_tf.arguments import (
     argument,
     estimator,
     flag,
-    fitted,
     none,
     number,
     one_of,
@@ -25,7 +24,7 @@ from neucrowd_tf.arguments import (
     widths,
 )
 from neucrowd_tf.iced.certainty import certainty_groups, label_certainty, warm_up_schedule
-from neucrowd_tf.iced.generation import ROUNDS, Generator
+from neucrowd_tf.iced.generation import ROUNDS, Generator, choose_candidates
 from neucrowd_tf.iced.history import RoundHistory, settled, shortages
 from neucrowd_tf.iced.inference import Inference, infer_labels
 from neucrowd_tf.iced.scores import round_scores
@@ -209,23 +208,12 @@ class ICED(CrowdEstimator):
     )
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
-    model_: Any = fitted()
-    decoder_: Any = fitted()
-    labels_: NDArray[np.int64] = fitted()
-    probas_: NDArray[np.float64] = fitted()
-    priors_: NDArray[np.float64] = fitted()
-    confusion_matrices_: NDArray[np.float64] = fitted()
-    certainty_: NDArray[np.float64] = fitted()
-    labels_history_: NDArray[np.int16] = fitted()
-    candidates_history_: NDArray[np.int16] = fitted()
-    synthetic_history_: NDArray[np.int64] = fitted()
-    permutations_history_: NDArray[np.int16] = fitted()
-    rows_: NDArray[np.int64] = fitted()
-    history_: dict[str, list[float]] = fitted()
-    n_iter_: int = fitted()
-    converged_: bool = fitted()
-
     def _fit(self, data: TrainingData, run: Run) -> None:
+        """Makes algorithm 1's rounds after the auto-encoder and the warm-up.
+
+        References:
+            ICED, section 2.6, algorithm 1.
+        """
         import tensorflow as tf
 
         from neucrowd_tf.iced.model import epoch_order, prediction_model
@@ -265,7 +253,7 @@ class ICED(CrowdEstimator):
 
         def start_round(index: int) -> dict[str, float]:
             embeddings, probabilities = model.outputs()
-            candidates = self._candidates(probabilities, history.labels[-1], used)
+            candidates = choose_candidates(self.candidates, probabilities, history.labels[-1], used)
             made = generate(embeddings, candidates, index)  # line 3
             inference = infer(made.one_hot)  # line 4
             changed = history.add(candidates, made.counts, inference)
@@ -349,20 +337,6 @@ class ICED(CrowdEstimator):
             max_iter=self.em_iterations,
         )
         return generate, infer
-
-    def _candidates(
-        self,
-        probabilities: NDArray[np.float32],
-        inferred: NDArray[np.int16],
-        used: NDArray[np.bool_],
-    ) -> NDArray[np.int64]:
-        """Returns `[N]` the class that each real instance is a candidate of (section 2.4)."""
-        if self.candidates == "inferred":
-            return inferred.astype(np.int64)
-        # Deviation: inferred labels drift to equal class sizes under a uniform prior, and synthesis
-        # stops; the classifier, trained on balanced data and blind to single annotations, keeps the
-        # classes apart.
-        return np.where(used, probabilities, -1.0).argmax(axis=1)
 
     def _scoring(
         self, validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None

@@ -27,6 +27,31 @@ _DENSE_CELLS = 1 << 26
 ROUNDS = 0x1CED
 
 
+def choose_candidates(
+    rule: str,
+    probabilities: NDArray[np.float32],
+    inferred: NDArray[np.integer[Any]],
+    used: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Returns `[N]` the class that each real instance may stand for when instances are made.
+
+    Args:
+        rule: "inferred" (as printed) or "classifier".
+        probabilities: `[N, C]` the classifier's.
+        inferred: `[N]` the labels of the round before.
+        used: `[C]` whether any annotator gave the class; one that nobody gave has no candidates.
+
+    References:
+        ICED, section 2.4 (candidate embeddings).
+    """
+    if rule == "inferred":
+        return inferred.astype(np.int64)
+    # Deviation: inferred labels drift to equal class sizes under a uniform prior, and synthesis
+    # stops; the classifier, trained on balanced data and blind to single annotations, keeps the
+    # classes apart.
+    return np.where(used, probabilities, -1.0).argmax(axis=1)
+
+
 @dataclasses.dataclass(frozen=True)
 class Generated:
     """What a round adds to the real instances.

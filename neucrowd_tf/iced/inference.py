@@ -8,6 +8,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from neucrowd_tf.aggregation.base import vote_shares
@@ -16,7 +17,6 @@ from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy import sparse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +104,8 @@ def infer_labels(
     # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and
     # Skene.
     start = vote_shares(one_hot, num_classes)
-    votes = start * np.diff(one_hot.indptr)[:, None]  # every annotation is one vote
+    by_class = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
+    votes = sparse.csr_matrix(by_class, shape=start.shape).toarray()
     # A class that nobody uses has no evidence about errors, and under a prior of its own it would
     # attract unclear instances.
     used = votes.sum(axis=0) > 0

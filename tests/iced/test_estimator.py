@@ -17,8 +17,8 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.iced import ICED, score_rounds
-from neucrowd_tf.iced.history import round_scores
-from neucrowd_tf.iced.warm_up import certainty_groups
+from neucrowd_tf.iced.certainty import certainty_groups
+from neucrowd_tf.iced.scores import round_scores
 from neucrowd_tf.training import Run
 
 SMALL: dict[str, Any] = {
@@ -188,13 +188,13 @@ def test_images_and_a_user_network() -> None:
 
 @pytest.mark.parametrize("side", [16, 32])
 def test_decoder_presets_undo_the_encoders(side: int) -> None:
-    from neucrowd_tf.iced.decoder import convolutional_decoder, convolutional_encoder
+    from neucrowd_tf.iced.autoencoder import default_decoder, default_encoder
 
-    encoder = convolutional_encoder((side, side, 3), 10)
-    decoder = convolutional_decoder(10, (side, side, 3))
+    encoder = default_encoder((side, side, 3), (10,))
+    decoder = default_decoder((side, side, 3), (10,))
     assert encoder.output_shape == (None, 10) and decoder.output_shape == (None, side, side, 3)
     with pytest.raises(DataError, match="divide by 4"):
-        convolutional_encoder((15, 16, 1), 10)
+        default_encoder((15, 16, 1), (10,))
 
 
 def test_a_strategy_of_several_devices_changes_nothing_but_says_so(fitted: Any) -> None:
@@ -216,9 +216,9 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
         and model.n_iter_ == 0
     )
     assert model.predict_proba(x).shape == (26, 2)
-    scores = round_scores(
-        model, CrowdDataset("t", x, crowd, Split(x, truth, np.arange(26)), truth=truth)
-    )
+    dataset = CrowdDataset("t", x, crowd, Split(x, truth, np.arange(26)), truth=truth)
+    scores = model.evaluation(dataset)
+    assert set(round_scores(model, None)) == {"warm_up_samples", "permuted"}
     assert (
         "label_first" not in scores
         and scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
@@ -319,7 +319,7 @@ def test_registered_methods() -> None:
     literal = registry.method("iced_literal").make(rounds=2)
     assert (literal.candidates, literal.interpolation, literal.warm_up, literal.rounds) == (
         "inferred",
-        "literal",
+        "printed",
         "groups",
         2,
     )

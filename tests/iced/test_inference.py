@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.iced.inference import find_permutation, infer_labels, synthetic_one_hot
+from neucrowd_tf.iced.inference import find_permutation, infer_labels
 
 
 def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
@@ -131,10 +131,3 @@ def test_permuted_classes_are_mended(
 def test_bad_prior() -> None:
     with pytest.raises(UsageError, match="prior"):
         infer_labels(crowd()[1].one_hot(), 2, prior="flat")  # type: ignore[arg-type]
-
-
-def test_synthetic_one_hot() -> None:
-    made = synthetic_one_hot(
-        2, 2, 3, (np.array([0, 1, 1]), np.array([1, 0, 1]), np.array([2, 0, 1]))
-    )
-    assert made.toarray().tolist() == [[0, 0, 0, 0, 0, 1], [1, 0, 0, 0, 1, 0]]

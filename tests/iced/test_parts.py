@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.iced.certainty import label_certainty
+from neucrowd_tf.iced.certainty import certainty_groups, label_certainty, warm_up_schedule
+from neucrowd_tf.iced.generation import copy_annotations
+from neucrowd_tf.iced.neighbours import nearest
 from neucrowd_tf.iced.smote import balancing_counts, interpolation_weights, synthesise
-from neucrowd_tf.iced.synthetic_annotations import copy_annotations, nearest_real
-from neucrowd_tf.iced.warm_up import certainty_groups, warm_up_schedule
 
 # ----------------------------------------------------------------- certainty (2.4)
 
@@ -64,14 +64,14 @@ def test_interpolation_by_hand() -> None:
         np.array([30.0]), np.array([10.0]), np.array([0.05])
     ) == pytest.approx([0.3])
     assert interpolation_weights(
-        np.array([30.0]), np.array([10.0]), np.array([0.05]), literal=True
+        np.array([30.0]), np.array([10.0]), np.array([0.05]), printed=True
     ) == pytest.approx([0.8])
     # Clipped: 100 / 101 + .1 > 1.
     assert interpolation_weights(
         np.array([1.0]), np.array([100.0]), np.array([0.1])
     ) == pytest.approx([1.0])
     assert (
-        interpolation_weights(np.array([100.0]), np.array([1.0]), np.array([0.1]), literal=True)[0]
+        interpolation_weights(np.array([100.0]), np.array([1.0]), np.array([0.1]), printed=True)[0]
         > 1
     )
 
@@ -163,9 +163,16 @@ def test_smote_shrinks_k_and_needs_two_points() -> None:
         )  # type: ignore[arg-type]
 
 
+def test_the_former_name_of_the_printed_interpolation_is_read() -> None:
+    assert np.array_equal(
+        draw(interpolation="literal")[3].weights, draw(interpolation="printed")[3].weights
+    )
+    assert not np.array_equal(draw()[3].weights, draw(interpolation="printed")[3].weights)
+
+
 def test_identical_points_give_that_point() -> None:
     z = np.full((6, 2), 3.0, dtype=np.float32)
-    for interpolation in ("certainty", "literal", "uniform"):
+    for interpolation in ("certainty", "printed", "uniform"):
         made = synthesise(
             z, np.arange(6), 9, np.ones(6), np.random.default_rng(0), interpolation=interpolation
         )  # type: ignore[arg-type]
@@ -263,9 +270,9 @@ def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest_neighbo
 
 
 def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.iced import synthetic_annotations
+    from neucrowd_tf.iced import generation
 
-    monkeypatch.setattr(synthetic_annotations, "_CELLS_AT_ONCE", 6)  # two instances at a time
+    monkeypatch.setattr(generation, "_CELLS_AT_ONCE", 6)  # two instances at a time
     dense = np.random.default_rng(3).integers(-1, 3, (8, 3))
     dense[:, 0] = 2
     near = np.array([[4], [7], [0], [3], [3]])
@@ -284,9 +291,10 @@ def test_nothing_to_copy() -> None:
     ] == [0, 0, 0]
 
 
-def test_nearest_real_shrinks_k() -> None:
-    z = np.arange(4, dtype=np.float32)[:, None]
-    assert nearest_real(z, np.array([[2.9]], np.float32), 9).tolist() == [[3, 2, 1, 0]]
+def test_too_many_neighbours_are_all_there_are() -> None:
+    z = np.array([[0], [1], [3], [7]], np.float32)
+    assert nearest(z, np.array([[5.5]], np.float32), 9).tolist() == [[3, 2, 1, 0]]
+    assert nearest(z, None, 9).tolist() == [[1, 2, 3], [0, 2, 3], [1, 0, 3], [2, 1, 0]]
 
 
 # ----------------------------------------------------------------- warm-up

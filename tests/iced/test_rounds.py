@@ -1,51 +1,27 @@
-"""A round of ICED put together, with a stand-in for the networks. None of it needs TensorFlow."""
+"""A round of ICED, module by module and as `fit` puts them together."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.iced.inference import infer_labels
-from neucrowd_tf.iced.rounds import Options, Rounds, epoch_order
+from neucrowd_tf.iced import ICED, estimator
+from neucrowd_tf.iced.generation import Generated, Generator, choose_candidates
+from neucrowd_tf.iced.history import RoundHistory, settled
+from neucrowd_tf.iced.inference import Inference, infer_labels
+from neucrowd_tf.iced.model import ICEDModel, epoch_order
 
-OPTIONS = Options(
-    k=3, annotation_neighbours=4, eta=0.1, interpolation="certainty", candidates="classifier", targets="hard", prior="uniform",  # noqa: E501
-    smoothing=0.5, em_iterations=20, epochs_per_round=2, decoder_epochs=1, tol=0.05, seed=4,
-)  # fmt: skip
 SIZES, R = (20, 8, 5), 6
 TRUTH = np.repeat(np.arange(3), SIZES)
 N = len(TRUTH)
-
-
-class Networks:
-    """What a round reads and sets: the classifier finds the truth but for two instances, and
-    decoding doubles.
-    """
-
-    batch_size = 8
-
-    def __init__(self) -> None:
-        rng = np.random.default_rng(0)
-        self.embeddings = (4 * np.eye(3)[TRUTH] + rng.normal(size=(N, 3))).astype(np.float32)
-        said = TRUTH.copy()
-        said[:2] = [2, 1]
-        self.probabilities = (0.8 * np.eye(3)[said] + 0.2 / 3).astype(np.float32)
-
-    def outputs(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.embeddings, self.probabilities
-
-    def decode(self, points: np.ndarray) -> np.ndarray:
-        return 2 * points
-
-    def set_rows(self, targets: np.ndarray, synthetic: np.ndarray) -> None:
-        self.targets, self.synthetic = targets, synthetic
-
-    def set_epoch(self, *, classifier: Any, decoder: Any) -> None:
-        self.classifier_rows, self.decoder_rows = classifier, decoder
+EMBEDDINGS = (4 * np.eye(3)[TRUTH] + np.random.default_rng(0).normal(size=(N, 3))).astype(
+    np.float32
+)
+# 18, 9 and 6 candidates: 0, 9 and 12 synthetic instances.
+CANDIDATES = np.concatenate([[2, 1], TRUTH[2:]])
 
 
 def annotations() -> Annotations:
@@ -54,106 +30,52 @@ def annotations() -> Annotations:
     return Annotations.from_dense(np.where(rng.random((N, R)) < 0.8, dense, -1), num_classes=3)
 
 
-def make(**changes: Any) -> tuple[Rounds, Networks]:
-    networks = Networks()
-    certainty = np.linspace(1, 9, N)
-    return (
-        Rounds(networks, annotations(), certainty, dataclasses.replace(OPTIONS, **changes)),
-        networks,
-    )  # type: ignore[arg-type]
+def generated(seed: int = 4, index: int = 0, candidates: np.ndarray = CANDIDATES) -> Generated:
+    generate = Generator(
+        annotations(),
+        np.linspace(1, 9, N),
+        k=3,
+        annotation_neighbours=4,
+        eta=0.1,
+        interpolation="certainty",
+        seed=seed,
+    )
+    return generate(EMBEDDINGS, candidates, index)
 
 
-def test_a_round_balances_the_candidates_and_trains_on_inferred_labels() -> None:
-    rounds, networks = make()
-    real = annotations().one_hot()
-    start = infer_labels(real, 3, smoothing=0.5, max_iter=20)
-    np.testing.assert_array_equal(rounds.labels[0], start.labels)
-    logs = rounds.start(0)
-    # Candidates are what the classifier says: 18, 9 and 6 of them, so 0, 9 and 12 synthetic
-    # instances.
-    np.testing.assert_array_equal(rounds.candidates[0], networks.probabilities.argmax(axis=1))
-    np.testing.assert_array_equal(rounds.synthetic[0], [0, 9, 12])
-    assert (logs["synthetic"], logs["smallest_class"]) == (21.0, 6.0)
-    # They stand class after class, each between two candidates of its class.
-    points = networks.synthetic / 2
-    assert points.shape == (21, 3)
-    for code, part in ((1, points[:9]), (2, points[9:])):
-        own = networks.embeddings[rounds.candidates[0] == code]
-        assert (part >= own.min(axis=0) - 1e-5).all() and (part <= own.max(axis=0) + 1e-5).all()
-    # Real instances first, then synthetic ones; hard labels of the inference over both.
-    inferred = rounds.inference.probas
-    assert inferred.shape == (N + 21, 3) and networks.targets.shape == (N + 21, 3)
-    np.testing.assert_array_equal(networks.targets, np.eye(3)[inferred.argmax(axis=1)])
-    np.testing.assert_array_equal(rounds.labels[1], inferred[:N].argmax(axis=1))
-    assert (inferred[N:].argmax(axis=1) == np.repeat([1, 2], [9, 12])).mean() > 0.8
-    assert logs["changed"] == np.mean(rounds.labels[1] != rounds.labels[0])
+def test_every_class_is_filled_up_between_its_own_candidates() -> None:
+    made = generated()
+    np.testing.assert_array_equal(made.counts, [0, 9, 12])
+    assert made.points.shape == (21, 3)
+    for code, part in ((1, made.points[:9]), (2, made.points[9:])):
+        members = EMBEDDINGS[code == CANDIDATES]
+        assert (part >= members.min(axis=0) - 1e-5).all()
+        assert (part <= members.max(axis=0) + 1e-5).all()
 
 
-def test_the_inference_sees_real_and_copied_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.iced import rounds as module
-
-    seen: list[Any] = []
-
-    def infer(one_hot: Any, num_classes: int, **options: Any) -> Any:
-        seen.append((one_hot.toarray(), options))
-        return infer_labels(one_hot, num_classes, **options)
-
-    monkeypatch.setattr(module, "infer_labels", infer)
-    rounds, networks = make(prior="update")
-    rounds.start(0)
-    (real, options), (both, _) = seen
-    assert options == {"prior": "update", "smoothing": 0.5, "max_iter": 20}
-    np.testing.assert_array_equal(both[:N], real)
+def test_real_annotations_come_first_and_copies_of_near_real_instances_after() -> None:
+    made = generated()
+    both = made.one_hot.toarray()
+    np.testing.assert_array_equal(both[:N], annotations().one_hot().toarray())
     labels = annotations().to_dense()
-    for row, point in zip(both[N:].reshape(-1, R, 3), networks.synthetic / 2, strict=True):
-        near = np.argsort(np.linalg.norm(networks.embeddings - point, axis=1))[
-            :4
-        ]  # real instances, whatever their class
+    for row, point in zip(both[N:].reshape(-1, R, 3), made.points, strict=True):
+        # Real instances, whatever their class.
+        near = np.argsort(np.linalg.norm(EMBEDDINGS - point, axis=1))[:4]
         assert row.sum() > 0 and (row.sum(axis=1) <= 1).all()
         for annotator in np.flatnonzero(row.sum(axis=1)):
             assert row[annotator].argmax() in labels[near, annotator]
 
 
-def test_an_epoch_passes_over_all_rows_and_the_decoders_over_real_ones() -> None:
-    rounds, networks = make()
-    rounds.start(0)
-    size = N + 21  # 54 rows are 7 batches of 8: two passes are 112 rows, two of them begun anew
-    assert len(networks.classifier_rows) == 112
-    for part in np.split(networks.classifier_rows, 2):
-        assert set(part.tolist()) == set(range(size)) and len(part) == 56
-    assert len(networks.decoder_rows) == 40 and set(networks.decoder_rows.tolist()) == set(range(N))
-    idle, networks = make(decoder_epochs=0)
-    idle.start(0)
-    assert networks.decoder_rows is None
+def test_balanced_candidates_leave_the_annotations_as_they_are() -> None:
+    made = generated(candidates=np.arange(N) % 3)
+    assert made.points.shape == (0, 3) and not made.counts.any()
+    np.testing.assert_array_equal(made.one_hot.toarray(), annotations().one_hot().toarray())
 
 
-def test_candidates_by_inference_and_soft_targets() -> None:
-    rounds, networks = make(candidates="inferred", targets="soft")
-    rounds.start(0)
-    np.testing.assert_array_equal(rounds.candidates[0], rounds.labels[0])
-    np.testing.assert_array_equal(networks.targets, rounds.inference.probas)
-    rounds.start(1)
-    np.testing.assert_array_equal(rounds.candidates[1], rounds.labels[1])
-
-
-def test_a_class_that_nobody_uses_has_no_candidates() -> None:
-    rounds, networks = make()
-    rounds.used[2] = False
-    networks.probabilities = np.tile(np.float32([0.1, 0.2, 0.7]), (N, 1))
-    rounds.start(0)
-    assert (rounds.candidates[0] == 1).all() and rounds.synthetic[0].sum() == 0
-    assert networks.targets.shape == (N, 3)
-
-
-def test_rounds_differ_and_are_functions_of_the_seed_and_their_number() -> None:
-    def drawn(seed: int, index: int) -> tuple[Any, ...]:
-        rounds, networks = make(seed=seed)
-        rounds.start(index)
-        return (
-            networks.synthetic.tobytes(),
-            networks.classifier_rows.tobytes(),
-            networks.decoder_rows.tobytes(),
-        )
+def test_what_is_made_is_a_function_of_the_seed_and_the_round() -> None:
+    def drawn(seed: int, index: int) -> tuple[bytes, bytes]:
+        made = generated(seed, index)
+        return made.points.tobytes(), made.one_hot[N:].toarray().tobytes()
 
     first = drawn(4, 0)
     assert drawn(4, 0) == first
@@ -161,34 +83,137 @@ def test_rounds_differ_and_are_functions_of_the_seed_and_their_number() -> None:
         assert all(a != b for a, b in zip(first, other, strict=True))
 
 
-def test_settled_after_a_round_of_few_changes_but_never_the_first() -> None:
-    rounds, _ = make(tol=0.05)
-    assert not rounds.settled([]) and not rounds.settled([0.0])
-    assert rounds.settled([0.3, 0.05]) and not rounds.settled([0.01, 0.06])
-    assert not make(tol=None)[0].settled([0.0, 0.0])
+def test_candidates_by_classifier_or_inference_and_never_of_an_unused_class() -> None:
+    probabilities = np.tile(np.float32([0.1, 0.2, 0.7]), (N, 1))
+    inferred, used = TRUTH.astype(np.int16), np.array([True, True, False])
+    choose = choose_candidates
+    assert (choose("classifier", probabilities, inferred, np.ones(3, bool)) == 2).all()
+    assert (choose("classifier", probabilities, inferred, used) == 1).all()
+    assert (choose("inferred", probabilities, inferred, used) == TRUTH).all()
 
 
-def test_a_round_goes_on_from_a_checkpoint() -> None:
-    rounds, networks = make(candidates="inferred")
-    for index in range(2):
-        rounds.start(index)
-    state = {name: value.copy() for name, value in rounds.get_state().items()}
-    rounds.start(2)
-    again, others = make(candidates="inferred")
-    again.set_state(state)
-    again.start(2)
-    for name, value in rounds.get_state().items():
+def inference(labels: list[int], permutation: tuple[int, int] = (0, 1)) -> Inference:
+    return Inference(
+        np.eye(2)[labels], np.array([0.5, 0.5]), np.full((3, 2, 2), 0.5), np.array(permutation)
+    )
+
+
+def test_history_by_hand_and_back_from_a_checkpoint() -> None:
+    history = RoundHistory(inference([0, 0, 1, 0]))
+    # The two last rows are synthetic; of the four real ones, one changes.
+    changed = history.add(
+        np.array([0, 0, 0, 1]), np.array([0, 2]), inference([0, 1, 1, 0, 1, 1], (1, 0))
+    )
+    assert changed == 0.25
+    assert history.labels.tolist() == [[0, 0, 1, 0], [0, 1, 1, 0]]
+    assert history.candidates.tolist() == [[0, 0, 0, 1]]
+    assert history.synthetic.tolist() == [[0, 2]]
+    assert history.permutations.tolist() == [[0, 1], [1, 0]]
+    assert history.labels.dtype == history.candidates.dtype == np.int16
+    again = RoundHistory(inference([0, 0, 1, 0]))
+    again.set_state({name: value.copy() for name, value in history.get_state().items()})
+    for each in (history, again):
+        assert each.add(np.array([1, 1, 1, 1]), np.array([0, 0]), inference([1, 1, 1, 0])) == 0.25
+    for name, value in history.get_state().items():
         np.testing.assert_array_equal(again.get_state()[name], value)
-    np.testing.assert_array_equal(others.synthetic, networks.synthetic)
-    np.testing.assert_array_equal(others.classifier_rows, networks.classifier_rows)
+        assert again.get_state()[name].dtype == value.dtype
+
+
+def test_settled_after_a_round_of_few_changes_but_never_the_first() -> None:
+    assert not settled([], 0.05) and not settled([0.0], 0.05)
+    assert settled([0.3, 0.05], 0.05) and not settled([0.01, 0.06], 0.05)
+    assert not settled([0.0, 0.0], None)
 
 
 def test_epoch_order_by_hand() -> None:
     rows = np.array([3, 5, 7, 9, 11])
     order = epoch_order(rows, 4, np.random.default_rng(0))
-    assert (
-        len(order) == 8 and sorted(order[:5]) == rows.tolist() and len(set(order[5:].tolist())) == 3
-    )
-    assert len(epoch_order(rows, 4, np.random.default_rng(0), steps=4)) == 16
+    assert len(order) == 8 and sorted(order[:5]) == rows.tolist()
+    assert len(set(order[5:].tolist())) == 3
+    # 54 rows are 7 batches of 8: two passes are 112 rows, two of each begun anew.
+    twice = epoch_order(np.arange(54), 8, np.random.default_rng(0), passes=2)
+    assert len(twice) == 112
+    for part in np.split(twice, 2):
+        assert set(part.tolist()) == set(range(54))
     assert len(epoch_order(rows[:0], 4, np.random.default_rng(0))) == 0
+    assert len(epoch_order(rows, 4, np.random.default_rng(0), passes=0)) == 0
     assert (epoch_order(np.arange(50), 50, np.random.default_rng(0)) != np.arange(50)).any()
+
+
+def fit_and_record(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[ICED, list[Any]]:
+    """Returns a fitted ICED, and what passed between it, its networks and its inference."""
+    seen: list[Any] = []
+
+    def record(name: str) -> None:
+        real = getattr(ICEDModel, name)
+
+        def recorded(self: ICEDModel, *values: Any, **named: Any) -> Any:
+            result = real(self, *values, **named)
+            seen.append((name, values, named, result))
+            return result
+
+        monkeypatch.setattr(ICEDModel, name, recorded)
+
+    for name in ("outputs", "set_rows", "set_epoch"):
+        record(name)
+
+    def infer(one_hot: Any, **named: Any) -> Inference:
+        seen.append(("infer", (one_hot,), named, result := infer_labels(one_hot, **named)))
+        return result
+
+    monkeypatch.setattr(estimator, "infer_labels", infer)
+    shared: dict[str, Any] = {
+        "hidden_units": (6, 4),
+        "rounds": 2,
+        "batch_size": 8,
+        "autoencoder_epochs": 0,
+        "warm_up_epochs": 1,
+        "smoothing": 0.5,
+        "em_iterations": 20,
+    }
+    return ICED(**shared, **options).fit(EMBEDDINGS, annotations()), seen
+
+
+@pytest.mark.parametrize("targets", ["hard", "soft"])
+def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, targets: str) -> None:
+    rule = {"hard": "classifier", "soft": "inferred"}[targets]
+    model, seen = fit_and_record(
+        monkeypatch, targets=targets, candidates=rule, prior="update", epochs_per_round=2
+    )
+    one_round = ["outputs", "infer", "set_rows", "set_epoch"]
+    assert [call[0] for call in seen] == ["set_rows", "set_epoch", "infer", *one_round, *one_round]
+    first = seen[2]
+    np.testing.assert_array_equal(first[1][0].toarray(), annotations().one_hot().toarray())
+    options = {"num_classes": 3, "prior": "update", "smoothing": 0.5, "max_iter": 20}
+    assert first[2] == options
+    np.testing.assert_array_equal(model.labels_history_[0], first[3].labels)
+    for index, start in enumerate((3, 7)):
+        (_, _, _, (_, probabilities)), inferred, rows, epoch = seen[start : start + 4]
+        candidates, made = model.candidates_history_[index], model.synthetic_history_[index]
+        expected = probabilities.argmax(axis=1) if rule == "classifier" else None
+        before = model.labels_history_[index]
+        np.testing.assert_array_equal(candidates, before if expected is None else expected)
+        # Real instances first, then synthetic ones; the labels of the inference over both.
+        size = N + int(made.sum())
+        assert made.any() and inferred[2] == options
+        assert inferred[1][0].shape == (size, 3 * R)
+        probas = inferred[3].probas
+        np.testing.assert_array_equal(model.labels_history_[index + 1], probas[:N].argmax(axis=1))
+        wanted = np.eye(3)[probas.argmax(axis=1)] if targets == "hard" else probas
+        np.testing.assert_array_equal(rows[1][0], wanted)
+        assert len(rows[1][1]) == made.sum()
+        # Two passes over all rows, one of the decoder over the real ones.
+        orders = epoch[2]
+        assert set(orders["classifier"].tolist()) == set(range(size))
+        assert len(orders["classifier"]) == 2 * 8 * -(-size // 8)
+        assert len(orders["decoder"]) == 40 and set(orders["decoder"].tolist()) == set(range(N))
+        assert model.history_["synthetic"][index] == made.sum()
+        assert model.history_["smallest_class"][index] == np.bincount(candidates).min()
+        changed = np.mean(model.labels_history_[index + 1] != before)
+        assert model.history_["changed"][index] == changed
+    assert (seen[6][2]["classifier"][:N] != seen[10][2]["classifier"][:N]).any()
+
+
+def test_no_passes_leave_the_decoder_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, seen = fit_and_record(monkeypatch, decoder_epochs=0)
+    assert [len(call[2]["decoder"]) for call in seen if "decoder" in call[2]] == [0, 0]

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from neucrowd_tf.iced.network import ICEDModel
+from neucrowd_tf.iced.model import ICEDModel
 
 N, D, H, C, BATCH = 10, 4, 3, 2, 4
 RNG = np.random.default_rng(0)
@@ -138,12 +138,12 @@ def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
 
 
 def test_outputs_and_decoding_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.iced import network
+    from neucrowd_tf.iced import model as module
 
     model = make()
     whole, points = model.outputs(), RNG.normal(size=(7, H)).astype(np.float32)
     decoded = model.decode(points)
-    monkeypatch.setattr(network, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 4)
     for one, two in zip((*whole, decoded), (*model.outputs(), model.decode(points)), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5)
     z, p = whole
