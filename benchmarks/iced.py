@@ -54,6 +54,7 @@ def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
     model.fit(usps.features, usps.annotations)
     total = time.perf_counter() - began
     ICEDModel.outputs, ICEDModel.set_epoch = outputs, set_epoch  # type: ignore[method-assign]
+    assert usps.truth is not None
     scores = score_rounds(model, usps.truth)
     votes = majority_labels(usps.annotations.vote_counts(), "random", arguments.seed)
     return {
