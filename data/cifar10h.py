@@ -15,7 +15,7 @@ from data.cifar import CLASS_NAMES, as_features, class_name_array, long_tail, re
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files import read_csv, require_columns
+from neucrowd_tf.io.tables import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:

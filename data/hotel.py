@@ -13,7 +13,7 @@ from data.download import Source, locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import read_csv, require_columns
+from neucrowd_tf.io.tables import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
     from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
+    from neucrowd_tf.crowding import CrowdInG
+    from neucrowd_tf.dasc import DASC
     from neucrowd_tf.datasets import CrowdDataset
+    from neucrowd_tf.iced import ICED
+    from neucrowd_tf.neucrowd import NeuCrowd
     from neucrowd_tf.persistence import load
+    from neucrowd_tf.rll import RLL
 
 __version__ = "0.1.0"
 
@@ -36,15 +42,22 @@ _WHERE = {
 }
 
 __all__ = [
+    "AnnoReg",
     "Annotations",
     "CrowdDataset",
+    "CrowdInG",
+    "CrowdLayer",
+    "DASC",
     "DawidSkene",
     "Glad",
+    "ICED",
     "MajorityVote",
+    "NeuCrowd",
+    "RLL",
+    "WeightedDoctorNet",
     "__version__",
     "load",
 ]
-__all__ += [name for name in _WHERE if name not in __all__]  # type: ignore[misc]
 
 
 def __getattr__(name: str) -> Any:

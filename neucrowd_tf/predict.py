@@ -151,7 +151,8 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    from neucrowd_tf.io.features import read_features, read_images
+    from neucrowd_tf.io.features import read_features
+    from neucrowd_tf.io.images import read_images
 
     if batch_size < 1:
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")

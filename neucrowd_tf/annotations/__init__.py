@@ -1,14 +1,19 @@
 """Who gave which label to what: triples, names, statistics and simulated annotators."""
 
-from neucrowd_tf.annotations.codes import MISSING, Duplicates, as_name_array, factorize, spelt
-from neucrowd_tf.annotations.core import Annotations, as_annotations
+from neucrowd_tf.annotations.codes import MISSING, Duplicates, factorize
+from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.annotations.files import read_annotations
+from neucrowd_tf.annotations.frames import align_annotations, as_annotations
+from neucrowd_tf.io.ids import as_name_array, spelt
 
 __all__ = [
     "MISSING",
     "Annotations",
     "Duplicates",
+    "align_annotations",
     "as_annotations",
     "as_name_array",
     "factorize",
+    "read_annotations",
     "spelt",
 ]

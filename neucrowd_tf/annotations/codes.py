@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.ids import as_name_array, spelt
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -53,30 +54,6 @@ def names_for(
     if len(array) != size:
         raise DataError(f"{what}: expected {size} names, received {len(array)}")
     return array
-
-
-def as_name_array(values: Any) -> NDArray[Any]:
-    """Returns hashable ids as a one-dimensional array that keeps their types (ints as int64,
-    anything mixed as object).
-    """
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iub":
-        return values
-    if isinstance(values, (pd.Series, pd.Index)) and values.dtype.kind in "iub":
-        return np.asarray(values)
-    items = (
-        values.tolist() if isinstance(values, (np.ndarray, pd.Series, pd.Index)) else list(values)
-    )
-    kinds = {type(item) for item in items}
-    if kinds == {int}:
-        return np.asarray(items)
-    if kinds == {bool}:
-        return np.asarray(items, dtype=bool)
-    return np.fromiter(items, dtype=object, count=len(items))  # one cell an id, tuples too
-
-
-def spelt(name: Any) -> str:
-    """Returns how an error message shows an id: a NumPy number as the plain number."""
-    return repr(name.item() if isinstance(name, np.generic) else name)
 
 
 def factorize(
@@ -126,11 +103,7 @@ def factorize(
             rank[order] = np.arange(len(order), dtype=np.int32)
             return rank[codes], names[order]
         return codes.astype(np.int32), names
-    position = {name: i for i, name in enumerate(known.tolist())}
-    if len(position) != len(known):
-        twice = known[pd.Series(known).duplicated().to_numpy()][0]
-        raise DataError(f"{what} names: expected each name once, received {spelt(twice)} again")
-    mapped = np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int32)
+    mapped = matched(names, known, what).astype(np.int32)
     if (mapped < 0).any():
         unknown = int(np.flatnonzero(mapped < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
@@ -141,6 +114,19 @@ def factorize(
             f"row {row}, column {what!r}: expected one of {shown}, received {spelt(names[unknown])}"
         )
     return mapped[codes], known
+
+
+def matched(names: NDArray[Any], wanted: NDArray[Any], what: str) -> NDArray[np.int64]:
+    """Returns where each of `names` stands among `wanted`, -1 where it does not.
+
+    Raises:
+        DataError: a name that is wanted twice.
+    """
+    position = {name: place for place, name in enumerate(wanted.tolist())}
+    if len(position) != len(wanted):
+        twice = wanted[pd.Series(wanted).duplicated().to_numpy()][0]
+        raise DataError(f"{what} names: expected each name once, received {spelt(twice)} again")
+    return np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
 
 
 def rows_to_keep(

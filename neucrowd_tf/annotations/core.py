@@ -1,28 +1,29 @@
 """Annotations: who gave which label to which instance, held as sparse triples.
 
-Everything that turns crowd labels from one form into another goes through :class:`Annotations`.
-Files are read and written by :mod:`neucrowd_tf.io.annotations`, whose functions stand here as class
-methods; what can be read off annotations is in :mod:`neucrowd_tf.annotations.views`, and ids and
-their codes in :mod:`neucrowd_tf.annotations.codes`.
+Everything that turns crowd labels from one form into another goes through :class:`Annotations`. It
+is made, and checked, once; `replace`, `align`, `select` and rows give changed copies without doing
+so again. What can be read off annotations is in :mod:`neucrowd_tf.annotations.views`, ids and their
+codes in :mod:`neucrowd_tf.annotations.codes`.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from neucrowd_tf.annotations.codes import (
-    MISSING,
     Duplicates,
     as_name_array,
     check_range,
     code_array,
     dense_codes,
     factorize,
+    matched,
     names_for,
     rows_to_keep,
     spelt,
@@ -30,19 +31,13 @@ from neucrowd_tf.annotations.codes import (
 )
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.annotations import read_answers, read_wide_frame
+from neucrowd_tf.io.files import write_json
+from neucrowd_tf.io.long_form import LabelTable, read_frame, read_long, write_long
+from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-__all__ = [
-    "MISSING",
-    "Annotations",
-    "Duplicates",
-    "as_annotations",
-    "as_name_array",
-    "factorize",
-    "spelt",
-]
 
 
 class Annotations(AnnotationViews):
@@ -56,6 +51,7 @@ class Annotations(AnnotationViews):
             R and C.
         generated: `[A]` bool, True for annotations that a method made up; `observed()` leaves them
             out.
+        named: whether instances came with names, rather than being numbered by their rows.
         shape: `(N, R)`, so that scikit-learn's searches can split by rows.
     """
 
@@ -122,6 +118,7 @@ class Annotations(AnnotationViews):
         self._instances, self._annotators, self._labels = triple
         self._generated = marks
         self._votes = None
+        self.named = instance_names is not None
 
     # ----------------------------------------------------------------- made from
 
@@ -171,7 +168,13 @@ class Annotations(AnnotationViews):
 
     @classmethod
     def from_dense(
-        cls, matrix: ArrayLike, *, num_classes: int | None = None, **names: Any
+        cls,
+        matrix: ArrayLike,
+        *,
+        num_classes: int | None = None,
+        instance_names: Any = None,
+        annotator_names: Any = None,
+        class_names: Any = None,
     ) -> Annotations:
         """Makes annotations from an `[N, R]` integer array in which -1 means that the annotator
         gave no label.
@@ -181,7 +184,7 @@ class Annotations(AnnotationViews):
         """
         array = dense_codes(matrix)
         rows, columns = np.nonzero(array >= 0)
-        if num_classes is None and "class_names" not in names:
+        if num_classes is None and class_names is None:
             num_classes = int(array.max(initial=-1)) + 1
         return cls(
             rows,
@@ -190,7 +193,9 @@ class Annotations(AnnotationViews):
             num_instances=array.shape[0],
             num_annotators=array.shape[1],
             num_classes=num_classes,
-            **names,
+            instance_names=instance_names,
+            annotator_names=annotator_names,
+            class_names=class_names,
         )
 
     @classmethod
@@ -221,57 +226,148 @@ class Annotations(AnnotationViews):
     @classmethod
     def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
+        task: str | None = None,
+        worker: str | None = None,
+        label: str | None = None,
         duplicates: Duplicates = "error",
         source: str = "frame",
-        **names: Any,
+        instance_names: Any = None,
+        annotator_names: Any = None,
+        class_names: Any = None,
     ) -> Annotations:
         """Makes annotations from a frame with a row for each label: `task, worker, label` or their
         aliases (crowd-kit's form).
-        """
-        from neucrowd_tf.io import annotations as annotation_files
 
-        return annotation_files.from_frame(frame, duplicates=duplicates, source=source, **names)
+        Args:
+            frame: `[A]` rows: a DataFrame, or what has `to_pandas` (a Hugging Face dataset).
+            task, worker, label: the columns' names, where they are others than the aliases.
+            duplicates: "error", "first" or "last" for a pair (task, worker) that occurs again.
+            source: what to call the frame in errors.
+            instance_names, annotator_names, class_names: as for `from_arrays`.
+
+        Raises:
+            DataError: a missing column, an empty frame, a missing value, an unknown id or a
+                duplicate.
+        """
+        layout = TableFormat(task=task, worker=worker, label=label)
+        return cls.from_table(
+            read_frame(frame, layout, source),
+            duplicates=duplicates,
+            instance_names=instance_names,
+            annotator_names=annotator_names,
+            class_names=class_names,
+        )
 
     @classmethod
-    def from_wide_frame(cls, frame: pd.DataFrame, *, class_names: Any = None) -> Annotations:
+    def from_wide_frame(cls, frame: Any, *, class_names: Any = None) -> Annotations:
         """Makes annotations from a frame with a row an instance and a column an annotator, NaN
         where there is no label (cleanlab's form).
         """
-        from neucrowd_tf.io import annotations as annotation_files
-
-        return annotation_files.from_wide_frame(frame, class_names=class_names)
+        return cls.from_table(read_wide_frame(frame), class_names=class_names)
 
     @classmethod
     def from_csv(
-        cls, path: str | Path, *, duplicates: Duplicates = "error", **names: Any
+        cls,
+        path: str | Path,
+        *,
+        duplicates: Duplicates = "error",
+        layout: TableFormat = PLAIN,
+        instance_names: Any = None,
+        annotator_names: Any = None,
+        class_names: Any = None,
     ) -> Annotations:
         """Reads a CSV with a row for each label; see `from_frame`."""
-        from neucrowd_tf.io import annotations as annotation_files
-
-        return annotation_files.from_csv(path, duplicates=duplicates, **names)
+        return cls.from_table(
+            read_long(CsvFile.open(path, layout), layout),
+            duplicates=duplicates,
+            instance_names=instance_names,
+            annotator_names=annotator_names,
+            class_names=class_names,
+        )
 
     @classmethod
     def from_answers_json(
-        cls, source: str | Path | Mapping[str, Mapping[str, Hashable]], **names: Any
+        cls,
+        source: str | Path | Mapping[str, Mapping[str, Hashable]],
+        *,
+        instance_names: Any = None,
+        annotator_names: Any = None,
+        class_names: Any = None,
     ) -> Annotations:
         """Reads peerannot's `answers.json`: `{task: {worker: label}}`."""
-        from neucrowd_tf.io import annotations as annotation_files
+        return cls.from_table(
+            read_answers(source),
+            instance_names=instance_names,
+            annotator_names=annotator_names,
+            class_names=class_names,
+        )
 
-        return annotation_files.from_answers_json(source, **names)
+    @classmethod
+    def from_table(
+        cls,
+        table: LabelTable,
+        *,
+        duplicates: Duplicates = "error",
+        instance_names: Any = None,
+        annotator_names: Any = None,
+        class_names: Any = None,
+    ) -> Annotations:
+        """Makes annotations from what a reader of :mod:`neucrowd_tf.io` returned; names that are
+        given here go before the table's.
+
+        Raises:
+            DataError: what `from_arrays`, `from_dense` or `from_votes` refuses; names the source.
+        """
+        tasks, workers, classes = (
+            theirs if ours is None else ours
+            for ours, theirs in (
+                (instance_names, table.instance_names),
+                (annotator_names, table.annotator_names),
+                (class_names, table.class_names),
+            )
+        )
+        try:
+            if table.counts is not None:
+                return cls.from_votes(table.counts, instance_names=tasks, class_names=classes)
+            names = {"instance_names": tasks, "annotator_names": workers, "class_names": classes}
+            if table.matrix is not None:
+                return cls.from_dense(table.matrix, **names)
+            return cls.from_arrays(*(table.triples or ((),) * 3), duplicates=duplicates, **names)
+        except DataError as error:
+            raise DataError(f"{table.source}: {error}") from None
 
     def to_csv(self, path: str | Path) -> None:
         """Writes `task,worker,label`; the file appears whole or not at all."""
-        from neucrowd_tf.io import annotations as annotation_files
-
-        annotation_files.to_csv(self, path)
+        frame = self.to_frame()
+        write_long(path, (frame[name] for name in frame))
 
     def to_answers_json(self, path: str | Path | None = None) -> dict[str, dict[str, Any]]:
-        """Returns (and writes, with a path) peerannot's `{task: {worker: label}}`."""
-        from neucrowd_tf.io import annotations as annotation_files
+        """Returns (and writes, with a path) peerannot's `{task: {worker: label}}`. JSON's keys are
+        text, so ids of other types are spelt out.
 
-        return annotation_files.to_answers_json(self, path)
+        Raises:
+            DataError: two ids that are spelt alike (1 and "1").
+        """
+        tasks, workers = (
+            [str(name) for name in names.tolist()]
+            for names in (self.instance_names, self.annotator_names)
+        )
+        for names, what in ((tasks, "task"), (workers, "worker")):
+            if len(set(names)) != len(names):
+                raise DataError(
+                    f"answers.json: expected {what} ids that differ as text, received two that are"
+                    f" both spelt {pd.Series(names).mode()[0]!r}"
+                )
+        classes = self.class_names.tolist()
+        answers: dict[str, dict[str, Any]] = {task: {} for task in tasks}
+        codes = (self.instances.tolist(), self.annotators.tolist(), self.labels.tolist())
+        for i, j, c in zip(*codes, strict=True):
+            answers[tasks[i]][workers[j]] = classes[c]
+        if path is not None:
+            write_json(path, answers, indent=None)
+        return answers
 
     # ----------------------------------------------------------------- as a value
 
@@ -314,58 +410,116 @@ class Annotations(AnnotationViews):
         Args:
             rows: a slice, a `[N]` bool mask or an array of instance codes (repeats allowed).
         """
-        index = np.arange(self.num_instances)[rows]
-        index = np.atleast_1d(index)
-        names = self.instance_names[index]
+        index = np.atleast_1d(np.arange(self.num_instances)[rows])
+        side = {"num_instances": len(index), "instance_names": self.instance_names[index]}
         if self._votes is not None:
-            part = Annotations.from_votes(
-                self._votes[index], instance_names=names, class_names=self.class_names
-            )
-            part.num_annotators, part.annotator_names = self.num_annotators, self.annotator_names
-            return part
+            return self._with(_votes=self._votes[index], **side)
         pointers, order = self._by_instance
         lengths = pointers[index + 1] - pointers[index]
-        starts = np.repeat(
-            (
-                pointers[index] - np.concatenate([[0], np.cumsum(lengths)[:-1]])
-                if len(index)
-                else lengths
-            ),
-            lengths,
-        )
-        chosen = order[starts + np.arange(lengths.sum())]
-        return self._replace(
-            np.repeat(np.arange(len(index), dtype=np.int32), lengths),
-            chosen,
-            num_instances=len(index),
-            instance_names=names,
-        )
+        firsts = np.repeat(pointers[index] - (np.cumsum(lengths) - lengths), lengths)
+        chosen = order[firsts + np.arange(lengths.sum())]
+        instances = np.repeat(np.arange(len(index), dtype=np.int32), lengths)
+        return self._at(chosen, _instances=instances, **side)
 
-    def _replace(
-        self, instances: NDArray[Any], chosen: NDArray[Any], **instance_side: Any
+    def _with(self, **fields: Any) -> Annotations:
+        """Returns a copy with some fields changed; what was computed from the old ones is left
+        behind. The caller answers for what the constructor would check.
+        """
+        made = copy.copy(self)
+        for name in ("annotated", "_by_instance"):  # cached
+            made.__dict__.pop(name, None)
+        made.__dict__.update(fields)
+        return made
+
+    def _at(self, chosen: NDArray[Any], **fields: Any) -> Annotations:
+        """Returns the annotations at positions `chosen`, with some fields changed besides."""
+        held = {name: getattr(self, name) for name in ("_instances", "_annotators", "_labels")}
+        if self._generated is not None:
+            held["_generated"] = self._generated
+        return self._with(**{**{name: codes[chosen] for name, codes in held.items()}, **fields})
+
+    def replace(
+        self, *, instance_names: Any = None, annotator_names: Any = None, class_names: Any = None
     ) -> Annotations:
-        side = instance_side or {
-            "num_instances": self.num_instances,
-            "instance_names": self.instance_names,
-        }
-        return Annotations(
-            instances,
-            self._annotators[chosen],
-            self._labels[chosen],
-            num_annotators=self.num_annotators,
-            num_classes=self.num_classes,
-            annotator_names=self.annotator_names,
-            class_names=self.class_names,
-            generated=None if self._generated is None else self._generated[chosen],
-            **side,
-        )
+        """Returns the annotations with other names for the same instances, annotators or classes.
+
+        Raises:
+            DataError: another number of names.
+        """
+        fields: dict[str, Any] = {}
+        for what, names in (
+            ("instance", instance_names),
+            ("annotator", annotator_names),
+            ("class", class_names),
+        ):
+            if names is not None:
+                size = len(getattr(self, f"{what}_names"))
+                fields[f"{what}_names"] = names_for(names, size, f"{what}_names")
+        return self._with(**fields, named=self.named or instance_names is not None)
+
+    def align(
+        self,
+        instance_names: Any = None,
+        class_names: Any = None,
+        *,
+        unmatched: Literal["error", "drop"] = "error",
+    ) -> Annotations:
+        """Returns the annotations over other instances or classes, matched by name and in the order
+        given; those that are new have no labels.
+
+        Args:
+            instance_names: `[N]` all instances wanted.
+            class_names: `[C]` all classes wanted.
+            unmatched: what to do with labels of instances, or for classes, that are not wanted.
+
+        Raises:
+            DataError: labels that are not wanted, with the name (unless they are to be dropped); a
+                name that is there twice.
+        """
+        made = self
+        for what, names in (("instance", instance_names), ("class", class_names)):
+            if names is not None:
+                wanted = as_name_array(names)
+                old = getattr(made, f"{what}_names")
+                made = made._moved(what, matched(old, wanted, what), wanted, unmatched)
+        return made
+
+    def _moved(
+        self, what: str, places: NDArray[np.int64], names: NDArray[Any], unmatched: str = "error"
+    ) -> Annotations:
+        """Returns the annotations with instance (or class) i at `places[i]` among `names`, -1 for
+        one that is left out.
+        """
+        axis, field = (0, "_instances") if what == "instance" else (1, "_labels")
+        size = {"num_instances" if axis == 0 else "num_classes": len(names), f"{what}_names": names}
+        used = self.vote_counts().sum(axis=1 - axis) > 0
+        lost = np.flatnonzero(used & (places < 0))
+        if len(lost) and unmatched == "error":
+            name = spelt(getattr(self, f"{what}_names")[lost[0]])
+            shown = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
+            raise DataError(f"{what} names: expected one of {shown}, received {name}")
+        if axis == 0:
+            size["named"] = True
+        if self._votes is not None:
+            shape = [*self._votes.shape]
+            shape[axis] = len(names)
+            counts = np.zeros(shape, dtype=np.int32)
+            kept = np.flatnonzero(places >= 0)
+            target = (places[kept],) if axis == 0 else (slice(None), places[kept])
+            counts[target] = self._votes.take(kept, axis=axis)
+            return self._with(_votes=counts, **size)
+        codes = places[getattr(self, field)].astype(np.int32)
+        if len(lost):
+            chosen = np.flatnonzero(codes >= 0)
+            return self._at(chosen, **{field: codes[chosen]}, **size)
+        return self._with(**{field: codes}, **size)
 
     def select(self, keep: ArrayLike) -> Annotations:
         """Returns the annotations at `keep` (a `[A]` bool mask or positions), with the same
         instances, annotators and classes.
         """
-        chosen = np.arange(len(self.labels))[np.asarray(keep)]
-        return self._replace(self._instances[chosen], chosen)
+        self.require_identities("this operation")
+        return self._at(np.arange(len(self.labels))[np.asarray(keep)])
 
     def observed(self) -> Annotations:
         """Returns the annotations that people gave, without generated ones."""
@@ -394,12 +548,3 @@ class Annotations(AnnotationViews):
             class_names=self.class_names,
             generated=np.concatenate([self.generated, np.ones(len(extra), dtype=bool)]),
         )
-
-
-def as_annotations(
-    annotations: Annotations | ArrayLike, num_classes: int | None = None
-) -> Annotations:
-    """Returns `Annotations`, taking a dense `[N, R]` matrix with -1 for missing labels too."""
-    if isinstance(annotations, Annotations):
-        return annotations
-    return Annotations.from_dense(annotations, num_classes=num_classes)

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.annotations import Annotations, as_name_array, spelt
+from neucrowd_tf.annotations import Annotations, as_name_array, read_annotations, spelt
+from neucrowd_tf.annotations.codes import matched
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.features import read_features, read_images
-from neucrowd_tf.io.tables import read_annotations, read_truth, typed_names
+from neucrowd_tf.io.features import read_features
+from neucrowd_tf.io.ids import typed_names
+from neucrowd_tf.io.images import read_images
+from neucrowd_tf.io.tables import TableFormat, read_truth
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -30,6 +33,11 @@ OPTIONS = (
     "test_features",
     "test_truth",
     "classes",
+    "task_column",
+    "worker_column",
+    "label_column",
+    "separator",
+    "unmatched",
 )
 
 
@@ -51,6 +59,11 @@ def load(
     test_features: str | Path | None = None,
     test_truth: str | Path | None = None,
     classes: str | None = None,
+    task_column: str | None = None,
+    worker_column: str | None = None,
+    label_column: str | None = None,
+    separator: str | None = None,
+    unmatched: str = "error",
 ) -> CrowdDataset:
     """Loads a user's tables.
 
@@ -70,11 +83,16 @@ def load(
         images: in place of `features`, a folder of images whose names (without endings) are the
             tasks.
         image_size: the height and width that images are scaled to; None needs images of one size.
-        annotations: labels in any layout that `neucrowd_tf.io.tables.read_annotations` knows.
+        annotations: labels in any layout that `read_annotations` knows.
         truth: CSV `task,label` for some or all tasks of `features`; evaluation only.
         test_features, test_truth: a test split of its own, both or none.
         classes: all classes in their order, separated by commas; by default those that annotators
             used, sorted.
+        task_column, worker_column, label_column: the columns' names in these files, where they are
+            others than the aliases.
+        separator: the sign between the columns of CSVs; None for commas or tabs.
+        unmatched: "drop" leaves labels of tasks that are not in `features` out, with a warning
+            that counts them; "error" does not take them.
 
     Raises:
         UsageError: a file that has to be named is not.
@@ -90,8 +108,17 @@ def load(
             f"--{missing}: expected --test_features and --test_truth together, received only one of"
             " them"
         )
+    if unmatched not in ("error", "drop"):
+        raise UsageError(f"--unmatched: expected error or drop, received {unmatched!r}")
+    signs = {"tab": "\t", "\\t": "\t"}
+    layout = TableFormat(
+        None if separator is None else signs.get(separator, separator),
+        task_column,
+        worker_column,
+        label_column,
+    )
     if images is None:
-        tasks, rows, columns = read_features(Path(source))
+        tasks, rows, columns = read_features(Path(source), layout)
     elif features is not None or test_features is not None:
         raise UsageError(
             "--images: expected alone, received together with --features or --test_features"
@@ -99,20 +126,28 @@ def load(
     else:
         tasks, rows = read_images(Path(images), image_size)
         columns = []
-    crowd = _with_classes(read_annotations(Path(annotations), tasks), classes, Path(annotations))
-    known = None if truth is None else read_truth(Path(truth), tasks, crowd.class_names)
+    labels_file = Path(annotations)
+    crowd = read_annotations(
+        labels_file, tasks, layout=layout, unmatched="drop" if unmatched == "drop" else "error"
+    )
+    crowd = _with_classes(crowd, classes, labels_file)
+    known = (
+        None if truth is None else read_truth(Path(truth), tasks, crowd.class_names, layout=layout)
+    )
     names = typed_names(tasks.tolist())
-    crowd = _renamed(crowd, names)
+    crowd = crowd.replace(instance_names=names)
     if test_features is not None and test_truth is not None:
         train = np.arange(len(rows))
-        test = _published_test(Path(test_features), Path(test_truth), columns, crowd.class_names)
+        test = _published_test(
+            Path(test_features), Path(test_truth), columns, crowd.class_names, layout
+        )
         test_is_truth = True
     else:
         chosen, labels, test_is_truth = _drawn_test(crowd, known, seed)
         train = np.setdiff1d(np.arange(len(rows)), chosen)
         test = Split(rows[chosen], labels, names[chosen], crowd[chosen])
     training = crowd[train]
-    _check_training(training, Path(annotations))
+    _check_training(training, labels_file)
     return CrowdDataset(
         name="table",
         features=rows[train],
@@ -126,21 +161,6 @@ def load(
         ),
         test_is_truth=test_is_truth,
         feature_names=tuple(columns) or None,
-    )
-
-
-def _renamed(crowd: Annotations, names: NDArray[np.generic]) -> Annotations:
-    if not crowd.has_identities:
-        return Annotations.from_votes(
-            crowd.vote_counts(), instance_names=names, class_names=crowd.class_names
-        )
-    return Annotations(
-        crowd.instances,
-        crowd.annotators,
-        crowd.labels,
-        instance_names=names,
-        annotator_names=crowd.annotator_names,
-        class_names=crowd.class_names,
     )
 
 
@@ -171,34 +191,24 @@ def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annota
                 f"{path}: {row}expected one of {', '.join(map(repr, wanted))}, received"
                 f" {found[code]!r}"
             )
-    position = np.array([wanted.index(name) if name in wanted else -1 for name in found])
     typed = dict(zip(found, crowd.class_names.tolist(), strict=True))
     names = (
         as_name_array([typed[name] for name in wanted])
         if set(wanted) <= set(found)
         else typed_names(wanted)
     )
-    if not crowd.has_identities:
-        known = np.flatnonzero(position >= 0)
-        counts = np.zeros((crowd.num_instances, len(wanted)), dtype=np.int64)
-        counts[:, position[known]] = crowd.vote_counts()[:, known]
-        return Annotations.from_votes(
-            counts, instance_names=crowd.instance_names, class_names=names
-        )
-    return Annotations(
-        crowd.instances,
-        crowd.annotators,
-        position[crowd.labels],
-        instance_names=crowd.instance_names,
-        annotator_names=crowd.annotator_names,
-        class_names=names,
-    )
+    places = matched(as_name_array(found), as_name_array(wanted), "class")
+    return crowd._moved("class", places, names)
 
 
 def _published_test(
-    features: Path, truth: Path, columns: list[str], class_names: NDArray[np.generic]
+    features: Path,
+    truth: Path,
+    columns: list[str],
+    class_names: NDArray[np.generic],
+    layout: TableFormat,
 ) -> Split:
-    tasks, rows, found = read_features(features)
+    tasks, rows, found = read_features(features, layout)
     for column in columns:
         if column not in found:
             raise DataError(
@@ -211,7 +221,7 @@ def _published_test(
             f"{features}: expected the {len(columns)} feature columns of the training table,"
             f" received also {extra!r}"
         )
-    labels = read_truth(truth, tasks, class_names)
+    labels = read_truth(truth, tasks, class_names, layout=layout)
     if (labels < 0).any():
         raise DataError(
             f"{truth}: expected a label for each test task, received none for task"

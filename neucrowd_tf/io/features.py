@@ -1,4 +1,4 @@
-"""Readers of a user's features: CSV, Parquet, NPY, or a folder of images."""
+"""Readers of a user's features: CSV, Parquet or NPY."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files import read_csv
-from neucrowd_tf.io.tables import alias, read_text_table, task_ids
+from neucrowd_tf.io.ids import as_name_array
+from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
-
-def read_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
+def read_features(
+    path: Path, layout: TableFormat = PLAIN
+) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
     """Reads `task` and numeric columns from a CSV or a Parquet file, or an array from an NPY file,
     whose tasks are numbered from 0.
+
+    Args:
+        path: the file.
+        layout: how a CSV is written, and what its column of tasks is called.
 
     Returns:
         task ids `[N]` as text, features `[N, d]` (an NPY file's may have more axes) float32, and
@@ -35,21 +38,21 @@ def read_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[s
     if path.suffix == ".npy":
         return _npy_features(path)
     if path.suffix in (".parquet", ".pq"):
-        frame = _read_parquet(path)
-        ids = task_ids(frame, path)
-        task = alias(list(frame.columns), "task")
-        return _table(frame, ids, task, path)
-    header = read_csv(path, nrows=0)
-    task = alias([str(column).strip() for column in header.columns], "task")
-    raw = [column for column in header.columns if str(column).strip() == task]
+        return _table(_read_parquet(path, layout), path, layout)
+    csv = CsvFile.open(path, layout)
     # Numbers are parsed as numbers at full speed; ids stay text.
-    frame = read_text_table(path, dtype=dict.fromkeys(raw, str), low_memory=False)
-    return _table(frame, task_ids(frame, path), task, path)
+    header = csv.frame(nrows=0).columns
+    task = layout.roles([str(column).strip() for column in header]).get("task")
+    texts = [column for column in header if str(column).strip() == task]
+    frame = csv.table(dtype=dict.fromkeys(texts, str), low_memory=False)
+    return _table(frame, path, layout)
 
 
 def _table(
-    frame: pd.DataFrame, ids: NDArray[Any], task: str | None, path: Path
+    frame: pd.DataFrame, path: Path, layout: TableFormat
 ) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
+    ids = task_ids(frame, path, layout)
+    task = layout.roles(list(frame.columns))["task"]
     names = [str(column) for column in frame.columns if column != task]
     if not names:
         raise DataError(
@@ -59,7 +62,7 @@ def _table(
     return ids, np.stack(columns, axis=1), names
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
     """Reads a Parquet file; the task ids become text."""
     try:
         frame = pd.read_parquet(path)
@@ -77,8 +80,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     frame.columns = [str(column).strip() for column in frame.columns]
     if not len(frame):
         raise DataError(f"{path}: expected at least one row, received none")
-    column = alias(list(frame.columns), "task")
-    if column is None and frame.index.name is not None and alias([str(frame.index.name)], "task"):
+    column = layout.roles(list(frame.columns)).get("task")
+    if column is None and "task" in layout.roles([str(frame.index.name)]):
         frame = frame.reset_index()
         column = str(frame.columns[0])
     if column is not None:
@@ -118,74 +121,6 @@ def _npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[s
         )
     names = [str(i) for i in range(single.shape[-1])]
     return as_name_array([str(i) for i in range(len(single))]), single, names
-
-
-def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    """Reads a folder of images as features; the task ids are the files' names without their
-    endings.
-
-    Args:
-        folder: with PNG, JPEG, BMP, GIF or WebP files; other files are passed over.
-        size: the height and width that images are scaled to; None needs images of one size.
-
-    Returns:
-        task ids `[N]` as text, in the order of the names, and features `[N, height, width, 3]`
-        float32 within 0 and 1.
-
-    Raises:
-        UsageError: no Pillow to read them with.
-        DataError: no folder or no image in it, an unreadable image, two of one name, or images of
-            several sizes.
-    """
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError:
-        raise UsageError(
-            f"{folder}: expected Pillow to read images, received none: pip install"
-            " 'neucrowd-tf[images]'"
-        ) from None
-    if not folder.is_dir():
-        raise DataError(
-            f"{folder}: expected a folder of images, received"
-            f" {'a file' if folder.exists() else 'no such folder'}"
-        )
-    files = sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in IMAGES and not path.name.startswith(".")
-    )
-    if not files:
-        raise DataError(f"{folder}: expected images ({', '.join(IMAGES)}), received none")
-    names = [path.stem for path in files]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{folder}: expected each task once, received two images named {twice!r}")
-    rows: NDArray[np.float32] | None = None
-    for row, path in enumerate(files):
-        try:
-            with Image.open(path) as image:
-                pixels = np.asarray(
-                    image.convert("RGB")
-                    if size is None
-                    else image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
-                )
-        except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(
-                f"{path}: expected an image, received {' '.join(str(error).split())[:200]}"
-            ) from None
-        if rows is None:
-            rows = np.empty((len(files), *pixels.shape), dtype=np.float32)
-        if pixels.shape != rows.shape[1:]:
-            first, this = (
-                "x".join(map(str, shape)) for shape in (rows.shape[1:3], pixels.shape[:2])
-            )
-            raise DataError(
-                f"{path}: expected an image of {first} pixels as the first one, received {this};"
-                " --image_size scales all of them"
-            )
-        rows[row] = pixels
-        rows[row] /= 255.0
-    return as_name_array(names), rows  # type: ignore[return-value]
 
 
 def _numbers(column: pd.Series, path: Path) -> NDArray[np.float32]:

@@ -1,6 +1,4 @@
-"""Files that appear whole or not at all, and tables whose errors name the file, the row and the
-column.
-"""
+"""Files and folders that appear whole or not at all: text, JSON and arrays."""
 
 from __future__ import annotations
 
@@ -8,13 +6,13 @@ import codecs
 import contextlib
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.errors import DataError
 
@@ -39,7 +37,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as stream:
+        with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())
         mask = os.umask(0)
         os.umask(mask)
@@ -51,18 +49,43 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """Yields a new folder, which takes the place of `path` when the block ends without an error."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+    made, old = temporary / "new", temporary / "old"
+    try:
+        made.mkdir()
+        yield made
+        if target.exists():
+            os.rename(target, old)
+        try:
+            os.rename(made, target)
+        except OSError:
+            if old.exists():
+                os.rename(old, target)
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Writes a UTF-8 text file atomically."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: str | Path, value: Any) -> None:
+def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
     """Writes JSON atomically; NumPy scalars and arrays become numbers and lists, NaN becomes
     null."""
-    write_text(
-        path, json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    )
+    write_text(path, to_json(value, indent=indent) + "\n")
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """Returns a value as JSON text; see `jsonable`."""
+    return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def jsonable(value: Any) -> Any:
@@ -85,13 +108,14 @@ def jsonable(value: Any) -> Any:
 def read_json(path: str | Path) -> Any:
     """Reads JSON; a file that is not JSON is a DataError that names it."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        content = Path(path).read_bytes()
+        return json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except json.JSONDecodeError as error:
         raise DataError(f"{path}: expected JSON in UTF-8, received {error}") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path}: expected JSON in UTF-8, received {not_text(path)}") from None
+        raise DataError(f"{path}: expected JSON in UTF-8, received {not_text(content)}") from None
     except RecursionError:
         raise DataError(f"{path}: expected JSON, received one that is nested too deeply") from None
 
@@ -113,16 +137,9 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
         return {key: archive[key] for key in archive.files}
 
 
-def has_nul(path: str | Path) -> bool:
-    """Whether a file holds a NUL byte, which readers of CSVs take for all sorts of things."""
-    with Path(path).open("rb") as stream:
-        return any(b"\0" in block for block in iter(lambda: stream.read(1 << 24), b""))
-
-
-def not_text(path: str | Path) -> str | None:
-    """Returns what a file holds that text in UTF-8 does not, and in which line (from 1), or
+def not_text(content: bytes) -> str | None:
+    """Returns what a file's bytes hold that text in UTF-8 does not, and in which line (from 1), or
     None."""
-    content = Path(path).read_bytes()
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16 (save it as UTF-8)"
     if content.startswith(b"PK\x03\x04"):
@@ -131,80 +148,9 @@ def not_text(path: str | Path) -> str | None:
         return "a Parquet file (save it as CSV)"
     nul = content.find(b"\0")
     if nul >= 0:
-        return f"a NUL byte in line {content.count(LINE_FEED, 0, nul) + 1}"
+        return f"a NUL byte in line {1 + content[:nul].count(LINE_FEED)}"
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
-        return (
-            f"other bytes in line {content.count(LINE_FEED, 0, error.start) + 1} ({error.reason})"
-        )
+        return f"other bytes in line {1 + content[: error.start].count(LINE_FEED)} ({error.reason})"
     return None
-
-
-def check_commas(path: str | Path, columns: Sequence[str]) -> None:
-    """Raises DataError when a header looks like columns that something else than commas
-    separates."""
-    for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
-        if len(columns) == 1 and sign in str(columns[0]).strip():
-            raise DataError(f"{path}: expected columns separated by commas, received {name}")
-
-
-def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
-    """Reads a CSV in UTF-8; whatever is wrong with the file as a file is one DataError that names
-    it.
-    """
-    try:
-        return pd.read_csv(path, encoding="utf-8", **options)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: expected a CSV file, received a folder") from None
-    except pd.errors.EmptyDataError:
-        raise DataError(f"{path}: expected a header and rows, received an empty file") from None
-    except pd.errors.ParserError as error:
-        with Path(path).open(encoding="utf-8", errors="replace") as stream:
-            check_commas(
-                path, stream.readline().split(",")
-            )  # numbers like 1,5 make rows of different lengths
-        what = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
-        raise DataError(
-            f"{path}: expected a CSV, received one that cannot be read: {what}"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: expected text in UTF-8, received {not_text(path) or error.reason}"
-        ) from None
-    except PermissionError:
-        raise DataError(
-            f"{path}: expected a file that can be read, received no permission"
-        ) from None
-
-
-def read_header(path: str | Path) -> list[str]:
-    """Returns a CSV's column names without surrounding spaces.
-
-    Raises:
-        DataError: a name that is there twice, which pandas would rename.
-    """
-    header = (
-        read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip()
-    )
-    twice = header[header.duplicated() & (header != "")].tolist()
-    if twice:
-        raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
-    return [str(name) for name in header]
-
-
-def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises DataError when a column is missing, with the closest name that is there."""
-    import difflib
-
-    check_commas(path, found)
-    for name in wanted:
-        if name not in found:
-            close = difflib.get_close_matches(name, [str(column) for column in found], n=1)
-            hint = f" ({close[0]!r} comes close: rename it if it is that)" if close else ""
-            shown = ", ".join(repr(str(column)) for column in list(found)[:8]) + (
-                ", ..." if len(found) > 8 else ""
-            )
-            raise DataError(f"{path}: expected a column {name!r}, received columns {shown}{hint}")

@@ -1,89 +1,219 @@
-"""Readers of a user's own tables: truth, and annotations in any layout. Ids are compared as they
-are spelt.
-"""
+"""CSVs as tables: each file is opened once, and an error names the file, the row and the column."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
+from collections.abc import Sequence
+from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.annotations import ALIASES, plain_integers
-from neucrowd_tf.io.files import (
-    check_commas,
-    has_nul,
-    not_text,
-    read_csv,
-    read_header,
-    require_columns,
-)
+from neucrowd_tf.io.files import not_text
+from neucrowd_tf.io.ids import as_name_array
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-WHOLE = re.compile(r"-?\d+(\.0+)?")
-COUNT = re.compile(r"(\d+(\.0+)?)?")
-VOTES = "votes_"
-MOST_CLASSES = 50  # where there are fewer tasks than classes
-MANY_ROWS = 10  # whose sums are not all the same by chance
-EMPTY = ("", "nan", "NaN")
-HEADER = (
-    "where there are ids the first line names the columns: task,worker,label, or task and a column"
-    " an annotator"
-)
+ALIASES: dict[str, tuple[str, ...]] = {
+    "task": ("task", "question", "taskId", "task_id", "instance", "item", "id"),
+    "worker": ("worker", "annotator", "performer", "workerId", "worker_id", "annotator_id"),
+    "label": ("label", "answer", "class", "response"),
+}
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
-def read_text_table(path: Path, **options: Any) -> pd.DataFrame:
-    """Reads a CSV whose cells are kept as text unless `options` say otherwise; headers lose
-    surrounding spaces.
+@dataclasses.dataclass(frozen=True)
+class TableFormat:
+    """How a user's tables are written.
 
-    Raises:
-        DataError: no such file, no UTF-8, NUL bytes, no rows, rows longer than the header, or a
-            column that is there twice.
+    Attributes:
+        separator: the sign between columns; None for commas, or tabs where the first line has
+            tabs and no comma.
+        task, worker, label: the columns' names; None for those of `ALIASES`.
     """
-    if path.is_file() and has_nul(path):
-        raise DataError(f"{path}: expected text in UTF-8, received {not_text(path)}")
-    if "header" not in options:
-        read_header(path)
-    frame = read_csv(path, **{"dtype": str, "keep_default_na": False, **options})
-    frame.columns = [str(column).strip() for column in frame.columns]
-    nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
-    if nameless:  # a row index that a frame was saved with, most likely
-        raise DataError(
-            f"{path}: expected a name for each column, received an empty header for column"
-            f" {nameless[0].split()[1]}"
-        )
-    if not isinstance(frame.index, pd.RangeIndex):
-        check_commas(path, frame.columns.tolist())
-        raise DataError(
-            f"{path}: expected {len(frame.columns)} fields in each row, as in the header, received"
-            " more"
-        )
-    if not len(frame):
-        raise DataError(f"{path}: expected at least one row below the header, received none")
-    return frame
+
+    separator: str | None = None
+    task: str | None = None
+    worker: str | None = None
+    label: str | None = None
+
+    def roles(self, columns: Sequence[str]) -> dict[str, str]:
+        """Returns, for task, worker and label, the column that plays this role, where there is
+        one; the first alias that is there counts.
+        """
+        found: dict[str, str] = {}
+        folded = {str(name).strip().lower(): name for name in reversed(columns)}
+        for role, aliases in ALIASES.items():
+            named = getattr(self, role)
+            for name in aliases if named is None else (named,):
+                hit = name if name in columns else folded.get(str(name).lower())
+                if hit is not None and hit not in found.values():
+                    found[role] = hit
+                    break
+        return found
+
+    def require(self, source: str | Path, columns: Sequence[str], *wanted: str) -> list[str]:
+        """Returns the columns of the roles `wanted`.
+
+        Raises:
+            DataError: one that is not there, with the closest name that is.
+        """
+        found = self.roles(columns)
+        for role in wanted:
+            if role not in found:
+                require_columns(source, columns, [getattr(self, role) or role])
+        return [found[role] for role in wanted]
 
 
-def alias(columns: Sequence[str], role: str) -> str | None:
-    """Returns the column that plays `role` (task, worker or label) under any of its names, or
-    None."""
-    folded = {name.lower(): name for name in reversed(columns)}
-    return next((folded[name.lower()] for name in ALIASES[role] if name.lower() in folded), None)
+PLAIN = TableFormat()
 
 
-def task_ids(frame: pd.DataFrame, path: Path) -> NDArray[Any]:
+@dataclasses.dataclass(frozen=True)
+class CsvFile:
+    """A CSV in UTF-8, its bytes read once."""
+
+    path: Path
+    content: bytes
+    separator: str
+
+    @classmethod
+    def open(cls, path: str | Path, layout: TableFormat = PLAIN) -> CsvFile:
+        """Reads a file.
+
+        Raises:
+            DataError: no such file, a folder, no permission, or NUL bytes.
+        """
+        try:
+            content = Path(path).read_bytes()
+        except FileNotFoundError:
+            raise DataError(f"{path}: no such file") from None
+        except IsADirectoryError:
+            raise DataError(f"{path}: expected a CSV file, received a folder") from None
+        except PermissionError:
+            raise DataError(
+                f"{path}: expected a file that can be read, received no permission"
+            ) from None
+        if b"\0" in content:
+            raise DataError(f"{path}: expected text in UTF-8, received {not_text(content)}")
+        first = content.partition(b"\n")[0]
+        tabs = b"\t" in first and b"," not in first
+        return cls(Path(path), content, layout.separator or ("\t" if tabs else ","))
+
+    def frame(self, **options: Any) -> pd.DataFrame:
+        """Returns what pandas reads with these options; what is wrong with the file as a file is
+        one DataError that names it.
+        """
+        try:
+            return pd.read_csv(
+                BytesIO(self.content), sep=self.separator, encoding="utf-8", **options
+            )
+        except pd.errors.EmptyDataError:
+            raise DataError(
+                f"{self.path}: expected a header and rows, received an empty file"
+            ) from None
+        except pd.errors.ParserError as error:
+            # Numbers like 1,5 make rows of different lengths.
+            line = self.content.partition(b"\n")[0].decode("utf-8", "replace")
+            self.check_separator(line.split(self.separator))
+            what = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+            raise DataError(
+                f"{self.path}: expected a CSV, received one that cannot be read: {what}"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.path}: expected text in UTF-8, received"
+                f" {not_text(self.content) or error.reason}"
+            ) from None
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The first line's cells without surrounding spaces."""
+        line = self.frame(header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
+        return [str(name) for name in line.str.strip()]
+
+    def check_separator(self, columns: Sequence[str] | None = None) -> None:
+        """Raises DataError when a header looks like columns that another sign separates."""
+        check_commas(self.path, self.header if columns is None else columns, self.separator)
+
+    def check_header(self) -> None:
+        """Raises DataError for a name that is there twice, which pandas would rename."""
+        names = pd.Series(self.header)
+        twice = names[names.duplicated() & (names != "")].tolist()
+        if twice:
+            raise DataError(f"{self.path}: expected each column once, received {twice[0]!r} again")
+
+    def table(self, **options: Any) -> pd.DataFrame:
+        """Returns a frame whose cells are text unless `options` say otherwise; headers lose
+        surrounding spaces.
+
+        Raises:
+            DataError: no UTF-8, no rows, rows longer than the header, or a column that is there
+                twice or has no name.
+        """
+        if "header" not in options:
+            self.check_header()
+        frame = self.frame(**{"dtype": str, "keep_default_na": False, **options})
+        frame.columns = [str(column).strip() for column in frame.columns]
+        nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
+        if nameless:  # a row index that a frame was saved with, most likely
+            raise DataError(
+                f"{self.path}: expected a name for each column, received an empty header for column"
+                f" {nameless[0].split()[1]}"
+            )
+        if not isinstance(frame.index, pd.RangeIndex):
+            self.check_separator(frame.columns.tolist())
+            raise DataError(
+                f"{self.path}: expected {len(frame.columns)} fields in each row, as in the header,"
+                " received more"
+            )
+        if not len(frame):
+            raise DataError(
+                f"{self.path}: expected at least one row below the header, received none"
+            )
+        return frame
+
+
+def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
+    """Returns `CsvFile.open(path).frame(...)`."""
+    return CsvFile.open(path).frame(**options)
+
+
+def check_commas(source: str | Path, columns: Sequence[str], separator: str = ",") -> None:
+    """Raises DataError when a header looks like columns that another sign than `separator`
+    separates.
+    """
+    for sign, name in {**SEPARATORS, ",": "commas"}.items():
+        if sign != separator and len(columns) == 1 and sign in str(columns[0]).strip():
+            wanted = {**SEPARATORS, ",": "commas"}.get(separator, repr(separator))
+            raise DataError(
+                f"{source}: expected columns separated by {wanted}, received {name} (--separator"
+                " says which)"
+            )
+
+
+def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raises DataError when a column is missing, with the closest name that is there."""
+    check_commas(path, found)
+    for name in wanted:
+        if name not in found:
+            close = difflib.get_close_matches(name, [str(column) for column in found], n=1)
+            hint = f" ({close[0]!r} comes close: rename it if it is that)" if close else ""
+            shown = ", ".join(repr(str(column)) for column in list(found)[:8]) + (
+                ", ..." if len(found) > 8 else ""
+            )
+            raise DataError(f"{path}: expected a column {name!r}, received columns {shown}{hint}")
+
+
+def task_ids(frame: pd.DataFrame, path: Path, layout: TableFormat = PLAIN) -> NDArray[Any]:
     """Returns the task ids `[N]` as text; each must be there, once."""
-    column = alias(list(frame.columns), "task")
-    if column is None:
-        require_columns(path, list(frame.columns), ["task"])
+    (column,) = layout.require(path, list(frame.columns), "task")
     ids = frame[column]
     bad = np.flatnonzero((ids.isna() | (ids == "")).to_numpy())
     if len(bad):
@@ -99,17 +229,13 @@ def task_ids(frame: pd.DataFrame, path: Path) -> NDArray[Any]:
     return as_name_array(ids.tolist())
 
 
-def typed_names(texts: Sequence[str]) -> NDArray[Any]:
-    """Returns names as whole numbers where every text is how one is spelt, else as text."""
-    return (
-        np.array([int(text) for text in texts])
-        if plain_integers(texts)
-        else as_name_array(list(texts))
-    )
-
-
 def read_truth(
-    path: Path, tasks: NDArray[Any], class_names: NDArray[Any], *, others: bool = False
+    path: Path,
+    tasks: NDArray[Any],
+    class_names: NDArray[Any],
+    *,
+    others: bool = False,
+    layout: TableFormat = PLAIN,
 ) -> NDArray[np.int64]:
     """Reads `task,label`.
 
@@ -118,6 +244,7 @@ def read_truth(
         tasks: `[N]` known task ids, as text.
         class_names: `[C]`; labels are compared with them as they are spelt.
         others: whether the file may have further tasks, which are then left out.
+        layout: how the file is written.
 
     Returns:
         `[N]` class codes in the order of `tasks`, -1 for tasks that the file does not have.
@@ -126,264 +253,26 @@ def read_truth(
         DataError: a missing column, an unknown task, a task twice, an empty cell, or a label that
             is no class.
     """
-    frame = read_text_table(path)
-    ids = task_ids(frame, path)
-    column = alias(list(frame.columns), "label")
-    if column is None:
-        require_columns(path, list(frame.columns), ["label"])
-    position = {name: row for row, name in enumerate(tasks.tolist())}
+    frame = CsvFile.open(path, layout).table()
+    ids = task_ids(frame, path, layout)
+    (column,) = layout.require(path, list(frame.columns), "label")
+    rows = pd.Index(tasks).get_indexer(pd.Index(ids))
     code = {str(name): number for number, name in enumerate(class_names.tolist())}
     truth = np.full(len(tasks), -1, dtype=np.int64)
-    for row, (task, label) in enumerate(zip(ids.tolist(), frame[column].tolist(), strict=True)):
-        if task not in position:
+    for row, (place, label) in enumerate(zip(rows.tolist(), frame[column].tolist(), strict=True)):
+        if place < 0:
             if others:
                 continue
             raise DataError(
                 f"{path}: row {row}, column 'task': expected a task of the features table, received"
-                f" {task!r}"
+                f" {ids[row]!r}"
             )
         if label not in code:
             shown = ", ".join(repr(name) for name in list(code)[:8])
             hint = "" if label else "; leave out tasks whose label is unknown"
-            where = f"{path}: row {row}, column {column!r}"
             raise DataError(
-                f"{where}: expected one of the annotated classes {shown} (--classes names more),"
-                f" received {label!r}{hint}"
+                f"{path}: row {row}, column {column!r}: expected one of the annotated classes"
+                f" {shown} (--classes names more), received {label!r}{hint}"
             )
-        truth[position[task]] = code[label]
+        truth[place] = code[label]
     return truth
-
-
-def read_annotations(path: Path, tasks: NDArray[Any] | None = None) -> Annotations:
-    """Reads annotations of the given tasks, or of all that the file has, in any layout.
-
-    A `.json` file is peerannot's `answers.json`; a `.npy` file a dense matrix with -1 for missing.
-    A CSV is long (`task, worker, label` or their aliases), wide (`task` and one column an
-    annotator, empty where there is no label; if no cell is empty, -1 is "no label"), counts of
-    votes (`task` and a column `votes_<class>` for each class) where it is not known who voted, or a
-    dense matrix of class codes with -1 for missing, with or without a header of annotators. A dense
-    matrix has its rows in the order of the features table.
-
-    Args:
-        path: the file.
-        tasks: `[N]` task ids of the features table, as text; None takes the file's own (a dense
-            matrix has none: its rows are numbered from 0).
-
-    Returns:
-        annotations of N instances in the order of `tasks`.
-
-    Raises:
-        DataError: whatever is wrong with the file; a task that the features table does not have.
-    """
-    if not path.is_file():
-        raise DataError(
-            f"{path}: {'expected a file, received a folder' if path.is_dir() else 'no such file'}"
-        )
-    if path.suffix == ".json":
-        return _align(Annotations.from_answers_json(path), tasks, path)
-    if path.suffix == ".npy":
-        try:
-            matrix = np.load(path, allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
-            raise DataError(
-                f"{path}: expected a NumPy array of whole numbers, received {error}"
-            ) from None
-        return _dense(matrix, None, tasks, path)
-    first = read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
-    columns = [str(cell).strip() for cell in first.iloc[0].tolist()]
-    check_commas(path, columns)
-    if all(WHOLE.fullmatch(column) for column in columns):
-        return _dense_csv(path, columns, tasks)
-    roles = {role for role in ALIASES if alias(columns, role)}
-    if (
-        "task" in roles
-        and len(columns) > 1
-        and all(column.startswith(VOTES) for column in columns if column != alias(columns, "task"))
-    ):
-        return _align(_vote_csv(path), tasks, path, wide=True)
-    if roles & {"worker", "label"} or ("task" in roles and _misspelt_long(columns)):
-        return _align(Annotations.from_csv(path), tasks, path)
-    if "task" in roles:
-        return _align(_wide_csv(path), tasks, path, wide=True)
-    return _dense_csv(path, columns, tasks)
-
-
-def _misspelt_long(columns: list[str]) -> bool:
-    """Whether three columns look like `task,worker,label` with a slip: then the reader of that
-    layout says which.
-    """
-    near = [
-        difflib.get_close_matches(name, columns, n=1, cutoff=0.7)
-        for role in ("worker", "label")
-        for name in ALIASES[role]
-    ]
-    return len(columns) == 3 and any(near)
-
-
-def _align(
-    annotations: Annotations, tasks: NDArray[Any] | None, path: Path, wide: bool = False
-) -> Annotations:
-    """Returns the annotations over all of `tasks`, in their order; as they are where that is
-    None."""
-    _check_classes(annotations.num_classes, annotations.num_instances, path)
-    plain: dict[str, str] = {}
-    for name in map(str, annotations.class_names.tolist()):
-        if plain.setdefault(name.strip(), name) != name:
-            raise DataError(
-                f"{path}: expected labels that differ in more than spaces, received"
-                f" {plain[name.strip()]!r} and {name!r}"
-            )
-    if not annotations.num_annotations:
-        raise DataError(f"{path}: expected at least one label, received none")
-    if tasks is None:
-        return annotations
-    position = {name: row for row, name in enumerate(tasks.tolist())}
-    names = [str(name) for name in annotations.instance_names.tolist()]
-    mapped = np.array([position.get(name, -1) for name in names], dtype=np.int64)
-    if (mapped < 0).any():
-        code = int(np.flatnonzero(mapped < 0)[0])
-        row = code if wide else next(iter(np.flatnonzero(annotations.instances == code)), None)
-        where = "" if path.suffix == ".json" or row is None else f"row {row}, "
-        hint = (
-            ""
-            if (mapped >= 0).any()
-            else (
-                "; no task is there, and those of the features are spelt like"
-                f" {tasks.tolist()[0]!r}"
-            )
-        )
-        raise DataError(
-            f"{path}: {where}column 'task': expected a task of the features table, received"
-            f" {names[code]!r}{hint}"
-        )
-    if not annotations.has_identities:
-        counts = np.zeros((len(tasks), annotations.num_classes), dtype=np.int64)
-        counts[mapped] = annotations.vote_counts()
-        return Annotations.from_votes(
-            counts, instance_names=tasks, class_names=annotations.class_names
-        )
-    return Annotations(
-        mapped[annotations.instances],
-        annotations.annotators,
-        annotations.labels,
-        instance_names=tasks,
-        annotator_names=annotations.annotator_names,
-        class_names=annotations.class_names,
-    )
-
-
-def _check_classes(classes: int, tasks: int, path: Path) -> None:
-    """Raises DataError for labels that are no classes: a table of features, say, or ids."""
-    if classes > max(MOST_CLASSES, tasks):
-        raise DataError(
-            f"{path}: expected labels from a set of classes, received {classes:,} different ones"
-            f" for {tasks:,} tasks"
-        )
-
-
-def _wide_csv(path: Path) -> Annotations:
-    frame = read_text_table(path)
-    ids = task_ids(frame, path)
-    cells = frame.drop(columns=[alias(list(frame.columns), "task")])
-    values = cells.to_numpy(dtype=object)
-    missing = cells.isna().to_numpy() | np.isin(values.astype(str), EMPTY)
-    if not missing.any():
-        missing = values == "-1"
-    rows, columns = np.nonzero(~missing)
-    labels = values[rows, columns].tolist()
-    if labels and all(
-        WHOLE.fullmatch(label) for label in labels
-    ):  # NaN turns a column of whole numbers into 1.0, 2.0
-        labels = [int(label.split(".")[0]) for label in labels]
-        _check_no_counts(np.array(labels), missing, list(cells.columns), path)
-    annotators = as_name_array(cells.columns.tolist())
-    return Annotations.from_arrays(
-        ids[rows], annotators[columns], labels, instance_names=ids, annotator_names=annotators
-    )
-
-
-def _check_no_counts(
-    labels: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str], path: Path
-) -> None:
-    """Raises DataError for full rows of numbers with one sum, not all the same: a vote count a
-    class whose columns do not say so.
-    """
-    if missing.any() or len(missing) < MANY_ROWS or len(set(labels.tolist())) == 1:
-        return
-    sums = labels.reshape(missing.shape).sum(axis=1)
-    if (sums == sums[0]).all() and labels.min() >= 0:
-        named = ", ".join(VOTES + name for name in columns[:3]) + (
-            ", ..." if len(columns) > 3 else ""
-        )
-        raise DataError(
-            f"{path}: expected a label in each cell, received numbers that sum to {sums[0]} in"
-            f" every row, as counts of votes do; if they are, name the columns {named}, if not,"
-            " write the labels as task,worker,label"
-        )
-
-
-def _vote_csv(path: Path) -> Annotations:
-    """Reads counts of votes: `task` and a column for each class, whose empty cells count as 0."""
-    frame = read_text_table(path)
-    ids = task_ids(frame, path)
-    cells = frame.drop(columns=[alias(list(frame.columns), "task")])
-    names = [str(column) for column in cells.columns]
-    counts = np.zeros(cells.shape)
-    for place, name in enumerate(names):
-        texts = cells[name].fillna("").str.strip()
-        bad = np.flatnonzero(~texts.str.fullmatch(COUNT).to_numpy())
-        if len(bad):
-            raise DataError(
-                f"{path}: row {bad[0]}, column {name!r}: expected a count of votes from 0, received"
-                f" {texts.iloc[bad[0]]!r}"
-            )
-        counts[:, place] = texts.where(texts != "", "0").astype(float)
-    classes = typed_names([name.removeprefix(VOTES) for name in names])
-    return Annotations.from_votes(counts, instance_names=ids, class_names=classes)
-
-
-def _dense_csv(path: Path, columns: list[str], tasks: NDArray[Any] | None) -> Annotations:
-    """Reads a matrix of codes. A first line of whole numbers is a row of the matrix, unless they
-    differ and make one row too many.
-    """
-    numeric = all(WHOLE.fullmatch(column) for column in columns)
-    frame = read_text_table(path, header=None) if numeric else read_text_table(path)
-    if (
-        numeric
-        and tasks is not None
-        and len(frame) == len(tasks) + 1
-        and len(set(columns)) == len(columns)
-    ):
-        frame, numeric = frame.iloc[1:].reset_index(drop=True), False
-    values = frame.to_numpy(dtype=object)
-    for row, cells in enumerate(values):
-        for column, cell in enumerate(cells):
-            if not (isinstance(cell, str) and WHOLE.fullmatch(cell.strip())):
-                name = column if numeric else columns[column]
-                where = f"{path}: row {row}, column {name!r}"
-                hint = "" if column else f"; {HEADER}"
-                raise DataError(
-                    f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
-                )
-    return _dense(
-        values.astype(np.float64).astype(np.int64), None if numeric else columns, tasks, path
-    )
-
-
-def _dense(
-    matrix: NDArray[Any], annotators: list[str] | None, tasks: NDArray[Any] | None, path: Path
-) -> Annotations:
-    if tasks is not None and (matrix.ndim != 2 or len(matrix) != len(tasks)):
-        hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""
-        raise DataError(
-            f"{path}: expected {len(tasks)} rows, one for each row of the features table, received"
-            f" shape {matrix.shape}{hint}"
-        )
-    if (
-        matrix.ndim == 2 and matrix.dtype.kind in "iu" and matrix.size
-    ):  # codes are classes, all those below the largest
-        _check_classes(int(matrix.max()) + 1, len(matrix), path)
-    try:
-        return Annotations.from_dense(matrix, instance_names=tasks, annotator_names=annotators)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None

@@ -382,11 +382,11 @@ BAD_ANNOTATIONS = {
     ),
     "nul": (
         LONG.encode() + b"t4,\x00c,1\n",
-        r"annotations\.csv: column 'worker': expected text, received a NUL byte in line 18",
+        r"annotations\.csv: expected text in UTF-8, received a NUL byte in line 18",
     ),
-    "tabs": (
-        LONG.replace(",", "\t"),
-        r"annotations\.csv: expected columns separated by commas, received tabs",
+    "semicolons": (
+        LONG.replace(",", ";"),
+        r"annotations\.csv: expected columns separated by commas, received semicolons",
     ),
     "column twice": (
         LONG.replace("\n", ",0\n").replace("label,0", "label,label"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io import long_form
 
 
 def csv(tmp_path: pathlib.Path, text: str | bytes) -> pathlib.Path:
@@ -292,7 +293,7 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    monkeypatch.setattr(long_form, "csv_writer", full)
     with pytest.raises(OSError, match="No space left"):
         Annotations.from_dense([[0, 1]]).to_csv(path)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["a.csv"]

@@ -12,7 +12,8 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.features import read_features, read_images
+from neucrowd_tf.io.features import read_features
+from neucrowd_tf.io.images import read_images
 
 FRAME = pd.DataFrame({"task": ["a", "b", "007"], "x": [1.5, -2.0, 0.25], "n": [1, 2, 3]})
 
@@ -137,7 +138,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_images_as_a_dataset(tmp_path: Path) -> None:
-    import data  # noqa: F401
+    import neucrowd_tf.datasets.table  # noqa: F401
 
     _images(tmp_path / "i", {f"t{i}.png": (4, 4) for i in range(6)})
     rows = [f"t{i},w{j},{i % 2}" for i in range(6) for j in range(2)]

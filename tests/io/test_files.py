@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io import files
+from neucrowd_tf.io import files, tables
 
 
 def test_atomic_path_replaces_whole(tmp_path: pathlib.Path) -> None:
@@ -87,21 +87,21 @@ def test_read_csv_errors_name_the_file(tmp_path: pathlib.Path) -> None:
     ):
         path.write_bytes(content)
         with pytest.raises(DataError, match=message) as caught:
-            files.read_csv(path)
+            tables.read_csv(path)
         assert "\n" not in str(caught.value)
     with pytest.raises(DataError, match=r"b\.csv: no such file"):
-        files.read_csv(tmp_path / "b.csv")
+        tables.read_csv(tmp_path / "b.csv")
     with pytest.raises(DataError, match=r"expected a CSV file, received a folder"):
-        files.read_csv(tmp_path)
+        tables.read_csv(tmp_path)
 
 
 def test_require_columns() -> None:
-    files.require_columns("a.csv", ["x", "y"], ["y"])
+    tables.require_columns("a.csv", ["x", "y"], ["y"])
     hint = r"\('lable' comes close: rename it if it is that\)"
     with pytest.raises(
         DataError,
         match=rf"^a\.csv: expected a column 'label', received columns 'task', 'lable' {hint}$",
     ):
-        files.require_columns("a.csv", ["task", "lable"], ["task", "label"])
+        tables.require_columns("a.csv", ["task", "lable"], ["task", "label"])
     with pytest.raises(DataError, match=r"received columns '0', .*'7', \.\.\.$"):
-        files.require_columns("a.csv", [str(number) for number in range(20)], ["task"])
+        tables.require_columns("a.csv", [str(number) for number in range(20)], ["task"])

@@ -1,0 +1,105 @@
+"""Files of annotations in any layout, over the tasks of a features table."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from neucrowd_tf.annotations.codes import matched
+from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.annotations import read_labels
+from neucrowd_tf.io.ids import as_name_array
+from neucrowd_tf.io.long_form import LabelTable
+from neucrowd_tf.io.tables import PLAIN, TableFormat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_CLASSES = 50  # where there are fewer tasks than classes
+
+
+def read_annotations(
+    path: Path,
+    tasks: NDArray[Any] | None = None,
+    *,
+    layout: TableFormat = PLAIN,
+    unmatched: Literal["error", "drop"] = "error",
+) -> Annotations:
+    """Reads annotations of the given tasks, or of all that the file has, in any layout that
+    `neucrowd_tf.io.annotations.read_labels` knows.
+
+    Args:
+        path: the file.
+        tasks: `[N]` task ids of the features table, as text; None takes the file's own (a dense
+            matrix has none: its rows are numbered from 0). A dense matrix has its rows in the
+            order of `tasks`.
+        layout: how a CSV is written.
+        unmatched: whether labels of other tasks are an error, or left out and counted in a warning.
+
+    Returns:
+        annotations of N instances in the order of `tasks`.
+
+    Raises:
+        DataError: whatever is wrong with the file; a task that the features table does not have.
+    """
+    table = read_labels(path, None if tasks is None else len(tasks), layout)
+    if table.matrix is not None:
+        size = int(table.matrix.max(initial=-1)) + 1 if table.matrix.dtype.kind in "iu" else 0
+        _check_classes(size, len(table.matrix), path)
+        return Annotations.from_table(table, instance_names=tasks)
+    crowd = Annotations.from_table(table)
+    _check_classes(crowd.num_classes, crowd.num_instances, path)
+    plain: dict[str, str] = {}
+    for name in map(str, crowd.class_names.tolist()):
+        if plain.setdefault(name.strip(), name) != name:
+            raise DataError(
+                f"{path}: expected labels that differ in more than spaces, received"
+                f" {plain[name.strip()]!r} and {name!r}"
+            )
+    if not crowd.num_annotations:
+        raise DataError(f"{path}: expected at least one label, received none")
+    return crowd if tasks is None else _over(crowd, tasks, table, path, unmatched)
+
+
+def _over(
+    crowd: Annotations, tasks: NDArray[Any], table: LabelTable, path: Path, unmatched: str
+) -> Annotations:
+    """Returns the annotations over all of `tasks`, in their order; ids are compared as spelt."""
+    names = [str(name) for name in crowd.instance_names.tolist()]
+    places = matched(as_name_array(names), tasks, "task")
+    lost = np.flatnonzero(places < 0)
+    if len(lost) and (unmatched == "error" or len(lost) == len(names)):
+        code = int(lost[0])
+        row = code if table.by_task else next(iter(np.flatnonzero(crowd.instances == code)), None)
+        where = "" if path.suffix == ".json" or row is None else f"row {row}, "
+        hint = (
+            ""
+            if len(lost) < len(names)
+            else "; no task is there, and those of the features are spelt like"
+            f" {tasks.tolist()[0]!r}"
+        )
+        raise DataError(
+            f"{path}: {where}column 'task': expected a task of the features table, received"
+            f" {names[code]!r}{hint}"
+        )
+    if len(lost):
+        labels = int(crowd.vote_counts()[lost].sum())
+        warnings.warn(
+            f"{path}: {labels} labels of {len(lost)} tasks that the features table does not have"
+            f" are left out (the first is task {names[lost[0]]!r})",
+            stacklevel=3,
+        )
+    return crowd._moved("instance", places, tasks, "drop")
+
+
+def _check_classes(classes: int, tasks: int, path: Path) -> None:
+    """Raises DataError for labels that are no classes: a table of features, say, or ids."""
+    if classes > max(MOST_CLASSES, tasks):
+        raise DataError(
+            f"{path}: expected labels from a set of classes, received {classes:,} different ones"
+            f" for {tasks:,} tasks"
+        )
