@@ -16,7 +16,9 @@ from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.io.csv_cells import csv_writer, text_cell
+from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.files import atomic_path, read_json
+from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.quiet import import_tensorflow
 
 if TYPE_CHECKING:
@@ -151,9 +153,6 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    from neucrowd_tf.io.features import read_features
-    from neucrowd_tf.io.images import read_images
-
     if batch_size < 1:
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
     if output.is_dir():

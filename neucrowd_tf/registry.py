@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.datasets.core import CrowdDataset
 from neucrowd_tf.errors import UsageError
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])

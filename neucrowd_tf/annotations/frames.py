@@ -1,4 +1,4 @@
-"""What a user holds in memory: frames as they are, matrices, and features whose index names tasks."""
+"""What a user holds in memory: frames as they are, matrices, features whose index names tasks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def numbered(index: pd.Index) -> bool:
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
 
 
-def align_annotations(features: ArrayLike, annotations: Any) -> Annotations:
+def align_annotations(
+    features: ArrayLike, annotations: Any, num_classes: int | None = None
+) -> Annotations:
     """Returns annotations with an instance for each row of `features`, in their order.
 
     Features with an index (a DataFrame, a Series) are matched with the annotations by name. Arrays
@@ -80,14 +82,13 @@ def align_annotations(features: ArrayLike, annotations: Any) -> Annotations:
 
     Args:
         features: `[N, ...]`.
-        annotations: whatever `as_annotations` takes.
+        annotations, num_classes: whatever `as_annotations` takes.
 
     Raises:
         DataError: what cannot be matched with certainty.
     """
-    crowd = as_annotations(annotations)
-    ordered = isinstance(annotations, Annotations) or crowd.named is False
-    ordered = ordered or not _is_long(annotations)
+    crowd = as_annotations(annotations, num_classes)
+    ordered = isinstance(annotations, Annotations) or not _is_long(annotations)
     index = getattr(features, "index", None)
     if not isinstance(index, pd.Index) or numbered(index):
         return crowd if ordered else _by_row_number(crowd, len(np.asarray(features)))

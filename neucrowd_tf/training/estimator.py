@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
-from neucrowd_tf.annotations import Annotations, as_annotations
+from neucrowd_tf.annotations import Annotations, align_annotations
 from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
@@ -96,8 +96,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         Args:
             features: `[N, ...]` numbers.
-            annotations: N instances; `Annotations` or a dense `[N, R]` matrix with -1 for missing
-                labels. Instances without annotations are left out with a warning.
+            annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
+                `[N, R]` matrix with -1 for missing labels. Features with an index are matched by
+                name. Instances without annotations are left out with a warning.
             validation: features and labels (class names) for choices such as the best epoch; where
                 it is None, methods that need it hold out a part of the annotated instances.
             run: where checkpoints and TensorBoard logs go; by default nowhere.
@@ -129,7 +130,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         validation: tuple[ArrayLike, ArrayLike] | None,
     ) -> TrainingData:
         x = check_features(features)
-        crowd = as_annotations(annotations)
+        crowd = align_annotations(features, annotations)
         name = type(self).__name__
         if len(x) != crowd.num_instances:
             raise DataError(
@@ -212,7 +213,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         (`Annotations` or dense).
         """
         if isinstance(labels, Annotations) or np.asarray(labels).ndim == 2:
-            crowd = as_annotations(labels, num_classes=len(self.classes_))
+            crowd = align_annotations(features, labels, len(self.classes_))
+            if set(crowd.class_names.tolist()) <= set(self.classes_.tolist()):
+                crowd = crowd.align(class_names=self.classes_)
             votes = crowd.observed().vote_counts()
             known = votes.sum(axis=1) > 0
             truth, guess = (
