@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
@@ -15,9 +15,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from neucrowd_tf.errors import UnsupportedDataError, UsageError
+from neucrowd_tf.arguments import argument, estimator, number, whole
+from neucrowd_tf.errors import UnsupportedDataError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.linear import LinearHead
+from neucrowd_tf.training.standardise import standardise
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 if TYPE_CHECKING:
@@ -98,10 +100,8 @@ class Fusion:
 
     def gaps(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns `[pairs]` distances of weights `[R + 1, size]`."""
-        found: NDArray[np.float64] = np.linalg.norm(
-            weights[self.first] - weights[self.second], axis=1
-        )
-        return found
+        gap = weights[self.first] - weights[self.second]
+        return np.asarray(np.linalg.norm(gap, axis=1))
 
     def __call__(
         self, weights: NDArray[np.float64], rounding: float
@@ -126,10 +126,8 @@ def objective(
     """
     flat = weights.reshape(len(weights), -1)
     fusion = Fusion(len(flat), flat.shape[1], mu)
-    penalty = (
-        float((np.sqrt(np.square(fusion.gaps(flat)) + rounding**2) - rounding).sum())
-        * fusion.weight
-    )
+    norms = np.sqrt(np.square(fusion.gaps(flat)) + rounding**2) - rounding
+    penalty = float(norms.sum()) * fusion.weight
     return losses(weights)[0] + 0.5 * eta * float(np.square(flat[0]).sum()) + penalty
 
 
@@ -161,18 +159,17 @@ def solve(
     converged = False
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-7}
     for width in rounding * np.array([100.0, 10.0, 1.0]):
-        found = minimize(
+        result = minimize(
             rounded, flat.ravel(), args=(width,), jac=True, method="L-BFGS-B", options=options
         )
-        flat, converged = found.x.reshape(count, size), bool(found.success)
+        flat, converged = result.x.reshape(count, size), bool(result.success)
         history.append(objective(losses, flat.reshape(losses.shape), mu, eta))
     fused = np.eye(count, dtype=bool)
     # At a fused pair the penalty holds w_i and w_j together with less than its full force, so their
     # distance is a few roundings.
     alike = fusion.gaps(flat) <= 10 * rounding
-    fused[fusion.first[alike], fusion.second[alike]] = fused[
-        fusion.second[alike], fusion.first[alike]
-    ] = True
+    fused[fusion.first[alike], fusion.second[alike]] = True
+    fused |= fused.T
     return flat.reshape(losses.shape), fused, history, converged
 
 
@@ -186,6 +183,7 @@ def solve(
     space={"mu": (1.0, 10.0, 100.0, 1000.0), "eta": (1.0, 30.0, 300.0, 3000.0)},
     paper="Kajino, Tsuboi and Kashima: Clustering Crowds, AAAI 2013",
 )
+@estimator
 class ClusteredPersonalClassifiers(LinearClassifier):
     """Personal logistic regressions whose differences are penalised, so that alike annotators fuse;
     it predicts with the target one.
@@ -193,14 +191,6 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     The target classifier has no labels of its own: it is held to the annotators' classifiers by the
     same penalty, whose norm is not squared, so that a few odd annotators do not move it. Features
     are standardised; a constant stands for the intercept.
-
-    Args:
-        mu: weight of the penalty on differences; large values fuse everyone.
-        eta: weight of the target classifier's squared norm.
-        rounding: how far norms are rounded off near zero; annotators within ten times this are
-            taken as fused.
-        max_iter: most iterations of each of the three stages in which the rounding shrinks to
-            `rounding`.
 
     Attributes:
         head_: the target classifier.
@@ -217,31 +207,29 @@ class ClusteredPersonalClassifiers(LinearClassifier):
 
     requires_identities = True
 
-    def __init__(
-        self,
-        mu: float = 100.0,
-        eta: float = 300.0,
-        rounding: float = 1e-3,
-        max_iter: int = 500,
-        seed: int = 0,
-    ) -> None:
-        self.mu = mu
-        self.eta = eta
-        self.rounding = rounding
-        self.max_iter = max_iter
-        self.seed = seed
+    mu: float = argument(
+        100.0,
+        number(above=0),
+        "weight of the penalty on differences; large values fuse everyone.",
+        positional=True,
+    )
+    eta: float = argument(300.0, number(above=0), "weight of the target classifier's squared norm.")
+    rounding: float = argument(
+        1e-3,
+        number(above=0),
+        "how far norms are rounded off near zero; annotators within ten times this are taken as"
+        " fused.",
+    )
+    max_iter: int = argument(
+        500,
+        whole(),
+        "most iterations of each of the three stages in which the rounding shrinks to `rounding`.",
+    )
+    seed: int = argument(0, whole(0), "draws nothing: the objective has one minimum.")
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        for name in ("mu", "eta", "rounding"):
-            if not getattr(self, name) > 0:
-                raise UsageError(
-                    f"{name}: expected a number above 0, received {getattr(self, name)!r}"
-                )
-        if self.max_iter < 1:
-            raise UsageError(f"max_iter: expected at least 1, received {self.max_iter!r}")
         raw = data.features.reshape(len(data.features), -1).astype(np.float64)
-        mean, scale = raw.mean(axis=0), raw.std(axis=0)
-        scale = np.where(scale > 1e-7 * np.maximum(1.0, np.abs(mean)), scale, 1.0)
+        mean, scale = standardise(raw)
         x = np.concatenate([(raw - mean) / scale, np.ones((len(raw), 1))], axis=1)
         losses = PersonalLosses(x, data.annotations)
         weights, fused, self.history_, self.converged_ = solve(
@@ -262,17 +250,9 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         self, target: NDArray[np.float64], mean: NDArray[np.float64], scale: NDArray[np.float64]
     ) -> LinearHead:
         head = LinearHead()
-        whole = (
-            np.concatenate([np.zeros_like(target), target], axis=1)
-            if target.shape[1] == 1
-            else target
-        )
-        head.mean_, head.scale_, head.kernel_, head.bias_ = (
-            mean,
-            scale,
-            whole[:-1].copy(),
-            whole[-1].copy(),
-        )
+        kernel = logits_of(target)
+        head.mean_, head.scale_ = mean, scale
+        head.kernel_, head.bias_ = kernel[:-1].copy(), kernel[-1].copy()
         head.C_, head.scores_ = 1.0 / self.eta, []
         return head
 
@@ -280,17 +260,17 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     def _confusions(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         target = softmax(logits_of(x @ weights[0]), axis=1)
         mass = np.maximum(target.sum(axis=0), 1e-12)
-        answers = [
-            target.T @ softmax(logits_of(x @ own), axis=1) / mass[:, None] for own in weights[1:]
-        ]
-        found: NDArray[Any] = np.stack(answers)
-        return found / found.sum(axis=2, keepdims=True)
+        answers = np.stack(
+            [target.T @ softmax(logits_of(x @ personal), axis=1) for personal in weights[1:]]
+        )
+        answers /= mass[:, None]
+        return answers / answers.sum(axis=2, keepdims=True)
 
 
 def _clusters(fused: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Returns `[R]` cluster numbers from 0, -1 for annotators on their own."""
-    _, found = connected_components(csr_matrix(fused), directed=False)
-    sizes = np.bincount(found)
+    _, groups = connected_components(csr_matrix(fused), directed=False)
+    sizes = np.bincount(groups)
     names = np.full(len(sizes), -1, dtype=np.int64)
     names[sizes > 1] = np.arange((sizes > 1).sum())
-    return names[found]
+    return names[groups]

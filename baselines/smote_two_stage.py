@@ -6,12 +6,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf import aggregation
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.arguments import (
+    Constraint,
+    argument,
+    estimator,
+    fitted,
+    flag,
+    number,
+    one_of,
+    whole,
+    widths,
+)
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.iced.smote import balancing_counts, synthesise
 from neucrowd_tf.registry import register_method
@@ -94,6 +105,11 @@ def _imbalanced_learn(
     return new
 
 
+_estimator = Constraint(
+    "an estimator of this library", lambda value: isinstance(value, CrowdEstimator)
+)
+
+
 @register_method(
     "ds_smote",
     summary="Dawid-Skene, then SMOTE in the input space, then a network",
@@ -109,22 +125,10 @@ def _imbalanced_learn(
     space=_SPACE,
     paper=_PAPER,
 )
+@estimator
 class SmoteTwoStage(CrowdEstimator):
     """An aggregator's labels, synthetic instances of the rarer classes, and a classifier trained on
     both.
-
-    Args:
-        aggregator: "mv" (majority vote), "ds" (Dawid and Skene) or "glad"; or an unfitted
-            aggregator.
-        classifier: "network" (fully connected layers, as `mv_dnn`'s), "linear" (logistic
-            regression, as `mv_lr`'s; no TensorFlow needed), or an unfitted estimator of this
-            library, which is trained on one annotator who gives the inferred labels.
-        k: neighbours of SMOTE.
-        backend: of SMOTE, "own" or "imblearn".
-        ties: what decides ties of majority vote: "random", "first" or "prior".
-        hidden_units, dropout, l2, learning_rate, batch_size, epochs: of the network.
-        standardise: whether SMOTE's distances and the network are on standardised features.
-        seed: draws everything that is random.
 
     Attributes:
         classifier_: the fitted classifier.
@@ -133,44 +137,44 @@ class SmoteTwoStage(CrowdEstimator):
         num_synthetic_: how many instances were added.
     """
 
-    classifier_: CrowdEstimator
+    classifier_: CrowdEstimator = fitted()
 
-    def __init__(
-        self,
-        aggregator: str | aggregation.Aggregator = "mv",
-        *,
-        classifier: Literal["network", "linear"] | CrowdEstimator = "network",
-        k: int = 5,
-        backend: Literal["own", "imblearn"] = "own",
-        ties: str = "random",
-        hidden_units: Sequence[int] = (128, 64),
-        dropout: float = 0.0,
-        l2: float = 0.0,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        epochs: int = 20,
-        standardise: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.aggregator = aggregator
-        self.classifier = classifier
-        self.k = k
-        self.backend = backend
-        self.ties = ties
-        self.hidden_units = hidden_units
-        self.dropout = dropout
-        self.l2 = l2
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.standardise = standardise
-        self.seed = seed
+    aggregator: str | aggregation.Aggregator = argument(
+        "mv",
+        None,
+        '"mv" (majority vote), "ds" (Dawid and Skene) or "glad"; or an unfitted aggregator.',
+        positional=True,
+    )
+    classifier: str | CrowdEstimator = argument(
+        "network",
+        one_of("network", "linear") | _estimator,
+        '"network" (fully connected layers, as `mv_dnn`\'s), "linear" (logistic regression, as'
+        " `mv_lr`'s; no TensorFlow needed), or an unfitted estimator of this library, which is"
+        " trained on one annotator who gives the inferred labels.",
+    )
+    k: int = argument(5, whole(), "neighbours of SMOTE.")
+    backend: str = argument(
+        "own", one_of("own", "imblearn"), 'of SMOTE, "own" or "imblearn" (imbalanced-learn).'
+    )
+    ties: str = argument(
+        "random",
+        one_of("random", "first", "prior"),
+        'what decides ties of majority vote: "random", "first" or "prior".',
+    )
+    hidden_units: Sequence[int] = argument((128, 64), widths, "of the network.")
+    dropout: float = argument(0.0, number(least=0, below=1), "of the network.")
+    l2: float = argument(0.0, number(least=0), "of the network.")
+    learning_rate: float = argument(1e-3, number(above=0), "of the network.")
+    batch_size: int = argument(32, whole(), "of the network.")
+    epochs: int = argument(20, whole(), "of the network.")
+    standardise: bool = argument(
+        True, flag, "whether SMOTE's distances and the network are on standardised features."
+    )
+    seed: int = argument(0, whole(0), "draws everything that is random.")
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         from sklearn.base import clone
 
-        if self.k < 1:
-            raise UsageError(f"k: expected at least 1 neighbour, received {self.k!r}")
         stage = (
             make_aggregator(self.aggregator, self.seed, self.ties)
             if isinstance(self.aggregator, str)
@@ -179,11 +183,8 @@ class SmoteTwoStage(CrowdEstimator):
         if not isinstance(stage, aggregation.MajorityVote):
             data.annotations.require_identities(f"{type(stage).__name__} with SMOTE")
         stage.fit(data.annotations)
-        self.labels_, self.probas_, self.confusion_matrices_ = (
-            stage.labels_,
-            stage.probas_,
-            stage.errors_,
-        )
+        self.labels_, self.probas_ = stage.labels_, stage.probas_
+        self.confusion_matrices_ = stage.errors_
         self._warn()
         flat = data.features.reshape(len(data.features), -1)
         mean, scale = (
@@ -203,11 +204,7 @@ class SmoteTwoStage(CrowdEstimator):
         self.num_synthetic_ = len(made)
         features = np.concatenate([data.features, made.reshape(-1, *data.features.shape[1:])])
         inferred = Annotations.from_dense(codes[:, None], class_names=self.classes_)
-        held = (
-            None
-            if data.validation is None
-            else (data.validation[0], self.classes_[data.validation[1]])
-        )
+        held = data.validation and (data.validation[0], self.classes_[data.validation[1]])
         self.classifier_ = self._classifier().fit(features, inferred, held, run=run)
 
     def _warn(self) -> None:
@@ -244,11 +241,6 @@ class SmoteTwoStage(CrowdEstimator):
                 epochs=self.epochs,
                 standardise=self.standardise,
                 seed=self.seed,
-            )
-        if not isinstance(self.classifier, CrowdEstimator):
-            raise UsageError(
-                "classifier: expected 'network', 'linear' or an estimator of this library,"
-                f" received {self.classifier!r}"
             )
         made: CrowdEstimator = clone(self.classifier)
         return made
