@@ -1,0 +1,86 @@
+"""The labels a command works on: a file in any layout, a tool's export, or standard input."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.importers import TOOLS, detect, read_export
+from neucrowd_tf.io.importers.sources import rows
+from neucrowd_tf.io.tables import read_annotations
+
+STDIN = Path("-")
+
+
+def read_crowd(
+    path: Path, *, question: str | None = None, first: bool = False
+) -> tuple[Annotations, str]:
+    """Reads labels.
+
+    Args:
+        path: a file in any layout that --dataset=table reads, the export of an annotation tool, or
+            "-" for standard input.
+        question, first: as for `read_export`.
+
+    Returns:
+        the annotations, and a line on what was left out of an export ("" for other files).
+
+    Raises:
+        DataError: what is wrong, with the file and, where known, the place in it.
+    """
+    with _on_disk(path) as file:
+        try:
+            tool = detect(file)
+            if tool is None:
+                return read_annotations(file), ""
+            export = read_export(file, tool, question=question, first=first)
+        except DataError as error:
+            raise DataError(str(error).replace(str(file), str(path))) from None
+    return Annotations.from_frame(export.frame()), f"{TOOLS[tool].title}: {export.summary()}"
+
+
+@contextlib.contextmanager
+def _on_disk(path: Path) -> Iterator[Path]:
+    """Yields the path, or that of a temporary file with what comes from standard input."""
+    if path != STDIN:
+        yield path
+        return
+    content = sys.stdin.buffer.read()
+    ending = ".json" if content.lstrip()[:1] in (b"{", b"[") else ".csv"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"stdin{ending}"
+        file.write_bytes(content)
+        yield file
+
+
+def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:
+    """Reads labels that are known: CSV `task,label`, ids compared as they are spelt.
+
+    Returns:
+        label by task, with the annotations' own names.
+
+    Raises:
+        DataError: other columns, a task that has no labels, an unknown class, or a task twice.
+    """
+    tasks = {str(name): name for name in annotations.instance_names.tolist()}
+    classes = {str(name): name for name in annotations.class_names.tolist()}
+    gold: dict[object, object] = {}
+    for place, row in rows(path, ","):
+        where = f"{path}: {place}"
+        if not {"task", "label"} <= row.keys():
+            shown = ", ".join(repr(name) for name in row)
+            raise DataError(f"{where}: expected columns task and label, received {shown}")
+        task, label = row["task"], row["label"]
+        if task not in tasks:
+            raise DataError(f"{where}: expected a task that has labels, received {task!r}")
+        if label not in classes:
+            shown = ", ".join(repr(name) for name in list(classes)[:8])
+            raise DataError(f"{where}: expected one of the classes {shown}, received {label!r}")
+        if gold.setdefault(tasks[task], classes[label]) != classes[label]:
+            raise DataError(f"{where}: expected each task once, received {task!r} again")
+    return gold

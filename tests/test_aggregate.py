@@ -1,0 +1,160 @@
+"""The command that infers labels from labels alone."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf.aggregate import annotators_csv, main
+from neucrowd_tf.aggregation import DawidSkene, MajorityVote
+from neucrowd_tf.annotations import Annotations
+from tests.io.importers.exports import EXPORTS, IDS, label_studio
+
+Writer = Callable[[Path], Path]
+CSV = "task,worker,label\n" + "".join(
+    f"{task},{worker},{label}\n"
+    for task, row in {"a": "xxy", "b": "yyy", "c": "xyx", "007": "yy-"}.items()
+    for worker, label in zip("uvw", row, strict=True)
+    if label != "-"
+)
+
+
+@pytest.fixture
+def labels_csv(tmp_path: Path) -> Path:
+    path = tmp_path / "annotations.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
+    output = tmp_path / "labels.csv"
+    assert main([f"--annotations={labels_csv}", f"--output={output}"]) == 0
+    crowd = Annotations.from_csv(labels_csv)
+    model = DawidSkene().fit(crowd)
+    found = pd.read_csv(output, dtype={"task": str})
+    assert list(found.columns) == ["task", "label", "probability", "num_labels"]
+    assert found["task"].tolist() == ["a", "b", "c", "007"]
+    assert found["label"].tolist() == crowd.class_names[model.labels_].tolist()
+    assert found["num_labels"].tolist() == [3, 3, 3, 2]
+    np.testing.assert_allclose(found["probability"], model.probas_.max(axis=1), rtol=1e-8)
+
+
+def test_majority_vote_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"--annotations={labels_csv}", "--method=majority_vote"]) == 0
+    # a: two of three x; b: all y; c: two of three x; 007: both y.
+    assert capsys.readouterr().out.splitlines() == [
+        "task,label,probability,num_labels",
+        "a,x,0.666666667,3",
+        "b,y,1,3",
+        "c,x,0.666666667,3",
+        "007,y,1,2",
+    ]
+
+
+def test_annotators(labels_csv: Path) -> None:
+    crowd = Annotations.from_csv(labels_csv)
+    model = MajorityVote(ties="first").fit(crowd)
+    frame = pd.read_csv(io.StringIO(annotators_csv(crowd, model))).set_index("annotator")
+    # Majority: a x, b y, c x, 007 y. u gave x y x y (4 of 4), v x y y y (3 of 4), w y y x (2 of 3).
+    assert frame["num_labels"].tolist() == [4, 4, 3]
+    np.testing.assert_allclose(frame["skill"], [1.0, 0.75, 2 / 3], rtol=1e-8)
+    # Wilson at 95 % for 4 of 4: 4 / (4 + 1.96^2) = .5101 to 1.
+    np.testing.assert_allclose(frame.loc["u", ["skill_low", "skill_high"]], [0.5101, 1], atol=1e-4)
+    assert (frame["skill_low"] <= frame["skill"]).all()
+    assert (frame["skill"] <= frame["skill_high"]).all()
+    # v: of two x one x and one y; of two y both y.
+    assert frame.loc["v", ["c_x_x", "c_x_y", "c_y_x", "c_y_y"]].tolist() == [0.5, 0.5, 0, 1]
+    rows = frame.filter(like="c_").to_numpy().reshape(3, 2, 2)
+    np.testing.assert_allclose(rows.sum(axis=2), 1.0)
+
+
+@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
+def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, annotators = write(tmp_path), tmp_path / "annotators.csv"
+    assert main([f"--annotations={path}", f"--annotators={annotators}"]) == 0
+    captured = capsys.readouterr()
+    labels = pd.read_csv(io.StringIO(captured.out))["label"].tolist()
+    assert labels[0] == labels[2] and labels[1] == labels[3] and labels[0] != labels[1]
+    assert "12 labels of 4 tasks" in captured.err
+    assert len(pd.read_csv(annotators)) == 3
+
+
+def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
+    gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
+    gold.write_text("task,label\na,y\n")
+    assert main([f"--annotations={labels_csv}", f"--gold={gold}", f"--output={output}"]) == 0
+    assert pd.read_csv(output)["label"][0] == "y" and pd.read_csv(output)["probability"][0] == 1
+    for content, message in {
+        "task,label\nz,y\n": "row 2: expected a task that has labels, received 'z'",
+        "task,label\na,z\n": "row 2: expected one of the classes 'x', 'y', received 'z'",
+        "id,label\na,y\n": "expected columns task and label",
+    }.items():
+        gold.write_text(content)
+        assert _error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
+
+
+def _error(flags: list[str]) -> str:
+    stream, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        assert main(flags) == 2
+        text = sys.stderr.getvalue()
+    finally:
+        sys.stderr = stream
+    assert text.count("\n") == 1
+    return text
+
+
+def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
+    annotations = f"--annotations={labels_csv}"
+    assert "--annotations" in _error([])
+    assert "received 'emm'" in _error([annotations, "--method=emm"])
+    assert "no such file" in _error([f"--annotations={tmp_path / 'none.csv'}"])
+    votes = tmp_path / "votes.csv"
+    votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
+    assert "Dawid-Skene" in _error([f"--annotations={votes}"])
+    flags = [f"--annotations={votes}", "--method=majority_vote"]
+    assert "--annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
+    broken = label_studio(tmp_path)
+    broken.write_text(broken.read_text()[:2000])
+    assert "ends early" in _error([f"--annotations={broken}"])
+
+
+def test_standard_input_and_the_same_bytes_again(labels_csv: Path, repository: Path) -> None:
+    outputs = []
+    for content in (CSV, '{"a": {"u": "x", "v": "x"}, "b": {"u": "y", "v": "x", "w": "y"}}'):
+        command = [sys.executable, "-m", "neucrowd_tf.aggregate", "--annotations=-"]
+        outputs.append(
+            subprocess.run(
+                command,
+                input=content.encode(),
+                capture_output=True,
+                cwd=repository,
+                timeout=60,
+                check=True,
+            )
+        )
+    assert outputs[0].stderr == b"" and outputs[0].stdout.startswith(b"task,label,probability")
+    assert outputs[1].stdout.count(b"\n") == 3
+    stream = io.StringIO()
+    real, sys.stdout = sys.stdout, stream
+    try:
+        main([f"--annotations={labels_csv}"])
+    finally:
+        sys.stdout = real
+    assert stream.getvalue().encode() == outputs[0].stdout
+
+
+def test_no_tensorflow(repository: Path, labels_csv: Path) -> None:
+    code = (
+        "import sys; from neucrowd_tf.aggregate import main;"
+        f" main(['--annotations={labels_csv}', '--annotators={labels_csv.parent}/a.csv']);"
+        " sys.exit(any(name in sys.modules for name in ('tensorflow', 'keras', 'matplotlib')))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=repository, timeout=60, check=True)
