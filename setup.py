@@ -27,6 +27,10 @@ RUNTIME = [
     "h5py>=3.11",
     "jinja2>=3.1",
     "threadpoolctl>=3.5",
+    "pooch>=1.8",
+    "requests>=2.31",
+    "filelock>=3.13",
+    "tqdm>=4.66",
 ]
 PLOTS = ["matplotlib>=3.9"]
 PARQUET = ["pyarrow>=17"]

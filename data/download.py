@@ -8,19 +8,18 @@ in the dataset's module.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import http.client
 import os
+import re
 import sys
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pooch
+import requests
+
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import atomic_path
 
 BASE = "https://raw.githubusercontent.com"
 BASE_VARIABLE = "NEUCROWD_DATA_URL"  # a mirror that serves <dataset>/<file>
@@ -28,7 +27,6 @@ CACHE_VARIABLE = "NEUCROWD_CACHE"
 ATTEMPTS = 4
 WAIT = 0.5  # seconds before the second attempt, doubled before each further one
 TIMEOUT = 30.0  # seconds without a byte
-BLOCK = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,11 +83,12 @@ def locate(
         )
     folder = cache_dir() / dataset
     for name in names:
-        path = folder / name
-        if not (path.is_file() and digest(path) == source.files[name]):
-            download(
-                source.address(dataset, name), path, source.files[name], what=f"{dataset}/{name}"
-            )
+        download(
+            source.address(dataset, name),
+            folder / name,
+            source.files[name],
+            what=f"{dataset}/{name}",
+        )
     return folder
 
 
@@ -112,18 +111,6 @@ def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
     )
 
 
-def digest(path: Path) -> str:
-    """Returns a file's SHA-256 in hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-class _WrongBytesError(Exception):
-    """What arrived is not what was published; trying again may help, as a proxy may have cut it
-    short.
-    """
-
-
 def download(
     address: str,
     path: Path,
@@ -133,7 +120,8 @@ def download(
     attempts: int = ATTEMPTS,
     wait: float = WAIT,
 ) -> None:
-    """Downloads one file; it appears at `path` whole and checked, or not at all.
+    """Downloads one file, unless it is at `path` already; it appears there whole and checked, or
+    not at all.
 
     Args:
         address: http or https.
@@ -151,81 +139,38 @@ def download(
             f"{BASE_VARIABLE}: expected an address that begins with http:// or https://, received"
             f" {address}"
         )
+    fetch = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty(), timeout=TIMEOUT, headers={"User-Agent": "neucrowd-tf"}
+    )
+    pooch.get_logger().setLevel("WARNING")
     reason = ""
     for attempt in range(attempts):
         if attempt:
             time.sleep(wait * 2 ** (attempt - 1))
         try:
-            with atomic_path(path) as temporary:
-                found = _fetch(address, temporary, what)
-                if found != sha256:
-                    raise _WrongBytesError(f"expected SHA-256 {sha256}, received {found}")
+            pooch.retrieve(
+                address, f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=fetch
+            )
             return
-        except urllib.error.HTTPError as error:
-            reason = f"the server answered {error.code} {error.reason}"
-            if error.code < 500 and error.code not in (408, 429):
+        except requests.HTTPError as error:
+            reason = f"the server answered {error.response.status_code} {error.response.reason}"
+            if error.response.status_code < 500 and error.response.status_code not in (408, 429):
                 break
-        except (
-            urllib.error.URLError,
-            http.client.HTTPException,
-            TimeoutError,
-            ConnectionError,
-            _WrongBytesError,
-        ) as error:
-            reason = str(getattr(error, "reason", error)) or type(error).__name__
+        except (requests.RequestException, ValueError) as error:  # ValueError: another digest
+            reason = _cause(error)
     raise DataError(
         f"{what}: could not be downloaded from {address}: {reason}; when offline, name a local copy"
         " with --data_dir"
     )
 
 
-def _fetch(address: str, path: Path, what: str) -> str:
-    """Writes what `address` serves to `path` and returns its SHA-256."""
-    seen = hashlib.sha256()
-    size = 0
-    request = urllib.request.Request(address, headers={"User-Agent": "neucrowd-tf"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response, path.open("wb") as stream:
-        announced = response.headers.get("Content-Length")
-        total = int(announced) if announced and announced.isdigit() else None
-        with _Bar(what, total) as bar:
-            while block := response.read(BLOCK):
-                stream.write(block)
-                seen.update(block)
-                size += len(block)
-                bar.show(size)
-    if total is not None and size != total:
-        raise _WrongBytesError(f"expected {total} bytes, received {size}")
-    return seen.hexdigest()
-
-
-class _Bar:
-    """A progress bar on a terminal's stderr; nothing when stderr is a file or a pipe."""
-
-    WIDTH = 30
-
-    def __init__(self, what: str, total: int | None) -> None:
-        self._what, self._total = what, total
-        self._shown = sys.stderr.isatty()
-        self._last = 0.0
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            sys.stderr.write("\n")
-
-    def show(self, size: int) -> None:
-        """Draws the bar at `size` bytes, ten times a second at most."""
-        now = time.monotonic()
-        if not self._shown or (now - self._last < 0.1 and size != self._total):
-            return
-        self._last = now
-        done = f"{size / 1e6:.1f} MB"
-        if self._total:
-            filled = self.WIDTH * size // self._total
-            done = (
-                f"[{'=' * filled}{' ' * (self.WIDTH - filled)}] {done} of {self._total / 1e6:.1f}"
-            )
-        sys.stderr.write(f"\r{self._what} {done}")
-        sys.stderr.flush()
+def _cause(error: Exception) -> str:
+    """Returns what lies under an error of several layers, on one line."""
+    seen = str(error)
+    if "does not match the known hash: expected " in seen:
+        wanted, _, found = seen.partition("expected sha256:")[2].partition(" but got ")
+        return f"expected SHA-256 {wanted}, received {found.partition('.')[0]}"
+    cut = re.search(r"IncompleteRead\((\d+) bytes read, (\d+) more expected\)", seen)
+    if cut:
+        return f"expected {int(cut[1]) + int(cut[2])} bytes, received {cut[1]}"
+    return " ".join(seen.split()) or type(error).__name__

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import write_json
+from neucrowd_tf.io.files import atomic_folder, write_json
 
 # Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand
 # for.
@@ -67,18 +65,11 @@ def export_saved_model(
         serve,
         input_signature=[tf.TensorSpec((None, *shape), tf.float32, name="features")],
     )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
-    try:
-        archive.write_out(str(temporary / "model"), verbose=False)
-        names = {
-            "classes": estimator.classes_.tolist(),
-            "features": None if feature_names is None else list(feature_names),
-        }
-        write_json(temporary / "model" / NAMES, names)
-        if target.exists():
-            os.rename(target, temporary / "old")
-        os.rename(temporary / "model", target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    names = {
+        "classes": estimator.classes_.tolist(),
+        "features": None if feature_names is None else list(feature_names),
+    }
+    with atomic_folder(target) as temporary:
+        archive.write_out(str(temporary), verbose=False)
+        write_json(temporary / NAMES, names)
     return target

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,7 +18,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import load_arrays, read_json, save_arrays, write_json
+from neucrowd_tf.io.files import atomic_folder, load_arrays, read_json, save_arrays, write_json
 
 FORMAT = 1
 _PACKAGES = ("neucrowd_tf.", "baselines.")
@@ -56,20 +54,8 @@ class Persistent:
         target = Path(folder)
         if target.exists() and not (target / "estimator.json").exists() and any(target.iterdir()):
             raise FileExistsError(f"{target}: expected a new folder or one with a saved estimator")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
+        with atomic_folder(target) as temporary:
             self._write(temporary)
-            temporary.chmod(0o755)
-            if target.exists():
-                old = temporary.with_name(temporary.name + ".old")
-                os.rename(target, old)
-                os.rename(temporary, target)
-                shutil.rmtree(old)
-            else:
-                os.rename(temporary, target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def _write(self, folder: Path) -> None:
         arrays: dict[str, np.ndarray] = {}

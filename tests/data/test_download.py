@@ -174,7 +174,7 @@ def test_progress_bar_on_a_terminal(served, toy, monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     download.locate("toy", ["toy.bin"], None, SOURCE)
     shown = capsys.readouterr().err
-    assert shown.endswith(f"\rtoy/toy.bin [{'=' * 30}] 0.1 MB of 0.1\n")
+    assert "\r100%" in shown and "100k/100k" in shown
 
 
 def test_local_folder(tmp_path) -> None:
