@@ -75,10 +75,11 @@ def warm_up_schedule(
 
     Args:
         strategy: "groups" (ICED-w: the third-highest group first, then the second-highest, then the
-            highest), "all" (Trad-I: every instance), "top" (Trad-II: the three groups at once) or
-            "none".
+            highest), "cumulative" (the same order, each group together with those before it),
+            "all" (Trad-I: every instance), "top" (Trad-II: the three groups at once) or "none".
         groups: `[N]` from `certainty_groups`.
-        epochs: of the whole warm-up; "groups" gives each group its third, the earlier ones one more
+        epochs: of the whole warm-up; "groups" and "cumulative" give each group its third, the
+            earlier ones one more
             where it does not divide.
 
     Raises:
@@ -94,10 +95,13 @@ def warm_up_schedule(
         return [rows[groups <= top]] * epochs
     if strategy == "none":
         return []
-    if strategy != "groups":
+    if strategy not in ("groups", "cumulative"):
         raise UsageError(
-            f"warm_up: expected 'groups', 'all', 'top' or 'none', received {strategy!r}"
+            "warm_up: expected 'groups', 'cumulative', 'all', 'top' or 'none', received"
+            f" {strategy!r}"
         )
     present = [part for group in range(top, 0, -1) if len(part := rows[groups == group])]
+    if strategy == "cumulative":
+        present = [np.concatenate(present[: index + 1]) for index in range(len(present))]
     shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
     return [part for part, share in zip(present, shares, strict=True) for _ in range(share)]

@@ -160,8 +160,9 @@ class ICED(CrowdEstimator):
     em_iterations: int = argument(100, whole(), "most iterations of EM in a round.")
     warm_up: str = argument(
         "all",
-        one_of("groups", "all", "top", "none"),
-        '"groups" (ICED-w), "all" (Trad-I), "top" (Trad-II) or "none".',
+        one_of("groups", "cumulative", "all", "top", "none"),
+        '"groups" (ICED-w), "cumulative" (each group together with those before it), "all"'
+        ' (Trad-I), "top" (Trad-II) or "none".',
     )
     warm_up_epochs: int = argument(4, whole(0), "of the whole warm-up.")
     autoencoder_epochs: int = argument(20, whole(0), "before everything else.")

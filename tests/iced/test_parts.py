@@ -323,6 +323,12 @@ def test_schedules() -> None:
         [3],
         [0, 4],
     ]
+    assert [rows.tolist() for rows in warm_up_schedule("cumulative", groups, 4)] == [
+        [2],
+        [2],
+        [2, 3],
+        [2, 3, 0, 4],
+    ]
     assert [rows.tolist() for rows in warm_up_schedule("top", groups, 1)] == [[0, 2, 3, 4]]
     assert [rows.tolist() for rows in warm_up_schedule("all", groups, 2)] == [[0, 1, 2, 3, 4]] * 2
     assert warm_up_schedule("none", groups, 2) == []
