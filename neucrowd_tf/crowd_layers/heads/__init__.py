@@ -1,0 +1,1 @@
+"""Annotator heads as Keras layers, one a file."""

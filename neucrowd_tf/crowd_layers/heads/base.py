@@ -1,0 +1,70 @@
+"""What annotator heads share: from what a classifier says to what each annotator would answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class StackedIdentity(keras.initializers.Initializer):
+    """`[R, C, C]`: the identity matrix times `scale` for each annotator."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        return ops.broadcast_to(self.scale * ops.eye(shape[1], dtype=dtype or "float32"), shape)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"scale": self.scale}
+
+
+class AnnotatorHead(keras.layers.Layer):
+    """Base of the heads: class probabilities `[B, C]` to annotators' logits `[B, R, C]`, whose
+    softmax is how likely each annotator gives each label.
+
+    A head makes its weights in `build` with `annotator_weight` and computes logits in `call`; where
+    it takes arguments, `get_config` names all that the network depends on.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(name=name, trainable=trainable, dtype=dtype)
+        self.num_annotators = num_annotators
+
+    def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
+        """Returns a new weight `[R, *shape]`; every fit draws it anew with its initialiser, which
+        is kept as `self.<name>_initializer`. Keep the weight itself as `self.<name>`.
+        """
+        made = keras.initializers.get(initializer)
+        setattr(self, f"{name}_initializer", made)
+        return self.add_weight(
+            shape=(self.num_annotators, *shape), initializer=made, dtype="float32", name=name
+        )
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        return (input_shape[0], self.num_annotators, input_shape[-1])
+
+    def penalty(self) -> Any:
+        """Returns a scalar that is added to the loss."""
+        return 0.0
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_annotators": self.num_annotators}
+
+
+def annotator_product(rows: Any, matrices: Any) -> Any:
+    """Returns `[B, R, C]`: rows `[B, h]` times each of `[R, h, C]`, as one matrix product."""
+    matrices = ops.convert_to_tensor(matrices)
+    annotators, width, classes = matrices.shape
+    flat = ops.reshape(ops.transpose(matrices, (1, 0, 2)), (width, annotators * classes))
+    return ops.reshape(ops.matmul(rows, flat), (-1, annotators, classes))

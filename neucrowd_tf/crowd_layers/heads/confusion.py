@@ -1,0 +1,91 @@
+"""Anno-Reg's head: a stochastic matrix for each annotator, and a penalty on its trace."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import keras
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, StackedIdentity, annotator_product
+
+Normalisation = Literal["row", "column"]
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class ConfusionHead(AnnotatorHead):
+    """Anno-Reg: a softmax makes each annotator's matrix stochastic, and its trace is penalised.
+
+    Args:
+        num_annotators: R.
+        normalisation: "row" makes each W_k a confusion matrix [true, observed], so `p W_k` is a
+            distribution by itself; "column" is eq. 10 as printed, inside eq. 8's softmax.
+        trace_weight: lambda of eq. 11, on the mean trace over annotators.
+        initial: W_k is `initial` times the identity at first; near 0 training fails outright.
+
+    References:
+        Tanno et al. (2019), Learning from noisy labels by regularized estimation of annotator
+        confusion; DASC, eqs. 10 and 11.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        normalisation: Normalisation = "row",
+        trace_weight: float = 0.01,
+        initial: float = 2.0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        if normalisation not in get_args(Normalisation):
+            raise ValueError(
+                f"normalisation: expected 'row' or 'column', received {normalisation!r}"
+            )
+        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        self.normalisation, self.trace_weight, self.initial = normalisation, trace_weight, initial
+        self.matrix: Any = None
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        classes = int(input_shape[-1])  # type: ignore[arg-type]
+        self.matrix = self.annotator_weight(
+            "matrix", (classes, classes), StackedIdentity(self.initial)
+        )
+
+    def matrices(self) -> Any:
+        """Returns the stochastic matrices `[R, C true, C observed]`.
+
+        References:
+            DASC, eq. 10.
+        """
+        # Deviation: eq. 10 prints a softmax over columns; rows make W_k the confusion matrix that
+        # the text speaks of.
+        axis = -1 if self.normalisation == "row" else -2
+        return ops.softmax(ops.convert_to_tensor(self.matrix), axis=axis)
+
+    def call(self, probabilities: Any) -> Any:
+        products = annotator_product(ops.cast(probabilities, "float32"), self.matrices())
+        if self.normalisation == "column":
+            return products
+        # Rows of p and of W_k sum to one, so the logarithm is a logit whose softmax is the product
+        # itself.
+        return ops.log(ops.maximum(products, 1e-12))
+
+    def penalty(self) -> Any:
+        """Returns lambda times the mean trace.
+
+        References:
+            DASC, eq. 11.
+        """
+        # Deviation: the mean over annotators instead of the sum, as in Tanno et al., so that lambda
+        # does not depend on their number.
+        return self.trace_weight * ops.mean(ops.trace(self.matrices(), axis1=-2, axis2=-1))
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "normalisation": self.normalisation,
+            "trace_weight": self.trace_weight,
+            "initial": self.initial,
+        }

@@ -1,0 +1,72 @@
+"""CrowdLayer's head: a matrix, weights or biases for each annotator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import keras
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, StackedIdentity, annotator_product
+
+Connection = Literal["MW", "VW", "VB", "VW+B"]
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class CrowdConnection(AnnotatorHead):
+    """The crowd layer: class probabilities `[B, C]` to each annotator's logits `[B, R, C]`.
+
+    Args:
+        num_annotators: R.
+        connection: "MW", a matrix for each annotator, `p W_k`; "VW", a weight for each class,
+            `p * w_k`; "VB", a bias for each class, `p + b_k`; or "VW+B", both.
+
+    References:
+        Rodrigues and Pereira (2018), Deep learning from crowds; DASC, eq. 8 ("MW").
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        connection: Connection = "MW",
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        if connection not in get_args(Connection):
+            raise ValueError(
+                f"connection: expected one of {', '.join(get_args(Connection))}, received"
+                f" {connection!r}"
+            )
+        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        self.connection = connection
+        self.matrix: Any = None
+        self.vector: Any = None
+        self.bias: Any = None
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        classes = int(input_shape[-1])  # type: ignore[arg-type]
+        if self.connection == "MW":
+            self.matrix = self.annotator_weight("matrix", (classes, classes), StackedIdentity())
+        if self.connection in ("VW", "VW+B"):
+            self.vector = self.annotator_weight("vector", (classes,), "ones")
+        if self.connection in ("VB", "VW+B"):
+            self.bias = self.annotator_weight("bias", (classes,), "zeros")
+
+    def call(self, probabilities: Any) -> Any:
+        """Returns the logits.
+
+        References:
+            DASC, eq. 8.
+        """
+        p = ops.cast(probabilities, "float32")
+        if self.connection == "MW":
+            return annotator_product(p, self.matrix)
+        logits = p[:, None, :]
+        if self.vector is not None:
+            logits = logits * self.vector[None]
+        return logits if self.bias is None else logits + self.bias[None]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "connection": self.connection}

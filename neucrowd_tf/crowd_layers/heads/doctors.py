@@ -1,0 +1,88 @@
+"""Weighted Doctor Net's head: a linear classifier for each annotator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, annotator_product
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class HeadsUniform(keras.initializers.Initializer):
+    """Glorot's uniform initialiser for `[R, h, C]` kernels, with the fans of one annotator's `[h,
+    C]`.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        limit = (6.0 / (shape[-2] + shape[-1])) ** 0.5
+        return keras.random.uniform(shape, -limit, limit, dtype=dtype or "float32", seed=self.seed)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"seed": self.seed}
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class DoctorHeads(AnnotatorHead):
+    """A linear classifier for each annotator on shared features: `[B, h]` to logits `[B, R, C]`.
+
+    Args:
+        num_annotators: R.
+        num_classes: C.
+        l2: kernel penalty, `l2 * sum(kernel ** 2) / R`: what the penalty of one classifier would
+            be, on average.
+        seed: draws the kernels.
+
+    References:
+        DASC, eq. 5.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        num_classes: int,
+        l2: float = 0.0,
+        seed: int = 0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        self.num_classes, self.l2, self.seed = num_classes, l2, seed
+        self.kernel: Any = None
+        self.bias: Any = None
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        width = int(input_shape[-1])  # type: ignore[arg-type]
+        shape = (width, self.num_classes)
+        self.kernel = self.annotator_weight("kernel", shape, HeadsUniform(self.seed))
+        self.bias = self.annotator_weight("bias", (self.num_classes,), "zeros")
+
+    def call(self, features: Any) -> Any:
+        """Returns the logits.
+
+        References:
+            DASC, eq. 5.
+        """
+        return annotator_product(ops.cast(features, "float32"), self.kernel) + self.bias[None]
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        return (input_shape[0], self.num_annotators, self.num_classes)
+
+    def penalty(self) -> Any:
+        """Returns the kernels' mean penalty."""
+        if not self.l2:
+            return 0.0
+        return (
+            self.l2 * ops.sum(ops.square(ops.convert_to_tensor(self.kernel))) / self.num_annotators
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"num_classes": self.num_classes, "l2": self.l2, "seed": self.seed}
+        return {**super().get_config(), **own}

@@ -1,0 +1,77 @@
+"""What annotations of each class weigh in the loss, against imbalanced classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Imbalance = Literal["none", "resampling", "reweighting", "focal", "cb_focal"]
+IMBALANCE: tuple[str, ...] = get_args(Imbalance)
+
+
+def class_weights(
+    counts: NDArray[Any], imbalance: str, beta: float = 0.9999
+) -> NDArray[np.float32]:
+    """Returns the weight `[C]` of an annotation of each class.
+
+    Args:
+        counts: `[C]` annotations of each class.
+        imbalance: "reweighting" and "resampling" give max N_c / N_c (section 4.1); "cb_focal" gives
+            (1 - beta) / (1 - beta^N_c), scaled so that the classes in use have mean weight 1;
+            others give 1.
+        beta: of the effective number of samples.
+
+    Returns:
+        float32; a class that nobody used has weight 1, as no annotation carries it.
+
+    Raises:
+        ValueError: an unknown name or a beta outside [0, 1).
+
+    References:
+        DASC, section 4.1; Cui et al. (2019), Class-balanced loss based on effective number of
+        samples, eq. 3.
+    """
+    if imbalance not in IMBALANCE:
+        raise ValueError(
+            f"imbalance: expected one of {', '.join(IMBALANCE)}, received {imbalance!r}"
+        )
+    if not 0 <= beta < 1:
+        raise ValueError(f"beta: expected a number from 0 and below 1, received {beta!r}")
+    n = np.asarray(counts, dtype=np.float64)
+    used = n > 0
+    weights = np.ones(len(n))
+    if imbalance in ("reweighting", "resampling"):
+        weights[used] = n.max() / n[used]
+    elif imbalance == "cb_focal":
+        weights[used] = (1.0 - beta) / (1.0 - beta ** n[used])
+        weights[used] /= weights[used].mean()
+    return weights.astype(np.float32)
+
+
+def resampled_multiplicities(
+    labels: NDArray[np.integer[Any]], weights: NDArray[Any], seed: int
+) -> NDArray[np.uint8]:
+    """Returns how often each of `[A]` annotations stands in the oversampled data: the whole part of
+    its class's weight, and once more for as many others of the class, drawn without replacement, as
+    bring the class to the largest one's size.
+
+    Args:
+        labels: `[A]` class codes.
+        weights: `[C]` max N_c / N_c.
+        seed: draws the annotations that are taken once more.
+    """
+    rng = np.random.default_rng([seed, 0x5A3])
+    copies = np.ones(len(labels), dtype=np.uint8)
+    for code, weight in enumerate(np.asarray(weights, dtype=np.float64)):
+        members = np.flatnonzero(labels == code)
+        if not len(members):
+            continue
+        total = round(weight * len(members))
+        # uint8 holds up to 255 copies; a class so rare is oversampled no further.
+        copies[members] = min(total // len(members), 254)
+        copies[rng.permutation(members)[: total % len(members)]] += 1
+    return copies

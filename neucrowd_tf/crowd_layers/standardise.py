@@ -1,0 +1,49 @@
+"""Standardising inside the network, so that an exported model takes raw features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class Standardise(keras.layers.Layer):
+    """`(x - mean) / scale` with constants that are weights, after a signed square root where asked
+    for.
+
+    Args:
+        square_root: whether `sign(x) sqrt(|x|)` comes first (pooled activations have long tails).
+    """
+
+    def __init__(
+        self,
+        square_root: bool = False,
+        *,
+        name: str | None = None,
+        trainable: bool = False,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(name=name, trainable=trainable, dtype=dtype)
+        self.square_root = square_root
+        self.mean: Any = None
+        self.scale: Any = None
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        width = (int(input_shape[-1]),)  # type: ignore[arg-type]
+        self.mean = self.add_weight(
+            shape=width, initializer="zeros", trainable=False, dtype="float32", name="mean"
+        )
+        self.scale = self.add_weight(
+            shape=width, initializer="ones", trainable=False, dtype="float32", name="scale"
+        )
+
+    def call(self, features: Any) -> Any:
+        x = ops.cast(features, "float32")
+        if self.square_root:
+            x = ops.sign(x) * ops.sqrt(ops.abs(x))
+        return (x - self.mean) / self.scale
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "square_root": self.square_root}
