@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from neucrowd_tf.arguments import estimator
 from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
 from neucrowd_tf.crowding.presets import PAPER
@@ -23,6 +24,7 @@ from neucrowd_tf.registry import register_method
     space=SPACE,
     paper=PAPER,
 )
+@estimator
 class DoctorNet(WeightedDoctorNet):
     """Weighted Doctor Net whose doctors vote: each one's most probable label counts with its learnt
     weight.
@@ -34,13 +36,9 @@ class DoctorNet(WeightedDoctorNet):
         improves classification.
     """
 
-    def _graph(
-        self, base: Any, inputs: Any, standardised: Any, num_annotators: int
-    ) -> tuple[Any, Any, Any]:
+    def _answers(self, logits: Any) -> Any:
         from keras import ops
 
-        head, logits, _ = super()._graph(base, inputs, standardised, num_annotators)
         # Deviation: doctors share their features, as in Guan et al.; networks of their own would
         # see a few dozen images each.
-        votes = ops.one_hot(ops.argmax(logits, axis=-1), len(self.classes_), dtype="float32")
-        return head, logits, self._average(votes)
+        return ops.one_hot(ops.argmax(logits, axis=-1), len(self.classes_), dtype="float32")

@@ -4,15 +4,14 @@ share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neucrowd_tf.aggregation.base import normalise_counts, vote_shares
-from neucrowd_tf.crowd_layers.network import ClassifierEstimator, Network
+from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of
+from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -35,18 +34,10 @@ if TYPE_CHECKING:
         " Crowds, ICLR 2019"
     ),
 )
+@estimator
 class MaxMIG(ClassifierEstimator):
     """A classifier h(x) and an aggregator g(y) = softmax(sum of W_r[:, y_r] + b), trained on the
-    f-mutual information gain (KL).
-
-    Args:
-        prior: the class prior of the gain: "votes" (the classes' shares of the votes) or "uniform".
-        smoothing: pseudo-count of the confusion matrices, by vote shares, whose logarithms are the
-            aggregator's first weights.
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
-        pretrained, weights, optimizer,
-            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of
-            `CrowdLayer`; both networks have one optimizer.
+    f-mutual information gain (KL); both have one optimizer.
 
     Attributes:
         probas_: `[N, C]` what the aggregator makes of the training instances' annotations, and
@@ -54,7 +45,7 @@ class MaxMIG(ClassifierEstimator):
         confusion_matrices_: `[R, C true, C observed]`: softmax over an annotator's labels of the
             aggregator's weights.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_, n_iter_, best_epoch_, rows_: as of `CrowdLayer`.
+        history_, n_iter_, best_epoch_, rows_: see `ClassifierEstimator`.
 
     References:
         Cao et al. (2019), section 3.
@@ -62,81 +53,29 @@ class MaxMIG(ClassifierEstimator):
 
     requires_identities = True
 
-    probas_: NDArray[np.float32]
-    labels_: NDArray[np.int64]
-    confusion_matrices_: NDArray[np.float32]
+    prior: Literal["votes", "uniform"] = argument(
+        "votes",
+        one_of("votes", "uniform"),
+        'the class prior of the gain: "votes" (the classes\' shares of the votes) or "uniform".',
+    )
+    smoothing: float = argument(
+        0.1,
+        number(above=0),
+        "pseudo-count of the confusion matrices, by vote shares, whose logarithms are the"
+        " aggregator's first weights.",
+    )
 
-    def __init__(
-        self,
-        base: str | Any | Callable[..., Any] = "dense",
-        *,
-        prior: Literal["votes", "uniform"] = "votes",
-        smoothing: float = 0.1,
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        augment: bool = False,
-        pretrained: bool = False,
-        weights: str | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        epochs: int = 50,
-        monitor: str | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.2,
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.prior = prior
-        self.smoothing = smoothing
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.dropout = dropout
-        self.batch_norm = batch_norm
-        self.l2 = l2
-        self.square_root = square_root
-        self.standardise = standardise
-        self.augment = augment
-        self.pretrained = pretrained
-        self.weights = weights
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.monitor = monitor
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.seed = seed
+    probas_: NDArray[np.float32] = fitted()
+    labels_: NDArray[np.int64] = fitted()
+    confusion_matrices_: NDArray[np.float32] = fitted()
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        if self.prior not in ("votes", "uniform"):
-            raise UsageError(f"prior: expected 'votes' or 'uniform', received {self.prior!r}")
-        if not self.smoothing > 0:
-            raise UsageError(f"smoothing: expected a number above 0, received {self.smoothing!r}")
-
-    def _build(self, data: TrainingData) -> Network:
-        import keras
-
+    def _model(self, classifier: Any, data: TrainingData) -> Any:
         from baselines.max_mig_model import MaxMIGModel
-        from neucrowd_tf.crowd_layers.bases import standardised
 
-        base = self._make_base(data.features.shape[1:], len(self.classes_))
-        classifier, layer = standardised(base, data.features.shape[1:], self.square_root)
-        model = MaxMIGModel(
-            classifier,
-            data.features,
-            data.annotations.num_annotators,
-            len(self.classes_),
-            augment=self._augmentation(),
+        annotators, classes = data.annotations.num_annotators, len(self.classes_)
+        return MaxMIGModel(
+            classifier, data.features, annotators, classes, augment=self._augmentation()
         )
-        whole = keras.Model(classifier.input, {"probabilities": classifier.output}, name="max_mig")
-        return Network(model=model, whole=whole, base=base, standardise=layer)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         crowd, classes = data.annotations, len(self.classes_)

@@ -4,7 +4,6 @@ standing for the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from neucrowd_tf.aggregation.base import (
     normalise_log,
     vote_shares,
 )
-from neucrowd_tf.crowd_layers.network import ClassifierEstimator, Network
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -65,18 +64,11 @@ def bootstrapped_posterior(
     space={**SPACE, "rounds": (2, 3, 5)},
     paper="Khetan, Lipton and Anandkumar: Learning from Noisy Singly-labeled Data, ICLR 2018",
 )
+@estimator
 class MBEM(ClassifierEstimator):
     """Model bootstrapped EM: train a network on soft labels, take its predictions as the truth,
     estimate the annotators' errors by them, and from these new soft labels; from vote shares at
     first.
-
-    Args:
-        rounds: how often the network is trained, each time from fresh weights; the paper's is 2.
-        smoothing: pseudo-count of every cell of the confusion matrices.
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
-        pretrained, weights, optimizer,
-            learning_rate, batch_size, epochs, monitor, patience, validation_fraction, seed: as of
-            `CrowdLayer`.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]` and priors_: `[C]`, by the last network's
@@ -84,7 +76,8 @@ class MBEM(ClassifierEstimator):
         probas_: `[N, C]` posteriors and labels_: `[N]` class codes of the training instances,
             likewise.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_: of the last round; n_iter_: its epochs; best_epoch_, rows_: as of `CrowdLayer`.
+        history_: of the last round; n_iter_: its epochs; best_epoch_, rows_: see
+            `ClassifierEstimator`.
 
     References:
         Khetan, Lipton, Anandkumar (2018), algorithm 1.
@@ -92,78 +85,19 @@ class MBEM(ClassifierEstimator):
 
     requires_identities = True
 
-    confusion_matrices_: NDArray[np.float64]
-    priors_: NDArray[np.float64]
-    probas_: NDArray[np.float64]
-    labels_: NDArray[np.int64]
+    rounds: int = argument(
+        2,
+        whole(1),
+        "how often the network is trained, each time from fresh weights; the paper's is 2.",
+    )
+    smoothing: float = argument(
+        0.01, number(least=0), "pseudo-count of every cell of the confusion matrices."
+    )
 
-    def __init__(
-        self,
-        base: str | Any | Callable[..., Any] = "dense",
-        *,
-        rounds: int = 2,
-        smoothing: float = 0.01,
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        augment: bool = False,
-        pretrained: bool = False,
-        weights: str | None = None,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        epochs: int = 50,
-        monitor: str | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.2,
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.rounds = rounds
-        self.smoothing = smoothing
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.dropout = dropout
-        self.batch_norm = batch_norm
-        self.l2 = l2
-        self.square_root = square_root
-        self.standardise = standardise
-        self.augment = augment
-        self.pretrained = pretrained
-        self.weights = weights
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.monitor = monitor
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.seed = seed
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        if not isinstance(self.rounds, (int, np.integer)) or self.rounds < 1:
-            raise UsageError(f"rounds: expected a whole number from 1, received {self.rounds!r}")
-        if self.smoothing < 0:
-            raise UsageError(f"smoothing: expected a number from 0, received {self.smoothing!r}")
-
-    def _build(self, data: TrainingData) -> Network:
-        import keras
-
-        from neucrowd_tf.crowd_layers.bases import standardised
-        from neucrowd_tf.crowd_layers.target_model import TargetModel
-
-        base = self._make_base(data.features.shape[1:], len(self.classes_))
-        classifier, layer = standardised(base, data.features.shape[1:], self.square_root)
-        model = TargetModel(
-            classifier, data.features, len(self.classes_), augment=self._augmentation()
-        )
-        whole = keras.Model(classifier.input, {"probabilities": classifier.output}, name="mbem")
-        return Network(model=model, whole=whole, base=base, standardise=layer)
+    confusion_matrices_: NDArray[np.float64] = fitted()
+    priors_: NDArray[np.float64] = fitted()
+    probas_: NDArray[np.float64] = fitted()
+    labels_: NDArray[np.int64] = fitted()
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
@@ -174,9 +108,7 @@ class MBEM(ClassifierEstimator):
                 self._start(network, data)
                 network.model.set_targets(self.probas_)
             stage = run.stage(f"round-{index + 1}")
-            history = self._train_phase(
-                network.model, network.batches, network.steps, self.epochs, data, stage
-            )
+            history = self._train_phase(network, network.model, self.epochs, data, stage)
             predicted = self._predict_proba(data.features).argmax(axis=1)
             self.probas_, self.priors_, self.confusion_matrices_ = bootstrapped_posterior(
                 data.annotations, predicted, self.smoothing

@@ -4,19 +4,18 @@ its trace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.crowd_layers.estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE, registered
-from neucrowd_tf.training.arguments import check_number
+from neucrowd_tf.arguments import argument, estimator, number, one_of
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.crowd_layers.layers import Normalisation
+    from neucrowd_tf.crowd_layers.heads.confusion import Normalisation
     from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -24,21 +23,11 @@ if TYPE_CHECKING:
     "anno_reg",
     "Anno-Reg: a classifier trained through a confusion matrix for each annotator",
     PRESETS["anno_reg"],
-    SPACE,
 )
+@estimator
 class AnnoReg(AnnotatorEstimator):
     """A classifier and annotators' confusion matrices, trained end to end with a penalty on the
     matrices' trace.
-
-    Args:
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
-        pretrained, weights, imbalance,
-            gamma, beta, optimizer, learning_rate, batch_size, epochs, monitor, patience,
-            validation_fraction, seed: as of `CrowdLayer`.
-        normalisation: "row" makes each matrix a confusion matrix [true, observed]; "column" is eq.
-            10 as printed.
-        trace_weight: lambda of eq. 11, on the mean trace over annotators.
-        initial: the matrices' logits are `initial` times the identity at first.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: with "row" the stochastic matrices
@@ -50,68 +39,22 @@ class AnnoReg(AnnotatorEstimator):
         confusion; DASC, section 3.3.
     """
 
-    def __init__(
-        self,
-        base: Any = "dense",
-        normalisation: Normalisation = "row",
-        *,
-        trace_weight: float = 0.01,
-        initial: float = 2.0,
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        augment: bool = False,
-        pretrained: bool = False,
-        weights: str | None = None,
-        imbalance: str = "none",
-        gamma: float = 2.0,
-        beta: float = 0.9999,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        epochs: int = 50,
-        monitor: str | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.2,
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.normalisation = normalisation
-        self.trace_weight = trace_weight
-        self.initial = initial
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.dropout = dropout
-        self.batch_norm = batch_norm
-        self.l2 = l2
-        self.square_root = square_root
-        self.standardise = standardise
-        self.augment = augment
-        self.pretrained = pretrained
-        self.weights = weights
-        self.imbalance = imbalance
-        self.gamma = gamma
-        self.beta = beta
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.monitor = monitor
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.seed = seed
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        check_number("trace_weight", self.trace_weight, least=0)
-        check_number("initial", self.initial, least=0)
+    normalisation: Normalisation = argument(
+        "row",
+        one_of("row", "column"),
+        '"row" makes each matrix a confusion matrix [true, observed]; "column" is eq. 10 as'
+        " printed.",
+        positional=True,
+    )
+    trace_weight: float = argument(
+        0.01, number(least=0), "lambda of eq. 11, on the mean trace over annotators."
+    )
+    initial: float = argument(
+        2.0, number(least=0), "the matrices' logits are `initial` times the identity at first."
+    )
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
-        from neucrowd_tf.crowd_layers.layers import ConfusionHead
+        from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 
         return ConfusionHead(
             num_annotators,

@@ -1,17 +1,24 @@
-"""What CrowdLayer, Anno-Reg and Weighted Doctor Net share: a classifier with annotator heads as an
-estimator.
-"""
+"""A classifier with annotator heads as an estimator: what every crowd layer extends."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import json
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from neucrowd_tf.crowd_layers.network import ClassifierEstimator, Network
-from neucrowd_tf.errors import UsageError
-from neucrowd_tf.training.arguments import check_number
+from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of
+from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator, Network
+from neucrowd_tf.crowd_layers.imbalance import (
+    IMBALANCE,
+    Imbalance,
+    class_weights,
+    resampled_multiplicities,
+)
+from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -33,52 +40,50 @@ class CrowdNetwork(Network):
     head: Any = None
 
 
+@estimator
 class AnnotatorEstimator(ClassifierEstimator):
-    """A classifier trained through annotator heads; a subclass makes the head in `_head`.
+    """A classifier trained end to end on annotators' labels, through a head that says what each of
+    them would answer. A subclass makes the head in `_head`.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`, "annotators" `[None,
             R, C]`}.
         confusion_matrices_: `[R, C true, C observed]` float32, each row a distribution.
-        history_: a dict with a list for each logged value, one entry an epoch.
-        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that was kept where `monitor`
-            chose it, else None.
-        rows_: `[N]` positions of the instances trained on in what `fit` was given.
     """
 
     requires_identities: ClassVar[bool] = True
 
-    imbalance: str
-    gamma: float
-    beta: float
-    confusion_matrices_: NDArray[np.float32]
+    imbalance: Imbalance = argument(
+        "none",
+        one_of(*IMBALANCE),
+        '"none" (cross-entropy), "resampling", "reweighting", "focal" or "cb_focal".',
+    )
+    gamma: float = argument(2.0, number(least=0), "of the focal losses.")
+    beta: float = argument(0.9999, number(least=0, below=1), "of the class-balanced focal loss.")
+
+    confusion_matrices_: NDArray[np.float32] = fitted()
 
     # ----------------------------------------------------------------- what a subclass provides
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
-        """Returns the annotator head: class probabilities `[B, C]` to logits `[B, R, C]`."""
+        """Returns the annotator head, an `AnnotatorHead`: class probabilities `[B, C]` to logits
+        `[B, R, C]`.
+        """
         raise NotImplementedError
 
-    def _graph(
-        self, base: keras.Model, inputs: Any, standardised: Any, num_annotators: int
-    ) -> tuple[Any, Any, Any]:
-        """Returns the head, its logits and the class probabilities as functions of the inputs."""
+    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+        """Returns annotators' logits and the class probabilities as functions of standardised
+        features.
+        """
         probabilities = base(standardised)
-        head = self._head(num_annotators, len(self.classes_))
-        return head, head(probabilities), probabilities
+        return head(probabilities), probabilities
 
     # ----------------------------------------------------------------- fit
 
-    def _check_arguments(self) -> None:
-        from neucrowd_tf.crowd_layers.losses import IMBALANCE
-
-        super()._check_arguments()
-        if self.imbalance not in IMBALANCE:
-            raise UsageError(
-                f"imbalance: expected one of {', '.join(IMBALANCE)}, received {self.imbalance!r}"
-            )
-        check_number("gamma", self.gamma, least=0)
-        check_number("beta", self.beta, least=0, below=1)
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        head = self._head(data.annotations.num_annotators, len(self.classes_))
+        configuration = json.dumps(head.get_config(), sort_keys=True, default=repr)
+        return (*super()._spec(data, run), self.imbalance, self.gamma, type(head), configuration)
 
     def _build(self, data: TrainingData) -> CrowdNetwork:
         import keras
@@ -90,7 +95,8 @@ class AnnotatorEstimator(ClassifierEstimator):
         base = self._make_base(data.features.shape[1:], classes)
         inputs = keras.Input(data.features.shape[1:], name="features")
         layer = Standardise(self.square_root, name="standardise")
-        head, logits, probabilities = self._graph(base, inputs, layer(inputs), annotators)
+        head = self._head(annotators, classes)
+        logits, probabilities = self._graph(base, layer(inputs), head)
         logits = keras.layers.Activation("linear", dtype="float32", name="annotator_logits")(logits)
         answers = keras.layers.Softmax(dtype="float32", name="annotators")(logits)
         probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
@@ -106,21 +112,14 @@ class AnnotatorEstimator(ClassifierEstimator):
             weighted=self.imbalance == "resampling",
             augment=self._augmentation(),
         )
-        whole = keras.Model(
-            inputs,
-            {"probabilities": probabilities, "annotators": answers},
-            name=type(self).__name__.lower(),
-        )
-        return CrowdNetwork(model=model, whole=whole, base=base, standardise=layer, head=head)
+        outputs = {"probabilities": probabilities, "annotators": answers}
+        whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
+        return CrowdNetwork(model, whole, base, layer, head=head)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
-        from neucrowd_tf.crowd_layers.losses import class_weights, resampled_multiplicities
-
         crowd = data.annotations
-        weights = class_weights(
-            np.bincount(crowd.labels, minlength=crowd.num_classes), self.imbalance, self.beta
-        )
-        copies = None
+        counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
+        weights, copies = class_weights(counts, self.imbalance, self.beta), None
         if self.imbalance == "resampling":
             copies = np.ones(crowd.shape, dtype=np.uint8)
             copies[crowd.instances, crowd.annotators] = resampled_multiplicities(
@@ -131,7 +130,7 @@ class AnnotatorEstimator(ClassifierEstimator):
             crowd.to_dense(np.int8 if crowd.num_classes <= 127 else np.int32), weights, copies
         )
 
-    def _finish(self, network: Any, data: TrainingData, run: Run) -> None:
+    def _finish(self, network: Any, data: TrainingData) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
@@ -155,22 +154,18 @@ class AnnotatorEstimator(ClassifierEstimator):
         It is computed in blocks of instances; for many annotators pass a part of the instances at a
         time and reduce it.
         """
-        x = self._check_fitted(features)
         _, annotators, classes = self.model_.output["annotators"].shape
-        result = np.empty((len(x), annotators, classes), dtype=np.float32)
         rows = max(1, min(self._rows_at_once(), _CELLS_AT_ONCE // (annotators * classes)))
-        for start in range(0, len(x), rows):
-            result[start : start + rows] = self._outputs("annotators", x[start : start + rows])
-        return result
+        return in_blocks(
+            lambda part: self._outputs("annotators", part), self._check_fitted(features), rows
+        )
 
     # ------------------------------------------------------- for methods that refit in rounds
 
-    def _snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Returns the fitted state as arrays and plain values, so that the estimator may be
         refitted in place.
         """
-        import copy
-
         from neucrowd_tf.training.state import read_variables
 
         state = {
@@ -180,16 +175,16 @@ class AnnotatorEstimator(ClassifierEstimator):
         }
         return {"state": state, "weights": read_variables(self.model_.variables)}
 
-    def _from_snapshot(self, snapshot: dict[str, Any]) -> Self:
+    def from_snapshot(self, snapshot: dict[str, Any]) -> Self:
         """Returns a fitted estimator of its own that is as this one was then."""
         import keras
         from sklearn.base import clone
 
         made = clone(self)
         made.model_ = keras.models.clone_model(self.model_)
-        return made._load_snapshot(snapshot)
+        return made.load_snapshot(snapshot)
 
-    def _load_snapshot(self, snapshot: dict[str, Any]) -> Self:
+    def load_snapshot(self, snapshot: dict[str, Any]) -> Self:
         """Takes a snapshot's state in place; `model_` must be this estimator's own."""
         from neucrowd_tf.training.state import write_variables
 

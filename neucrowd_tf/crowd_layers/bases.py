@@ -156,9 +156,6 @@ def _check_image(input_shape: tuple[int, ...], name: str) -> None:
         )
 
 
-BASES = ("dense", "small_cnn", "resnet18")
-
-
 def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
     """Returns a copy of a user's classifier, weights and all, with softmax outputs.
 

@@ -1,25 +1,47 @@
-"""A classifier as an estimator whose compiled network serves every refit: what deep methods of this
-package build on.
+"""A Keras classifier as an estimator whose compiled network serves every refit: what crowd layers
+and two-stage methods with a network build on.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.training.arguments import check_training, check_whole, check_widths
+from neucrowd_tf.arguments import (
+    Constraint,
+    argument,
+    estimator,
+    fitted,
+    flag,
+    many,
+    none,
+    number,
+    one_of,
+    share,
+    text,
+    whole,
+)
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.blocks import in_blocks
+from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.standardise import standardise
 from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
+
+BASES = ("dense", "small_cnn", "resnet18")
+_PATH = Constraint("a path", lambda value: isinstance(value, os.PathLike))
+_CLASSIFIER = Constraint("a Keras classifier or a function that makes one", callable)
 
 
 @dataclasses.dataclass
@@ -34,10 +56,10 @@ class Network:
         standardise: the layer that holds the features' mean and scale.
         batches: the pipeline's maker.
         steps: steps an epoch.
-        start: the base's weights that every fit starts from, or None for fresh ones.
-        own: weights of the base that cannot be drawn anew, as they came, once a fit has started;
-            every fit starts from them.
-        key: what the network was built for.
+        given: variables of the base and the values that every fit starts them from; none where all
+            are fresh.
+        undrawn: variables that cannot be drawn anew and the values they came with, which every fit
+            starts them from; None before the first fit.
     """
 
     model: Any
@@ -46,57 +68,118 @@ class Network:
     standardise: Any
     batches: Any = None
     steps: int = 0
-    start: list[NDArray[Any]] | None = None
-    own: list[NDArray[Any]] | None = None
-    key: tuple[Any, ...] = ()
+    given: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
+    undrawn: list[tuple[Any, NDArray[Any]]] | None = None
 
 
+@estimator
 class ClassifierEstimator(CrowdEstimator):
-    """A Keras classifier trained on instances drawn by index; a subclass builds the network and
-    sets its targets.
+    """A Keras classifier trained on instances drawn by index; a subclass sets what it is trained
+    on.
 
     `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
     data of one shape share one compiled network, and give what a fresh one would.
+
+    Attributes:
+        model_: Keras model from raw features to {"probabilities" `[None, C]`}.
+        history_: a dict with a list for each logged value, one entry an epoch.
+        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that was kept where `monitor`
+            chose it, else None.
+        rows_: `[N]` positions of the instances trained on in what `fit` was given.
     """
 
-    # Declared for the type checker; each subclass's constructor stores them.
-    base: Any
-    hidden_units: Sequence[int]
-    activation: str
-    dropout: float
-    batch_norm: bool
-    l2: float
-    square_root: bool
-    standardise: bool
-    augment: bool
-    pretrained: bool
-    weights: str | None
-    optimizer: str
-    learning_rate: float
-    batch_size: int
-    epochs: int
-    monitor: str | None
-    patience: int | None
-    validation_fraction: float
-    seed: int
+    base: Any = argument(
+        "dense",
+        one_of(*BASES) | _CLASSIFIER,
+        '"dense" (`hidden_units`, `activation`, `dropout` and `batch_norm`), "small_cnn" or'
+        ' "resnet18" for images, a Keras classifier whose outputs are C probabilities or logits'
+        " (it is copied), or a function of (input shape, C) that makes one.",
+        positional=True,
+    )
+    hidden_units: Sequence[int] = argument(
+        (128,),
+        many(whole(1), "whole numbers from 1", least=0),
+        "widths of the dense base's layers; without any it is linear.",
+    )
+    activation: str = argument("relu", text, "of the dense base, by Keras' name.")
+    dropout: float = argument(
+        0.5, number(least=0, below=1), 'share of the units dropped, in "dense" and "small_cnn".'
+    )
+    batch_norm: bool = argument(False, flag, "whether the dense base normalises batches.")
+    l2: float = argument(5e-4, number(least=0), "weight penalty on the base's kernels.")
+    square_root: bool = argument(
+        False, flag, "take the signed square root of features before standardising."
+    )
+    standardise: bool = argument(
+        True, flag, "scale features to mean 0 and standard deviation 1 on the training instances."
+    )
+    augment: bool = argument(False, flag, "shift and mirror images while training.")
+    pretrained: bool = argument(
+        False, flag, "start each fit from the weights that `base` comes with, not fresh ones."
+    )
+    weights: str | os.PathLike[str] | None = argument(
+        None,
+        none | text | _PATH,
+        "a file of weights (`.weights.h5` or `.keras`) to start from; layers of another shape stay"
+        " fresh.",
+    )
+    optimizer: str = argument("adam", text, "by Keras' name.")
+    learning_rate: float = argument(1e-3, number(above=0), "the optimizer's.")
+    batch_size: int = argument(128, whole(1), "instances a step, each with all of its labels.")
+    epochs: int = argument(50, whole(1), "passes over the instances.")
+    monitor: str | None = argument(
+        None,
+        none | one_of("accuracy", "log_loss"),
+        'None trains all epochs; "accuracy" or "log_loss" keeps the best epoch on validation data.',
+    )
+    patience: int | None = argument(
+        None, none | whole(1), "with a monitor, stop after so many epochs without a better one."
+    )
+    validation_fraction: float = argument(
+        0.2, share, "what a monitor holds out when `fit` gets no validation data."
+    )
+    seed: int = argument(0, whole(0), "draws weights, dropout, batches and augmentation.")
 
-    model_: Any
+    model_: Any = fitted()
+    history_: dict[str, list[float]] = fitted()
+    n_iter_: int = fitted()
+    best_epoch_: int | None = fitted()
+    rows_: NDArray[np.int64] = fitted()
 
     # ----------------------------------------------------------------- what a subclass provides
 
+    def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
+        """Returns the `InstanceModel` that trains a classifier of standardised features."""
+        from neucrowd_tf.crowd_layers.target_model import TargetModel
+
+        return TargetModel(classifier, data.features, len(self.classes_), self._augmentation())
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        """Returns all that the compiled network depends on: another value needs another network."""
+        strategy = None if run.strategy is None else id(run.strategy)
+        base = self.base if isinstance(self.base, str) else id(self.base)
+        shape = (data.features.shape, data.annotations.num_annotators, len(self.classes_))
+        return (
+            *(strategy, base, shape, tuple(self.hidden_units), self.activation, self.dropout),
+            *(self.batch_norm, self.l2, self.square_root, self.augment, self.pretrained),
+            *(str(self.weights), self.optimizer, self.learning_rate, self.batch_size),
+        )
+
     def _build(self, data: TrainingData) -> Network:
-        raise NotImplementedError
+        import keras
+
+        from neucrowd_tf.crowd_layers.bases import standardised
+
+        base = self._make_base(data.features.shape[1:], len(self.classes_))
+        classifier, layer = standardised(base, data.features.shape[1:], self.square_root)
+        whole_model = keras.Model(
+            classifier.input, {"probabilities": classifier.output}, name=type(self).__name__.lower()
+        )
+        return Network(self._model(classifier, data), whole_model, base, layer)
 
     def _compile(self, network: Any, run: Run) -> None:
         """Compiles what is trained."""
-        from neucrowd_tf.nn.encoders import make_optimizer
-
-        optimizer = make_optimizer(self.optimizer, self.learning_rate)
-        network.model.compile(
-            optimizer=optimizer,
-            steps_per_execution=run.steps_per_call(network.steps),
-            jit_compile=False,
-        )
+        self._compile_model(network.model, network.steps, self.learning_rate, run)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         """Sets what the network is trained on."""
@@ -104,160 +187,104 @@ class ClassifierEstimator(CrowdEstimator):
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         """Trains from fresh weights and returns the history."""
-        return self._train_phase(
-            network.model, network.batches, network.steps, self.epochs, data, run
-        )
+        return self._train_phase(network, network.model, self.epochs, data, run)
 
-    def _finish(self, network: Any, data: TrainingData, run: Run) -> None:
+    def _finish(self, network: Any, data: TrainingData) -> None:
         """Reads results off the trained network."""
 
     # ----------------------------------------------------------------- fit
 
-    def _check_arguments(self) -> None:
-        from neucrowd_tf.crowd_layers.bases import BASES
-
-        if isinstance(self.base, str) and self.base not in BASES:
-            raise UsageError(
-                f"base: expected one of {', '.join(BASES)} or a Keras model, received {self.base!r}"
-            )
-        for name in ("batch_size", "epochs"):
-            check_whole(name, getattr(self, name))
-        check_training(self)
-        if not isinstance(self.hidden_units, (tuple, list)) or len(
-            self.hidden_units
-        ):  # without hidden layers the base is linear
-            check_widths("hidden_units", self.hidden_units)
-        if self.monitor not in (None, "accuracy", "log_loss"):
-            raise UsageError(
-                f"monitor: expected None, 'accuracy' or 'log_loss', received {self.monitor!r}"
-            )
-
     def _fit(self, data: TrainingData, run: Run) -> None:
-        self._check_arguments()
         if self.monitor is not None and data.validation is None:
-            from neucrowd_tf.aggregation import MajorityVote
-
-            consensus = np.asarray(
-                MajorityVote(seed=self.seed).fit(data.annotations).labels_, dtype=np.int64
-            )
-            data, _ = hold_out(data, consensus, self.validation_fraction, self.seed)
-        network = self._network_for(data, run)
+            labels = consensus_labels(data.annotations, self.seed)
+            data, _ = hold_out(data, labels, self.validation_fraction, self.seed)
+        cache = self.__dict__.get("_networks") or NetworkCache()
+        network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
         self._start(network, data)
         self.model_ = network.whole
         history = self._train(network, data, run)
-        self.history_, self.n_iter_, self.best_epoch_ = (
-            history.logs,
-            history.epochs,
-            history.best_epoch,
-        )
-        self.rows_ = data.rows
-        self._finish(network, data, run)
+        self.history_, self.n_iter_ = history.logs, history.epochs
+        self.best_epoch_, self.rows_ = history.best_epoch, data.rows
+        self._finish(network, data)
         run.flush()
-        if not self.__dict__.get("_reusing", False):
-            self.__dict__.pop("_network", None)
+        if "_networks" in self.__dict__:
+            self._network = network
 
     @contextlib.contextmanager
-    def reused(self) -> Iterator[None]:
+    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
         """Within this context, fits on data of one shape share one compiled network (and its memory
-        is kept).
+        is kept), which `network` gives.
+
+        Args:
+            cache: one of the caller's own, which keeps networks beyond the context.
         """
-        self._reusing = True
+        self._networks = NetworkCache() if cache is None else cache
         try:
             yield
         finally:
-            self._reusing = False
-            self.__dict__.pop("_network", None)
+            for name in ("_networks", "_network"):
+                self.__dict__.pop(name, None)
 
-    def _network_for(self, data: TrainingData, run: Run) -> Any:
+    @property
+    def network(self) -> Any:
+        """The compiled network of the latest fit, within `reused()` alone."""
+        return self._network
+
+    def _compiled(self, data: TrainingData, run: Run) -> Any:
         from neucrowd_tf.crowd_layers.model import position_batches
         from neucrowd_tf.training.state import read_variables
 
-        parameters = {
-            name: value for name, value in self.get_params(deep=False).items() if name != "seed"
-        }
-        key = (
-            data.features.shape,
-            data.annotations.num_annotators,
-            len(self.classes_),
-            id(run.strategy),
-            repr(sorted(parameters.items(), key=str)),
-        )
-        network = self.__dict__.get("_network")
-        if network is not None and network.key == key:
-            return network
+        # Room first: what predicted with an earlier network keeps that one's memory.
         self.__dict__.pop("_functions", None)
+        self.__dict__.pop("_network", None)
         with run.scope():
             network = self._build(data)
             if self.pretrained or self.weights is not None:
-                network.start = read_variables(network.base.variables)
+                variables = [v for v in network.base.variables if "seed" not in v.path]
+                network.given = list(zip(variables, read_variables(variables), strict=True))
+            replicas = 1 if run.strategy is None else run.strategy.num_replicas_in_sync
             network.batches, network.steps = position_batches(
-                len(data.features),
-                self.batch_size,
-                1 if run.strategy is None else run.strategy.num_replicas_in_sync,
+                len(data.features), self.batch_size, replicas
             )
             self._compile(network, run)
-        network.key = key
-        self._network = network
         return network
+
+    def _compile_model(self, model: Any, steps: int, learning_rate: float, run: Run) -> None:
+        from neucrowd_tf.nn.encoders import make_optimizer
+
+        model.compile(
+            optimizer=make_optimizer(self.optimizer, learning_rate),
+            steps_per_execution=run.steps_per_call(steps),
+            jit_compile=False,
+        )
 
     def _start(self, network: Any, data: TrainingData) -> None:
         """Gives the network fresh weights, this data's constants and its targets."""
-        from neucrowd_tf.training.state import read_variables, reinitialise, write_variables
+        from neucrowd_tf.training.state import read_variables, reinitialise
 
         left = reinitialise(network.model, self.seed)
-        if network.own is None:
-            network.own = read_variables(left)
-        else:
-            write_variables(left, network.own)
-        mean, scale = self._moments(data.features)
-        network.standardise.mean.assign(mean)
-        network.standardise.scale.assign(scale)
+        if network.undrawn is None:
+            network.undrawn = list(zip(left, read_variables(left), strict=True))
+        for variable, value in network.undrawn:
+            variable.assign(value)
+        mean, scale = standardise(
+            data.features, self.standardise, before=signed_square_root if self.square_root else None
+        )
+        network.standardise.mean.assign(mean.astype(np.float32))
+        network.standardise.scale.assign(scale.astype(np.float32))
         network.model.set_features(data.features)
         network.model.set_draw_seed(self.seed)
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
-        if network.start is not None:
-            write_variables(
-                [v for v in network.base.variables if "seed" not in v.path], _without_seeds(network)
-            )
-
-    def _moments(
-        self, features: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Returns the mean and standard deviation of each column (or image channel), after the
-        square root; 0 and 1 without standardising.
-        """
-        width = features.shape[-1]
-        if not self.standardise:
-            return np.zeros(width, np.float32), np.ones(width, np.float32)
-        total, squares, count = np.zeros(width), np.zeros(width), 0
-        for start in range(0, len(features), 1024):
-            part = features[start : start + 1024].reshape(-1, width).astype(np.float64)
-            if self.square_root:
-                part = np.sign(part) * np.sqrt(np.abs(part))
-            total, squares, count = (
-                total + part.sum(axis=0),
-                squares + np.square(part).sum(axis=0),
-                count + len(part),
-            )
-        mean = total / count
-        scale = np.sqrt(np.maximum(squares / count - np.square(mean), 0.0))
-        return mean.astype(np.float32), np.where(
-            scale > 1e-6 * np.maximum(np.abs(mean), 1.0), scale, 1.0
-        ).astype(np.float32)
+        for variable, value in network.given:
+            variable.assign(value)
 
     def _train_phase(
-        self,
-        model: Any,
-        batches: Any,
-        steps: int,
-        epochs: int,
-        data: TrainingData,
-        run: Run,
-        callbacks: Sequence[Any] = (),
+        self, network: Any, model: Any, epochs: int, data: TrainingData, run: Run
     ) -> Any:
-        """Trains one compiled model, choosing the epoch on validation data where `monitor` says
-        so."""
+        """Trains one of the network's compiled models, choosing the epoch on validation data where
+        `monitor` says so.
+        """
         from neucrowd_tf.training.loop import train
 
         def evaluate() -> Mapping[str, float]:
@@ -271,15 +298,14 @@ class ClassifierEstimator(CrowdEstimator):
 
         return train(
             model,
-            batches,
+            network.batches,
             epochs=epochs,
-            steps_per_epoch=steps,
+            steps_per_epoch=network.steps,
             run=run,
             evaluate=evaluate if self.monitor is not None else None,
             monitor=self.monitor,
             mode="min" if self.monitor == "log_loss" else "max",
             patience=self.patience,
-            callbacks=callbacks,
         )
 
     # ----------------------------------------------------------------- bases
@@ -292,6 +318,7 @@ class ClassifierEstimator(CrowdEstimator):
 
         from neucrowd_tf.crowd_layers import bases
 
+        common = {"l2": self.l2, "seed": self.seed}
         if isinstance(self.base, keras.Model):
             made = bases.copied(self.base, input_shape, num_classes)
         elif callable(self.base):
@@ -304,15 +331,12 @@ class ClassifierEstimator(CrowdEstimator):
                 activation=self.activation,
                 dropout=self.dropout,
                 batch_norm=self.batch_norm,
-                l2=self.l2,
-                seed=self.seed,
+                **common,
             )
         elif self.base == "small_cnn":
-            made = bases.small_cnn_base(
-                input_shape, num_classes, dropout=self.dropout, l2=self.l2, seed=self.seed
-            )
+            made = bases.small_cnn_base(input_shape, num_classes, dropout=self.dropout, **common)
         else:
-            made = bases.resnet18_base(input_shape, num_classes, l2=self.l2, seed=self.seed)
+            made = bases.resnet18_base(input_shape, num_classes, **common)
         if self.weights is not None:
             bases.load_pretrained(made, self.weights)
         return made
@@ -334,11 +358,8 @@ class ClassifierEstimator(CrowdEstimator):
     def inference_model(self) -> keras.Model:
         import keras
 
-        return keras.Model(
-            self.model_.input,
-            {"probabilities": self.model_.output["probabilities"]},
-            name=self.model_.name,
-        )
+        outputs = {"probabilities": self.model_.output["probabilities"]}
+        return keras.Model(self.model_.input, outputs, name=self.model_.name)
 
     def _rows_at_once(self) -> int:
         return 4096 if len(self.feature_shape_) == 1 else 256
@@ -348,10 +369,8 @@ class ClassifierEstimator(CrowdEstimator):
         import keras
         import tensorflow as tf
 
-        functions = self.__dict__.setdefault("_functions", {})
-        if functions.get("model") is not self.model_:
-            functions.clear()
-            functions["model"] = self.model_
+        cache = self.__dict__.setdefault("_functions", NetworkCache())
+        functions = cache.get(self.model_, dict)
         if name not in functions:
             part = keras.Model(self.model_.input, self.model_.output[name])
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
@@ -361,23 +380,16 @@ class ClassifierEstimator(CrowdEstimator):
         return np.asarray(functions[name](features))
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        rows = self._rows_at_once()
-        parts = [
-            self._outputs("probabilities", features[start : start + rows])
-            for start in range(0, len(features), rows)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, len(self.classes_)), np.float32)
+        return in_blocks(
+            lambda rows: self._outputs("probabilities", rows), features, self._rows_at_once()
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Caches (compiled functions and networks) are left out of copies."""
-        return {
-            name: value
-            for name, value in super().__getstate__().items()
-            if name not in ("_network", "_functions", "_reusing")
-        }
+        caches = ("_network", "_networks", "_functions")
+        return {name: x for name, x in super().__getstate__().items() if name not in caches}
 
 
-def _without_seeds(network: Network) -> list[NDArray[Any]]:
-    """Returns the starting values of the base's variables other than seeds."""
-    pairs = zip(network.base.variables, network.start or [], strict=True)
-    return [value for variable, value in pairs if "seed" not in variable.path]
+def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:
+    """Returns `sign(x) sqrt(|x|)`, which shortens the long tails of pooled activations."""
+    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)))

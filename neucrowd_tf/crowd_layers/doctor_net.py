@@ -5,15 +5,14 @@ them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.crowd_layers.estimator import AnnotatorEstimator, CrowdNetwork
-from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE, registered
-from neucrowd_tf.errors import UsageError
-from neucrowd_tf.training.arguments import check_number, check_whole
+from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator, CrowdNetwork
+from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -40,24 +39,11 @@ class DoctorNetwork(CrowdNetwork):
     "Weighted Doctor Net: a classifier for each annotator on shared features, averaged with learnt"
     " weights",
     PRESETS["wdn"],
-    SPACE,
 )
+@estimator
 class WeightedDoctorNet(AnnotatorEstimator):
     """Annotators' classifiers on shared features; in a second phase, how much each of them counts
-    in the average.
-
-    Args:
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise, augment,
-        pretrained, weights, imbalance,
-            gamma, beta, optimizer, learning_rate, batch_size, epochs, monitor, patience,
-            validation_fraction, seed: as of `CrowdLayer`. The base ends in a dense layer; what
-            comes before it are the shared features.
-        weight_epochs: epochs of the second phase; 0 leaves the plain mean.
-        weight_schedule: "constant" (`optimizer` at `weight_learning_rate`), or "cyclic": SGD whose
-            rate runs between 1e-3 and 1e-2 and its momentum between .9 and .8.
-        weight_learning_rate: of the "constant" schedule.
-        weight_softmax: "training" has the softmax over annotators' weights in the second phase's
-            loss; "after" puts it on the raw weights when they are trained, as the paper says.
+    in the average. The base ends in a dense layer; what comes before it are the shared features.
 
     Attributes:
         annotator_weights_: `[R]`, how much each annotator counts; they sum to one.
@@ -69,93 +55,50 @@ class WeightedDoctorNet(AnnotatorEstimator):
 
     References:
         Guan et al. (2018), Who said what: modeling individual labelers improves classification;
-        DASC, eqs. 5 to 7.
+        DASC, section 3.3.
     """
 
-    def __init__(
-        self,
-        base: Any = "dense",
-        *,
-        weight_epochs: int = 50,
-        weight_schedule: Literal["constant", "cyclic"] = "constant",
-        weight_learning_rate: float = 1e-3,
-        weight_softmax: Literal["training", "after"] = "training",
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        augment: bool = False,
-        pretrained: bool = False,
-        weights: str | None = None,
-        imbalance: str = "none",
-        gamma: float = 2.0,
-        beta: float = 0.9999,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        epochs: int = 50,
-        monitor: str | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.2,
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.weight_epochs = weight_epochs
-        self.weight_schedule = weight_schedule
-        self.weight_learning_rate = weight_learning_rate
-        self.weight_softmax = weight_softmax
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.dropout = dropout
-        self.batch_norm = batch_norm
-        self.l2 = l2
-        self.square_root = square_root
-        self.standardise = standardise
-        self.augment = augment
-        self.pretrained = pretrained
-        self.weights = weights
-        self.imbalance = imbalance
-        self.gamma = gamma
-        self.beta = beta
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.monitor = monitor
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.seed = seed
+    weight_epochs: int = argument(
+        50, whole(0), "epochs of the second phase; 0 leaves the plain mean."
+    )
+    weight_schedule: Literal["constant", "cyclic"] = argument(
+        "constant",
+        one_of("constant", "cyclic"),
+        '"constant" (`optimizer` at `weight_learning_rate`), or "cyclic": SGD whose rate runs'
+        " between 1e-3 and 1e-2 and its momentum between .9 and .8.",
+    )
+    weight_learning_rate: float = argument(1e-3, number(above=0), 'of the "constant" schedule.')
+    weight_softmax: Literal["training", "after"] = argument(
+        "training",
+        one_of("training", "after"),
+        "\"training\" has the softmax over annotators' weights in the second phase's loss;"
+        ' "after" puts it on the raw weights when they are trained, as the paper says.',
+    )
 
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        if self.weight_schedule not in ("constant", "cyclic"):
-            raise UsageError(
-                "weight_schedule: expected 'constant' or 'cyclic', received"
-                f" {self.weight_schedule!r}"
-            )
-        if self.weight_softmax not in ("training", "after"):
-            raise UsageError(
-                f"weight_softmax: expected 'training' or 'after', received {self.weight_softmax!r}"
-            )
-        check_whole("weight_epochs", self.weight_epochs, 0)
-        check_number("weight_learning_rate", self.weight_learning_rate, above=0)
+    annotator_weights_: NDArray[np.float32] = fitted()
+    weight_history_: dict[str, list[float]] = fitted()
 
-    def _graph(
-        self, base: keras.Model, inputs: Any, standardised: Any, num_annotators: int
-    ) -> tuple[Any, Any, Any]:
-        import keras
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.doctors import DoctorHeads
 
+        return DoctorHeads(num_annotators, num_classes, self.l2, name="doctors")
+
+    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
         from neucrowd_tf.crowd_layers.bases import feature_extractor
         from neucrowd_tf.crowd_layers.doctor_weights import AnnotatorAverage
-        from neucrowd_tf.crowd_layers.layers import DoctorHeads
 
-        head = DoctorHeads(num_annotators, len(self.classes_), self.l2, self.seed, name="doctors")
         logits = head(feature_extractor(base)(standardised))
-        self._average = AnnotatorAverage(name="average")
-        return head, logits, self._average(keras.layers.Softmax(dtype="float32")(logits))
+        return logits, AnnotatorAverage(name="average")(self._answers(logits))
+
+    def _answers(self, logits: Any) -> Any:
+        """Returns what is averaged over annotators, `[B, R, C]`."""
+        import keras
+
+        return keras.layers.Softmax(dtype="float32")(logits)
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        own = (self.weight_schedule, self.weight_learning_rate, self.weight_softmax)
+        return (*super()._spec(data, run), *own)
 
     def _build(self, data: TrainingData) -> DoctorNetwork:
         import keras
@@ -163,25 +106,23 @@ class WeightedDoctorNet(AnnotatorEstimator):
         from neucrowd_tf.crowd_layers.doctor_weights import DoctorWeights
 
         made = super()._build(data)
-        average = self.__dict__.pop("_average")
+        average = made.whole.get_layer("average")
         answers = keras.Model(made.whole.input, made.whole.output["annotators"], name="answers")
         trainer = DoctorWeights(
-            answers, average, made.model._features, len(self.classes_), self.weight_softmax
+            answers, average, made.model.features, len(self.classes_), self.weight_softmax
         )
         return DoctorNetwork(**vars(made), average=average, weights=trainer)
 
     def _compile(self, network: Any, run: Run) -> None:
-        from neucrowd_tf.crowd_layers.doctor_weights import CyclicSGD
-        from neucrowd_tf.nn.encoders import make_optimizer
-
         super()._compile(network, run)
-        if self.weight_schedule == "cyclic":
-            # Half a cycle of five epochs, within the two to ten that Smith recommends.
-            optimizer: Any = CyclicSGD(half_cycle=5 * network.steps)
-        else:
-            optimizer = make_optimizer(self.optimizer, self.weight_learning_rate)
+        if self.weight_schedule == "constant":
+            self._compile_model(network.weights, network.steps, self.weight_learning_rate, run)
+            return
+        from neucrowd_tf.crowd_layers.doctor_weights import CyclicSGD
+
         network.weights.compile(
-            optimizer=optimizer,
+            # Half a cycle of five epochs, within the two to ten that Smith recommends.
+            optimizer=CyclicSGD(half_cycle=5 * network.steps),
             steps_per_execution=run.steps_per_call(network.steps),
             jit_compile=False,
         )
@@ -192,31 +133,18 @@ class WeightedDoctorNet(AnnotatorEstimator):
         super()._set_targets(network, data)
         reinitialise(network.weights, self.seed)
         if self.weight_softmax == "after":
-            network.average.weight.assign(
-                np.full(
-                    data.annotations.num_annotators,
-                    1.0 / data.annotations.num_annotators,
-                    np.float32,
-                )
-            )
+            annotators = data.annotations.num_annotators
+            network.average.weight.assign(np.full(annotators, 1.0 / annotators, np.float32))
         network.weights.set_draw_seed(self.seed + 1)
         network.weights.set_targets(data.annotations.vote_counts())
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
-        history = self._train_phase(
-            network.model, network.batches, network.steps, self.epochs, data, run.stage("doctors")
-        )
-        self.weight_history_: dict[str, list[float]] = {}
+        history = self._train_phase(network, network.model, self.epochs, data, run.stage("doctors"))
+        self.weight_history_ = {}
         if self.weight_epochs:
-            second = self._train_phase(
-                network.weights,
-                network.batches,
-                network.steps,
-                self.weight_epochs,
-                data,
-                run.stage("weights"),
-            )
-            self.weight_history_ = second.logs
+            self.weight_history_ = self._train_phase(
+                network, network.weights, self.weight_epochs, data, run.stage("weights")
+            ).logs
         self.annotator_weights_ = np.asarray(network.average.shares(), dtype=np.float32)
         return history
 

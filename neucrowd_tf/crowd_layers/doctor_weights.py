@@ -47,8 +47,7 @@ class AnnotatorAverage(keras.layers.Layer):
 
 
 class DoctorWeights(InstanceModel):
-    """Trains an average's weights so that it predicts the mean of each instance's observed labels
-    (DASC, eq. 7).
+    """Trains an average's weights so that it predicts the mean of each instance's observed labels.
 
     Args:
         answers: the trained network, features to annotators' probabilities `[B, R, C]`; it stays as
@@ -83,6 +82,11 @@ class DoctorWeights(InstanceModel):
         )
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        """Returns the sum of cross-entropies and the batch's size.
+
+        References:
+            DASC, eq. 7.
+        """
         answers = tf.stop_gradient(self._answers[0](features, training=False))
         if self.softmax == "training":
             # Deviation: the paper takes the softmax of the weights when they are trained; inside

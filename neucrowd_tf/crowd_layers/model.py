@@ -84,6 +84,11 @@ class InstanceModel(keras.Model):
     def metrics(self) -> list[keras.metrics.Metric]:
         return [self.loss_tracker]
 
+    @property
+    def features(self) -> tf.Variable:
+        """The instances' features `[N, ...]`, for another model to share."""
+        return self._features
+
     def set_features(self, features: NDArray[np.float32]) -> None:
         """Replaces the instances' features by others of the same shape."""
         self._features.assign(features)
@@ -137,7 +142,7 @@ class InstanceModel(keras.Model):
             total, size = self.batch_loss(rows, features)
             if count > 1:
                 size = replicas.all_reduce(tf.distribute.ReduceOp.SUM, size)
-            # Deviation: eqs. 6 and 9 sum over annotations; the mean keeps the weight penalty's
+            # Deviation: the papers sum over annotations; the mean keeps the weight penalty's
             # share when pseudo-annotations are added. Replicas' gradients are summed, so each
             # replica adds its share.
             mean = tf.math.divide_no_nan(total, size)

@@ -81,16 +81,16 @@ SPACE: dict[str, tuple[Any, ...]] = {
 
 
 def registered(
-    name: str, summary: str, presets: Mapping[str, Preset], space: Mapping[str, tuple[Any, ...]]
+    name: str, summary: str, presets: Mapping[str, Preset], *, paper: str = PAPER
 ) -> Callable[[Factory], Factory]:
-    """Returns a decorator that registers an estimator under its name and, for each imbalance loss,
+    """Returns a decorator that registers a crowd layer under its name and, for each imbalance loss,
     under `<loss>_<name>`.
     """
     common: dict[str, Any] = {
         "requires_identities": True,
         "presets": presets,
-        "space": space,
-        "paper": PAPER,
+        "space": SPACE,
+        "paper": paper,
     }
 
     def decorate(factory: Factory) -> Factory:

@@ -24,6 +24,7 @@ from neucrowd_tf.crowding.pretraining import (
     GeneratorPretraining,
 )
 from neucrowd_tf.crowding.selection import selection_counts
+from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.state import (
     read_variables,
     reinitialise,
@@ -252,5 +253,5 @@ def make_start(estimator: CrowdInG) -> Start:
         epochs=estimator.pretrain_epochs,
         seed=estimator.seed,
     )
-    starter._reusing = True
+    starter._networks = NetworkCache()
     return Start(starter)

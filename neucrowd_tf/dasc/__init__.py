@@ -1,6 +1,4 @@
-"""DASC, room by room as the paper names them: confidence (eq. 2), quotas (eqs. 3 and 4), selection,
-estimator (algorithm 1).
-"""
+"""DASC: confidence and quotas of pseudo-annotations, their selection, and the self-training."""
 
 from neucrowd_tf.dasc import methods
 from neucrowd_tf.dasc.estimator import DASC

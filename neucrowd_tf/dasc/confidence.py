@@ -1,4 +1,4 @@
-"""How sure a model is of each annotation that nobody gave (DASC, eq. 2)."""
+"""How sure a model is of each annotation that nobody gave."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ class PredictsAnnotators(Protocol):
 
 
 def entropy(probabilities: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns `-sum_c p_c log p_c` over the last axis (eq. 2), in nats; 0 log 0 is 0.
+    """Returns `-sum_c p_c log p_c` over the last axis, in nats; 0 log 0 is 0.
 
     Args:
         probabilities: `[..., C]`.
+
+    References:
+        DASC, eq. 2.
     """
     p = np.asarray(probabilities, dtype=np.float32)
     # Sums of -p log p of nearly certain predictions round to just below zero.

@@ -1,24 +1,20 @@
-"""The names under which self-training is registered, over each crowd-layer model."""
+"""Self-training over each crowd layer as a class of its own, and the names they are registered
+under.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+from neucrowd_tf.arguments import argument, declared, estimator
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
-from neucrowd_tf.crowd_layers.estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, SPACE
-from neucrowd_tf.dasc.estimator import DASC
+from neucrowd_tf.dasc.estimator import SelfTraining
 from neucrowd_tf.registry import register_method
 
-BASES: dict[str, type[AnnotatorEstimator]] = {
-    "crowd_layer": CrowdLayer,
-    "anno_reg": AnnoReg,
-    "wdn": WeightedDoctorNet,
-}
-TITLES = {"crowd_layer": "CrowdLayer", "anno_reg": "Anno-Reg", "wdn": "Weighted Doctor Net"}
-# M of section 4.1, by dataset and base model.
+# M of section 4.1, by dataset and crowd layer.
 _QUOTAS = {
     "labelme": {"anno_reg": 20_000, "crowd_layer": 10_000, "wdn": 10_000},
     "music": {"anno_reg": 700, "crowd_layer": 1_000, "wdn": 1_000},
@@ -42,67 +38,88 @@ SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
-def _schedule(dataset: str, base: str) -> dict[str, Any]:
-    """Returns M and the number of rounds of a dataset (sections 4.1 and 4.5), and which round
-    predicts where it is the last.
+class SelfTrainedLayer(SelfTraining):
+    """Self-training over a crowd layer that is made from plain arguments: those of both.
+
+    `seed` is self-training's, which sets the layer's; `validation_fraction` and `patience` are
+    self-training's too.
     """
-    if dataset in _QUOTAS:
-        return {"quota": _QUOTAS[dataset][base], "rounds": 5}
-    if "_ovr_" in dataset:
-        return {"quota": 500, "rounds": 14}
-    # Convolutions train for minutes a round: no second pass over all rounds only to choose one of
-    # them.
-    return {"quota": 2_000, "rounds": 5, "pick": "last"}
+
+    layer: ClassVar[type[AnnotatorEstimator]]
+
+    def _crowd_model(self) -> Any:
+        own = {field.name for field in declared(SelfTraining)}
+        names = [field.name for field in declared(self.layer) if field.name not in own]
+        return self.layer(**{name: getattr(self, name) for name in names})
 
 
-def factory(base: str) -> Callable[..., DASC]:
-    """Returns a function that makes self-training over a base model from the parameters of both, by
-    plain names.
-
-    `seed` goes to both; `validation_fraction` and `patience` are self-training's.
+def self_trained(layer: type[AnnotatorEstimator]) -> type[SelfTrainedLayer]:
+    """Returns the class of self-training over a crowd layer; its constructor takes the arguments of
+    both by name.
     """
-    made = BASES[base]
-    outer = {
-        name: item
-        for name, item in inspect.signature(DASC).parameters.items()
-        if name != "estimator"
+    own = {field.name for field in declared(SelfTraining)}
+    added = [field for field in declared(layer) if field.name not in own]
+    body: dict[str, Any] = {
+        "__module__": __name__,
+        "__doc__": f"Self-training over `{layer.__name__}`, made from the arguments of both.",
+        "__annotations__": {field.name: field.type for field in added},
+        "layer": layer,
     }
-    inner = {
-        name: item for name, item in inspect.signature(made).parameters.items() if name not in outer
-    }
-
-    def make(**parameters: Any) -> DASC:
-        unknown = sorted(set(parameters) - set(outer) - set(inner))
-        if unknown:
-            raise TypeError(f"unexpected hyper-parameter {unknown[0]!r}")
-        own = {name: value for name, value in parameters.items() if name in outer}
-        rest = {name: value for name, value in parameters.items() if name in inner}
-        return DASC(made(**rest, **({"seed": own["seed"]} if "seed" in own else {})), **own)
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    make.__signature__ = inspect.Signature(
-        [item.replace(kind=keyword) for item in (*outer.values(), *inner.values())]
-    )  # type: ignore[attr-defined]
-    make.__name__ = f"self_training_{base}"
-    make.__doc__ = f"Makes a `DASC` over {TITLES[base]}; takes the parameters of both."
-    return make
+    for field in added:
+        known = field.metadata
+        body[field.name] = argument(field.default, known["constraint"], known["meaning"])
+    return estimator(type(f"SelfTrained{layer.__name__}", (SelfTrainedLayer,), body))
 
 
-FACTORIES = {base: factory(base) for base in BASES}
+def register_self_training(
+    name: str, kind: type[SelfTrainedLayer], title: str, presets: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Registers `<selection>_<name>` for every selection.
 
-for _base, _make in FACTORIES.items():
-    _presets = {
-        dataset: {**preset, **_schedule(dataset, _base)}
-        for dataset, preset in PRESETS[_base].items()
-    }
-    _space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
-    for _name, (_what, _defaults) in SELECTIONS.items():
+    Args:
+        name: the crowd layer's.
+        kind: what `self_trained` made of it.
+        title: the crowd layer's name in words.
+        presets: hyper-parameters of both by dataset.
+    """
+    space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
+    for selection, (what, defaults) in SELECTIONS.items():
         register_method(
-            f"{_name}_{_base}",
-            summary=f"{TITLES[_base]} with {_what}",
-            defaults=_defaults,
+            f"{selection}_{name}",
+            summary=f"{title} with {what}",
+            defaults=defaults,
             requires_identities=True,
-            presets=_presets,
-            space=_space,
+            presets=presets,
+            space=space,
             paper=PAPER,
-        )(_make)
+        )(kind)
+
+
+def _with_schedule(name: str) -> dict[str, dict[str, Any]]:
+    """Returns a crowd layer's presets with M and the number of rounds of each dataset (sections 4.1
+    and 4.5), and which round predicts where it is the last.
+    """
+
+    def schedule(dataset: str) -> dict[str, Any]:
+        if dataset in _QUOTAS:
+            return {"quota": _QUOTAS[dataset][name], "rounds": 5}
+        if "_ovr_" in dataset:
+            return {"quota": 500, "rounds": 14}
+        # Convolutions train for minutes a round: no second pass over all rounds only to choose one
+        # of them.
+        return {"quota": 2_000, "rounds": 5, "pick": "last"}
+
+    return {dataset: {**preset, **schedule(dataset)} for dataset, preset in PRESETS[name].items()}
+
+
+SelfTrainedCrowdLayer = self_trained(CrowdLayer)
+SelfTrainedAnnoReg = self_trained(AnnoReg)
+SelfTrainedWeightedDoctorNet = self_trained(WeightedDoctorNet)
+
+register_self_training(
+    "crowd_layer", SelfTrainedCrowdLayer, "CrowdLayer", _with_schedule("crowd_layer")
+)
+register_self_training("anno_reg", SelfTrainedAnnoReg, "Anno-Reg", _with_schedule("anno_reg"))
+register_self_training(
+    "wdn", SelfTrainedWeightedDoctorNet, "Weighted Doctor Net", _with_schedule("wdn")
+)

@@ -4,8 +4,8 @@ inside it (figures 4 and 5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,8 +14,19 @@ from neucrowd_tf.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from neucrowd_tf.dasc.estimator import DASC
     from neucrowd_tf.datasets import CrowdDataset
+
+
+class SelfTrained(Protocol):
+    """What is read off a fitted self-training."""
+
+    selections_: list[NDArray[np.int32]]
+    rows_: NDArray[np.int64]
+    history_: dict[str, list[Any]]
+    round_accuracy_: list[float]
+    best_round_: int
+
+    def staged_predict_proba(self, features: ArrayLike) -> Iterator[NDArray[Any]]: ...
 
 
 def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
@@ -44,10 +55,9 @@ def selection_quality(
 
     Returns:
         for each round: `accuracy`; `precision_majority`, the mean over majority classes of the
-            share of pseudo-annotations with
-        that label which are right; `recall_minority`, the mean over minority classes of the share
-        of pseudo-annotations on such instances which say so. A class without any is left out of its
-        mean; a mean of none is NaN.
+            share of pseudo-annotations with that label which are right; `recall_minority`, the mean
+            over minority classes of the share of pseudo-annotations on such instances which say so.
+            A class without any is left out of its mean; a mean of none is NaN.
 
     Raises:
         DataError: a selection names an instance that `truth` does not have.
@@ -56,22 +66,22 @@ def selection_quality(
         DASC, section 4.2 (figure 5).
     """
     codes, majority = np.asarray(truth), majority_classes(counts)
-    found = []
-    for number, chosen in enumerate(selections, 1):
-        if len(chosen) and chosen[:, 0].max() >= len(codes):
+    scores = []
+    for number, selected in enumerate(selections, 1):
+        if len(selected) and selected[:, 0].max() >= len(codes):
             raise DataError(
-                f"truth: expected a class for instance {chosen[:, 0].max()} of round {number},"
+                f"truth: expected a class for instance {selected[:, 0].max()} of round {number},"
                 f" received {len(codes)} classes"
             )
-        actual = codes[chosen[:, 0]]
+        actual = codes[selected[:, 0]]
         known = actual >= 0
-        actual, said = actual[known], chosen[known, 2]
+        actual, said = actual[known], selected[known, 2]
         right = actual == said
         precision = [right[said == c].mean() for c in np.flatnonzero(majority) if (said == c).any()]
         recall = [
             right[actual == c].mean() for c in np.flatnonzero(~majority) if (actual == c).any()
         ]
-        found.append(
+        scores.append(
             {
                 "round": float(number),
                 "accuracy": float(right.mean()) if len(right) else float("nan"),
@@ -79,10 +89,10 @@ def selection_quality(
                 "recall_minority": float(np.mean(recall)) if recall else float("nan"),
             }
         )
-    return found
+    return scores
 
 
-def round_scores(estimator: DASC, dataset: CrowdDataset) -> dict[str, Any]:
+def round_scores(estimator: SelfTrained, dataset: CrowdDataset) -> dict[str, Any]:
     """Scores each round of a fit that was made in this process.
 
     Args:
@@ -102,23 +112,19 @@ def round_scores(estimator: DASC, dataset: CrowdDataset) -> dict[str, Any]:
     quality = selection_quality(estimator.selections_, truth[estimator.rows_], counts)
     known = np.flatnonzero(dataset.test.labels >= 0)
     features, labels = dataset.test.features[known], dataset.test.labels[known]
-    scores = (
-        [
-            float((np.asarray(p).argmax(axis=1) == labels).mean())
-            for p in estimator.staged_predict_proba(features)
-        ]
-        if len(known)
-        else []
-    )
+    accuracies = []
+    if len(known):
+        for probabilities in estimator.staged_predict_proba(features):
+            accuracies.append(float((np.asarray(probabilities).argmax(axis=1) == labels).mean()))
     rounds: dict[str, list[Any]] = {
         name: list(estimator.history_[name]) for name in ("round", "annotations", "imbalance_ratio")
     }
-    rounds |= {"val_accuracy": list(estimator.round_accuracy_), "test_accuracy": scores}
+    rounds |= {"val_accuracy": list(estimator.round_accuracy_), "test_accuracy": accuracies}
     # A round's selection is what its training annotations were chosen by, so it stands beside the
     # round that trains on it.
     for name in ("precision_majority", "recall_minority"):
-        rounds[name] = [None, *(found[name] for found in quality)][: len(rounds["round"])]
-    found: dict[str, Any] = {"rounds": rounds, "best_round": estimator.best_round_}
-    return found | (
-        {"start_accuracy": scores[0], "last_round_accuracy": scores[-1]} if scores else {}
-    )
+        rounds[name] = [None, *(scores[name] for scores in quality)][: len(rounds["round"])]
+    whole: dict[str, Any] = {"rounds": rounds, "best_round": estimator.best_round_}
+    if accuracies:
+        whole |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
+    return whole

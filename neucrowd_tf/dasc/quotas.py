@@ -1,4 +1,4 @@
-"""How many pseudo-annotations of each class are taken in a round (DASC, eqs. 3 and 4)."""
+"""How many pseudo-annotations of each class are taken in a round."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
 def fractions(counts: ArrayLike) -> NDArray[np.float64]:
     """Returns tau `[C]`: inversely proportional to the number of pseudo-annotations of each class,
-    summing to one (eq. 4).
+    summing to one.
 
     A class that no pseudo-annotation has (N'_c = 0) gets 0; where no class has any, all get 0.
 
     Args:
         counts: `[C]` N'_c.
+
+    References:
+        DASC, eq. 4.
     """
     # Deviation: eq. 4 is undefined for N'_c = 0.
     n = np.asarray(counts, dtype=np.float64)
@@ -50,6 +53,9 @@ def allocate(shares: ArrayLike, available: ArrayLike, total: int) -> NDArray[np.
         shares: `[C]` from 0, eq. 4's fractions, say.
         available: `[C]` candidates of each class.
         total: M, how many are wanted.
+
+    References:
+        DASC, eq. 3.
     """
     # Deviation: eq. 3 may ask for more of a rare class than was predicted; the paper does not say
     # what happens to the rest.

@@ -83,7 +83,11 @@ def by_class(
 
 
 def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The M_c = tau_c M most confident of each class c (eqs. 3 and 4)."""
+    """The M_c = tau_c M most confident of each class c.
+
+    References:
+        DASC, section 3.2.1.
+    """
     counts = candidates.counts
     return by_class(candidates, allocate(fractions(counts), counts, total), rng)
 
@@ -99,7 +103,7 @@ def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -
 def select_confidence(
     candidates: Candidates, total: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The M most confident, whatever their class (eq. 2)."""
+    """The M most confident, whatever their class."""
     return np.sort(
         _most_confident(candidates.entropies, np.arange(len(candidates.cells)), total, rng)
     )

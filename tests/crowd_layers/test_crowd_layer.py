@@ -55,9 +55,9 @@ def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
     with other.reused():
         dense = annotations.to_dense()
         other.fit(features, Annotations.from_dense(np.where(dense == 2, 0, dense), num_classes=3))
-        network = other._network
+        network = other.network
         other.set_params(seed=1).fit(features, annotations)
-        assert other._network is network, "compiled once"
+        assert other.network is network, "compiled once"
     np.testing.assert_array_equal(other.predict_proba(features), fitted.predict_proba(features))
     assert not np.array_equal(
         CrowdLayer(**SMALL, seed=2).fit(features, annotations).predict_proba(features),
@@ -285,11 +285,11 @@ def test_idle_annotator_and_unused_class_are_finite(crowd):
 def test_bad_arguments(crowd):
     features, _, annotations = crowd
     for arguments, message in (
-        ({"base": "vgg"}, "base: expected one of dense, small_cnn, resnet18"),
-        ({"imbalance": "smote"}, "imbalance: expected one of"),
+        ({"base": "vgg"}, "base: expected 'dense', 'small_cnn' or 'resnet18' or a Keras"),
+        ({"imbalance": "smote"}, "imbalance: expected 'none', 'resampling'"),
         ({"epochs": 0}, "epochs: expected a whole number from 1"),
         ({"dropout": 1.0}, "dropout: expected a number from 0 and below 1"),
-        ({"monitor": "auc"}, "monitor: expected None, 'accuracy' or 'log_loss'"),
+        ({"monitor": "auc"}, "monitor: expected None or 'accuracy' or 'log_loss'"),
         ({"learning_rate": "fast"}, "learning_rate: expected a number above 0, received 'fast'"),
         ({"optimizer": "fast"}, "optimizer: expected the name of a Keras optimizer"),
         ({"activation": "bump"}, "activation: expected the name of a Keras activation"),

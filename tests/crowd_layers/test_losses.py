@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from neucrowd_tf.crowd_layers import imbalance
+
 
 @pytest.fixture(scope="module")
 def losses():
@@ -56,32 +58,34 @@ def test_focal_gradient_is_finite_where_the_answer_is_certain(losses):
 
 def test_weights_by_hand(losses):
     np.testing.assert_allclose(
-        losses.class_weights(np.array([10, 5, 0]), "reweighting"), [1.0, 2.0, 1.0]
+        imbalance.class_weights(np.array([10, 5, 0]), "reweighting"), [1.0, 2.0, 1.0]
     )
     # beta .5: (1 - .5) / (1 - .5^1) = 1 and .5 / (1 - .25) = 2/3; their mean is 5/6, so 1.2 and .8.
     np.testing.assert_allclose(
-        losses.class_weights(np.array([1, 2]), "cb_focal", beta=0.5), [1.2, 0.8], atol=1e-6
+        imbalance.class_weights(np.array([1, 2]), "cb_focal", beta=0.5), [1.2, 0.8], atol=1e-6
     )
-    np.testing.assert_array_equal(losses.class_weights(np.array([1, 2]), "focal"), [1.0, 1.0])
+    np.testing.assert_array_equal(imbalance.class_weights(np.array([1, 2]), "focal"), [1.0, 1.0])
     with pytest.raises(ValueError, match="imbalance: expected one of none"):
-        losses.class_weights(np.array([1]), "smote")
+        imbalance.class_weights(np.array([1]), "smote")
 
 
 def test_cb_focal_tends_to_inverse_frequency(losses):
-    weights = losses.class_weights(np.array([40, 10]), "cb_focal", beta=1 - 1e-9)
+    weights = imbalance.class_weights(np.array([40, 10]), "cb_focal", beta=1 - 1e-9)
     assert weights[1] / weights[0] == pytest.approx(4.0, rel=1e-3)
 
 
 def test_oversampling_balances_classes(losses):
     labels = np.repeat([0, 1, 2], [17, 5, 1])
     counts = np.bincount(labels, minlength=4)
-    copies = losses.resampled_multiplicities(
-        labels, losses.class_weights(counts, "resampling"), seed=3
+    copies = imbalance.resampled_multiplicities(
+        labels, imbalance.class_weights(counts, "resampling"), seed=3
     )
     assert np.bincount(labels, copies).tolist() == [17, 17, 17]
     # 17 = 3 * 5 + 2: two of the five stand once more.
     assert sorted(copies[labels == 1].tolist()) == [3, 3, 3, 4, 4]
     assert not np.array_equal(
         copies,
-        losses.resampled_multiplicities(labels, losses.class_weights(counts, "resampling"), seed=4),
+        imbalance.resampled_multiplicities(
+            labels, imbalance.class_weights(counts, "resampling"), seed=4
+        ),
     )

@@ -52,7 +52,7 @@ def test_loss_against_loop(crowd):
     with model.reused():
         model.fit(features, annotations)
         rows = np.array([3, 50, 7])
-        total, size = model._network.model.batch_loss(rows, features[rows])
+        total, size = model.network.model.batch_loss(rows, features[rows])
     counts = np.bincount(annotations.labels)
     answers, dense = model.predict_annotators(features), annotations.to_dense()
     expected, weights = 0.0, 0.0

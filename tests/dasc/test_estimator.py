@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
 from neucrowd_tf.dasc import DASC
-from neucrowd_tf.dasc.methods import FACTORIES, SELECTIONS
+from neucrowd_tf.dasc.estimator import latest_good
+from neucrowd_tf.dasc.methods import SELECTIONS, SelfTrainedAnnoReg
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run
 
@@ -111,7 +116,9 @@ def test_resume_gives_the_same(fitted, crowd, tmp_path):
 @pytest.mark.parametrize("selection", ["dasc", "confidence", "random", "equal"])
 def test_any_model_that_predicts_annotators(crowd, centroids, selection):
     features, truth, annotations = crowd
-    model = DASC(centroids, selection, quota=100, rounds=2, pick="last").fit(features, annotations)
+    model = DASC(centroids, selection=selection, quota=100, rounds=2, pick="last").fit(
+        features, annotations
+    )
     assert (model.predict(features) == truth).mean() > 0.9
     assert model.best_round_ == 2 and model.estimator_.fits_ == annotations.num_annotations + 200
     assert [p.shape for p in model.staged_predict_proba(features)] == [(90, 3)] * 3
@@ -166,13 +173,11 @@ def test_patience(crowd, centroids):
 
 
 def test_picked_round_by_hand():
-    from neucrowd_tf.dasc.estimator import _Rounds
-
-    rounds = _Rounds(history={"val_accuracy": [0.70, 0.80, 0.77, 0.75]})
+    scores = [0.70, 0.80, 0.77, 0.75]
     # The standard error of .8 over 100 instances is .04: round 2 is within one, round 3 within 1.25
     # of them.
-    assert [rounds.picked(100, k) for k in (0.0, 1.0, 1.3, 9.0)] == [1, 2, 3, 3]
-    assert rounds.picked(10_000, 1.0) == 1, "the error shrinks to .004"
+    assert [latest_good(scores, 100, k) for k in (0.0, 1.0, 1.3, 9.0)] == [1, 2, 3, 3]
+    assert latest_good(scores, 10_000, 1.0) == 1, "the error shrinks to .004"
 
 
 def test_unused_class_and_idle_annotator(crowd):
@@ -192,7 +197,7 @@ def test_unused_class_and_idle_annotator(crowd):
 def test_bad_arguments(crowd, centroids):
     features, _, annotations = crowd
     for arguments, message in (
-        ({"selection": "best"}, "selection: expected one of dasc, confidence, random, equal"),
+        ({"selection": "best"}, "selection: expected 'dasc', 'confidence', 'random' or 'equal'"),
         ({"quota": 0}, "quota: expected a whole number from 1"),
         ({"rounds": -1}, "rounds: expected a whole number from 0"),
         ({"tolerance": -1.0}, "tolerance: expected a number from 0"),
@@ -209,23 +214,47 @@ def test_bad_arguments(crowd, centroids):
     from sklearn.linear_model import LogisticRegression
 
     with pytest.raises(
-        TypeError, match="expected one with predict_annotators, received LogisticRegression"
+        UsageError, match="an estimator with predict_annotators, received LogisticRegression"
     ):
         DASC(LogisticRegression()).fit(features, annotations)
 
 
 def test_registered_names_and_parameters():
     names = {m.name for m in registry.methods()}
-    assert {f"{selection}_{base}" for selection in SELECTIONS for base in FACTORIES} <= names
+    layers = ("crowd_layer", "anno_reg", "wdn")
+    assert {
+        f"{selection}_{base}"
+        for selection in SELECTIONS
+        for base in ("crowd_layer", "anno_reg", "wdn")
+    } <= names
     made = registry.method("dasc_anno_reg").make(dataset="labelme", seed=4, trace_weight=0.1)
-    assert (
-        made.quota,
-        made.selection,
-        made.seed,
-        made.estimator.seed,
-        made.estimator.trace_weight,
-    ) == (20_000, "dasc", 4, 4, 0.1)
-    assert registry.method("focal_self_wdn").make().estimator.imbalance == "focal"
-    with pytest.raises(TypeError, match="unexpected hyper-parameter 'tau'"):
+    assert (made.quota, made.selection, made.seed, made.trace_weight) == (20_000, "dasc", 4, 0.1)
+    assert made._crowd_model().get_params()["trace_weight"] == 0.1
+    assert registry.method("focal_self_wdn").make()._crowd_model().imbalance == "focal"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tau'"):
         registry.method("dasc_wdn").make(tau=1)
-    assert clone(made).get_params(deep=False)["quota"] == 20_000
+
+
+def test_arguments_of_both_are_searched_cloned_and_saved(crowd, tmp_path):
+    features, _, annotations = crowd
+    plain = {**SMALL, "quota": 60, "rounds": 1, "seed": 3, "pick": "last"}
+    assert set(inspect.signature(SelfTrainedAnnoReg).parameters) == set(
+        SelfTrainedAnnoReg().get_params()
+    )
+    search = GridSearchCV(
+        SelfTrainedAnnoReg(**plain), {"trace_weight": [0.0, 0.1]}, cv=KFold(2), error_score="raise"
+    ).fit(features, annotations)
+    best = search.best_estimator_
+    assert clone(best).get_params() == best.get_params()
+    apart = DASC(
+        AnnoReg(**SMALL, trace_weight=best.trace_weight), quota=60, rounds=1, seed=3, pick="last"
+    )
+    np.testing.assert_array_equal(
+        best.predict_proba(features), apart.fit(features, annotations).predict_proba(features)
+    )
+    best.save(tmp_path / "model")
+    np.testing.assert_allclose(
+        load(tmp_path / "model").predict_proba(features), best.predict_proba(features), atol=1e-6
+    )
+    with pytest.raises(UsageError, match="trace_weight: expected a number from 0"):
+        SelfTrainedAnnoReg(trace_weight=-1.0).fit(features, annotations)

@@ -37,8 +37,7 @@ def test_learns(crowd, aggregator, labels):
     features, truth, annotations = crowd
     model = DeepLabels(aggregator, labels=labels, **SMALL).fit(features, annotations)
     assert (model.predict(features) == truth).mean() > 0.95
-    targets = model._network.model._targets.numpy() if "_network" in vars(model) else None
-    assert targets is None, "the compiled network is not kept"
+    assert not hasattr(model, "network"), "the compiled network is not kept"
 
 
 def test_loss_by_hand():
@@ -61,7 +60,7 @@ def test_targets_are_the_aggregators(crowd):
     model = DeepLabels("ds", labels="soft", **{**SMALL, "epochs": 1})
     with model.reused():
         model.fit(features, annotations)
-        targets = model._network.model._targets.numpy()
+        targets = model.network.model._targets.numpy()
     np.testing.assert_allclose(targets, DawidSkene().fit(annotations).probas_, atol=1e-6)
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-6)
 

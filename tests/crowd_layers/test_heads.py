@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 
 
 @pytest.fixture(scope="module")
-def layers():
-    from neucrowd_tf.crowd_layers import layers
+def heads():
+    from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
+    from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
+    from neucrowd_tf.crowd_layers.heads.doctors import DoctorHeads, HeadsUniform
 
-    return layers
+    return types.SimpleNamespace(
+        ConfusionHead=ConfusionHead,
+        CrowdConnection=CrowdConnection,
+        DoctorHeads=DoctorHeads,
+        HeadsUniform=HeadsUniform,
+    )
 
 
 def softmax(x):
@@ -18,8 +27,8 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def test_matrix_by_hand(layers):
-    head = layers.CrowdConnection(1)
+def test_matrix_by_hand(heads):
+    head = heads.CrowdConnection(1)
     head.build((None, 2))
     head.matrix.assign([[[1.0, 2.0], [3.0, 4.0]]])
     # p W = (.25 * 1 + .75 * 3, .25 * 2 + .75 * 4) = (2.5, 3.5)
@@ -28,19 +37,19 @@ def test_matrix_by_hand(layers):
     )
 
 
-def test_identity_at_first(layers):
+def test_identity_at_first(heads):
     p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
     for connection in ("MW", "VW", "VB", "VW+B"):
         np.testing.assert_allclose(
-            layers.CrowdConnection(4, connection)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6
+            heads.CrowdConnection(4, connection)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6
         )
 
 
 @pytest.mark.parametrize("connection", ["MW", "VW", "VB", "VW+B"])
-def test_connections_against_loop(layers, connection):
+def test_connections_against_loop(heads, connection):
     rng = np.random.default_rng(1)
     p = softmax(rng.normal(size=(3, 4))).astype(np.float32)
-    head = layers.CrowdConnection(2, connection)
+    head = heads.CrowdConnection(2, connection)
     head(p)
     for weight in head.weights:
         weight.assign(rng.normal(size=weight.shape))
@@ -57,10 +66,10 @@ def test_connections_against_loop(layers, connection):
     np.testing.assert_allclose(head(p), expected, atol=1e-5)
 
 
-def test_anno_reg_rows_are_distributions(layers):
+def test_anno_reg_rows_are_distributions(heads):
     rng = np.random.default_rng(2)
     p = softmax(rng.normal(size=(6, 3))).astype(np.float32)
-    head = layers.ConfusionHead(2, trace_weight=0.5)
+    head = heads.ConfusionHead(2, trace_weight=0.5)
     head(p)
     head.matrix.assign(rng.normal(size=(2, 3, 3)))
     matrices = softmax(np.asarray(head.matrix))
@@ -72,38 +81,40 @@ def test_anno_reg_rows_are_distributions(layers):
     )
 
 
-def test_anno_reg_column_is_eq_10(layers):
-    head = layers.ConfusionHead(1, "column", trace_weight=0.0, initial=0.0)
+def test_anno_reg_column_is_eq_10(heads):
+    head = heads.ConfusionHead(1, "column", trace_weight=0.0, initial=0.0)
     # W = 0: each column is uniform over the 2 true classes, so p W = (.5, .5) whatever p is.
     np.testing.assert_allclose(head(np.array([[0.9, 0.1]], np.float32)), [[[0.5, 0.5]]], atol=1e-6)
 
 
-def test_doctor_heads_against_loop(layers):
+def test_doctor_heads_against_loop(heads):
     rng = np.random.default_rng(3)
     x = rng.normal(size=(4, 5)).astype(np.float32)
-    heads = layers.DoctorHeads(3, 2, l2=0.1, seed=7)
-    out = np.asarray(heads(x))
-    kernel, bias = np.asarray(heads.kernel), np.asarray(heads.bias)
+    doctors = heads.DoctorHeads(3, 2, l2=0.1, seed=7)
+    out = np.asarray(doctors(x))
+    kernel, bias = np.asarray(doctors.kernel), np.asarray(doctors.bias)
     for r in range(3):
         np.testing.assert_allclose(out[:, r], x @ kernel[r] + bias[r], atol=1e-5)
     assert not np.allclose(kernel[0], kernel[1])
-    other = layers.DoctorHeads(3, 2, seed=8)
+    other = heads.DoctorHeads(3, 2, seed=8)
     other(x)
     assert not np.allclose(kernel, other.kernel)
-    assert float(heads.penalty()) == pytest.approx(0.1 * np.square(kernel).sum() / 3, rel=1e-5)
+    assert float(doctors.penalty()) == pytest.approx(0.1 * np.square(kernel).sum() / 3, rel=1e-5)
 
 
-def test_doctor_heads_start_with_the_fans_of_one_annotator(layers):
+def test_doctor_heads_start_with_the_fans_of_one_annotator(heads):
     # Glorot: uniform within sqrt(6 / (60 + 4)) = .306, however many annotators there are.
-    made = np.asarray(layers.HeadsUniform(1)((50, 60, 4)))
+    made = np.asarray(heads.HeadsUniform(1)((50, 60, 4)))
     limit = np.sqrt(6 / 64)
     assert np.abs(made).max() <= limit
     assert np.abs(made).max() > 0.99 * limit
     assert abs(made.mean()) < 0.01
 
 
-def test_standardise(layers):
-    layer = layers.Standardise(square_root=True)
+def test_standardise():
+    from neucrowd_tf.crowd_layers.layers import Standardise
+
+    layer = Standardise(square_root=True)
     layer.build((None, 2))
     layer.mean.assign([1.0, 0.0])
     layer.scale.assign([2.0, 1.0])
@@ -112,11 +123,11 @@ def test_standardise(layers):
 
 
 @pytest.mark.parametrize("make", ["CrowdConnection", "ConfusionHead", "DoctorHeads"])
-def test_config_round_trip(layers, make):
+def test_config_round_trip(heads, make):
     layer = {
-        "CrowdConnection": lambda: layers.CrowdConnection(3, "VW+B"),
-        "ConfusionHead": lambda: layers.ConfusionHead(3, "column", 0.2, 1.5),
-        "DoctorHeads": lambda: layers.DoctorHeads(3, 2, 0.1, 5),
+        "CrowdConnection": lambda: heads.CrowdConnection(3, "VW+B"),
+        "ConfusionHead": lambda: heads.ConfusionHead(3, "column", 0.2, 1.5),
+        "DoctorHeads": lambda: heads.DoctorHeads(3, 2, 0.1, 5),
     }[make]()
     again = type(layer).from_config(layer.get_config())
     assert again.get_config() == layer.get_config()
@@ -125,10 +136,10 @@ def test_config_round_trip(layers, make):
         np.testing.assert_array_equal(np.asarray(layer(x)), np.asarray(again(x)))
 
 
-def test_unknown_names(layers):
+def test_unknown_names(heads):
     with pytest.raises(
         ValueError, match=r"connection: expected one of MW, VW, VB, VW\+B, received 'M'"
     ):
-        layers.CrowdConnection(2, "M")
+        heads.CrowdConnection(2, "M")
     with pytest.raises(ValueError, match="normalisation: expected 'row' or 'column'"):
-        layers.ConfusionHead(2, "diagonal")
+        heads.ConfusionHead(2, "diagonal")
