@@ -222,11 +222,7 @@ def test_bad_arguments(crowd, centroids):
 def test_registered_names_and_parameters():
     names = {m.name for m in registry.methods()}
     layers = ("crowd_layer", "anno_reg", "wdn")
-    assert {
-        f"{selection}_{base}"
-        for selection in SELECTIONS
-        for base in ("crowd_layer", "anno_reg", "wdn")
-    } <= names
+    assert {f"{selection}_{base}" for selection in SELECTIONS for base in layers} <= names
     made = registry.method("dasc_anno_reg").make(dataset="labelme", seed=4, trace_weight=0.1)
     assert (made.quota, made.selection, made.seed, made.trace_weight) == (20_000, "dasc", 4, 0.1)
     assert made._crowd_model().get_params()["trace_weight"] == 0.1
