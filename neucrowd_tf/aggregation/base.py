@@ -14,6 +14,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
+from neucrowd_tf.arguments import (
+    Constraint,
+    argument,
+    check_arguments,
+    estimator,
+    fitted,
+    one_of,
+    whole,
+)
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import Persistent
 
@@ -24,8 +33,20 @@ GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLik
 Prior: TypeAlias = (
     "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
 )
+Ties: TypeAlias = Literal["random", "first", "prior"]
 
 
+tolerance = Constraint(
+    "a number",
+    lambda value: (
+        isinstance(value, (int, float, np.number))
+        and not isinstance(value, bool)
+        and not np.isnan(value)
+    ),
+)  # below zero it is never reached
+
+
+@estimator
 class Aggregator(Persistent, BaseEstimator):
     """Base of the truth-inference methods; results end in `_`; `save(folder)` and
     `neucrowd_tf.load` keep them.
@@ -43,15 +64,21 @@ class Aggregator(Persistent, BaseEstimator):
         instance_names_, annotator_names_: `[N]` and `[R]`.
     """
 
-    labels_: NDArray[np.int64]
-    probas_: NDArray[np.float64]
-    priors_: NDArray[np.float64]
-    errors_: NDArray[np.float64] | None
-    skills_: NDArray[np.float64] | None
-    annotated_: NDArray[np.bool_]
-    classes_: NDArray[Any]
-    instance_names_: NDArray[Any]
-    annotator_names_: NDArray[Any]
+    ties: Ties = argument(
+        "first",
+        one_of("random", "first", "prior"),
+        "what decides between equally probable classes, as in `majority_labels`.",
+    )
+    seed: int = argument(0, whole(0), "for what is random.")
+    labels_: NDArray[np.int64] = fitted()
+    probas_: NDArray[np.float64] = fitted()
+    priors_: NDArray[np.float64] = fitted()
+    errors_: NDArray[np.float64] | None = fitted()
+    skills_: NDArray[np.float64] | None = fitted()
+    annotated_: NDArray[np.bool_] = fitted()
+    classes_: NDArray[Any] = fitted()
+    instance_names_: NDArray[Any] = fitted()
+    annotator_names_: NDArray[Any] = fitted()
 
     def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
         """Infers the labels of `annotations`; see the subclasses."""
@@ -99,7 +126,9 @@ class Aggregator(Persistent, BaseEstimator):
         Raises:
             IdentitiesError: there are vote counts only, and that is not enough.
             DataError: there is not one annotation, or a gold label cannot be used.
+            UsageError: an argument out of range.
         """
+        check_arguments(self)
         crowd = as_annotations(annotations)
         if needs_identities is not None:
             crowd.require_identities(needs_identities)
@@ -275,8 +304,17 @@ def check_iterations(**counts: Any) -> None:
 
 def check_tolerance(tol: Any) -> None:
     """Raises UsageError where a tolerance is not a number; below zero it is never reached."""
-    if not isinstance(tol, (int, float, np.number)) or np.isnan(tol):
-        raise UsageError(f"tol: expected a number, received {tol!r}")
+    tolerance.check("tol", tol)
+
+
+def coin_errors(skills: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
+    """Returns `[R, C, C]` error matrices with the skills `[R]` on the diagonal and equal errors
+    beside it.
+    """
+    errors = np.repeat((1.0 - skills) / max(num_classes - 1, 1), num_classes * num_classes)
+    errors = errors.reshape(-1, num_classes, num_classes)
+    errors[:, np.arange(num_classes), np.arange(num_classes)] = skills[:, None]
+    return errors
 
 
 def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:

@@ -5,17 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from neucrowd_tf.aggregation.base import Aggregator
+from neucrowd_tf.aggregation.bwa import Bwa
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.ebcc import EBCC
 from neucrowd_tf.aggregation.glad import Glad
+from neucrowd_tf.aggregation.ibcc import IBCC
+from neucrowd_tf.aggregation.kos import Kos
+from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
+from neucrowd_tf.aggregation.mmsr import Mmsr
+from neucrowd_tf.aggregation.weighted_vote import (
+    GoldMajorityVote,
+    IterativeWeightedMajorityVote,
+    Wawa,
+    ZeroBasedSkill,
+)
 from neucrowd_tf.errors import UsageError
+
+
+def _maker(kind: Callable[..., Aggregator], **options: bool) -> Callable[[int], Aggregator]:
+    return lambda seed: kind(seed=seed, **options)
+
 
 # Each makes an unfitted aggregator with its defaults from a seed.
 AGGREGATORS: dict[str, Callable[[int], Aggregator]] = {
-    "majority_vote": lambda seed: MajorityVote(seed=seed),
-    "dawid_skene": lambda seed: DawidSkene(seed=seed),
-    "one_coin": lambda seed: DawidSkene(one_coin=True, seed=seed),
-    "glad": lambda seed: Glad(seed=seed),
+    "majority_vote": _maker(MajorityVote),
+    "dawid_skene": _maker(DawidSkene),
+    "one_coin": _maker(DawidSkene, one_coin=True),
+    "fast_dawid_skene": _maker(DawidSkene, hard=True),
+    "glad": _maker(Glad),
+    "mace": _maker(Mace),
+    "ibcc": _maker(IBCC),
+    "ebcc": _maker(EBCC),
+    "bwa": _maker(Bwa),
+    "wawa": _maker(Wawa),
+    "zbs": _maker(ZeroBasedSkill),
+    "gold_majority_vote": _maker(GoldMajorityVote),
+    "iwmv": _maker(IterativeWeightedMajorityVote),
+    "kos": _maker(Kos),
+    "mmsr": _maker(Mmsr),
 }
 
 

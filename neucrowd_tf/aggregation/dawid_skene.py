@@ -15,15 +15,16 @@ from neucrowd_tf.aggregation.base import (
     GoldLabels,
     apply_gold,
     as_numbers,
-    check_iterations,
-    check_tolerance,
+    coin_errors,
     expected_skills,
-    normalise_log,
     resolve_prior,
+    tolerance,
     vote_shares,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.majority_vote import Ties, majority_labels
+from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Shard, Sums, keep_gold_only, run
+from neucrowd_tf.arguments import argument, estimator, fitted, flag, whole
 from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ InitialErrors: TypeAlias = "Mapping[Hashable, ArrayLike] | ArrayLike | None"
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make an answer impossible.
-# smoothing=0 is the paper's. Logarithms are of at least this: a probability of exactly zero would
-# make an instance impossible under every class.
-TINY = 1e-300
+# smoothing=0 is the paper's.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +61,66 @@ class EMResult:
     converged: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class Confusion:
+    """Parameters: class priors `[C]` and error matrices `[R, C observed, C true]`."""
+
+    priors: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class DawidSkeneModel(ConfusionModel[Confusion]):
+    """Dawid and Skene's EM over sums.
+
+    Attributes:
+        pseudo: `[R, C observed, C true]` pseudo-counts.
+        prior: `[C]` class prior to hold, or None to estimate it.
+        one_coin: one probability of being right for each annotator.
+        hard: an instance counts for its most probable class alone (classification EM); the
+            objective is then of the labels, too.
+    """
+
+    pseudo: NDArray[np.float64]
+    prior: NDArray[np.float64] | None = None
+    one_coin: bool = False
+    hard: bool = False
+
+    def log_errors(self, parameters: Confusion) -> NDArray[np.float64]:
+        """Returns `[R * C observed, C true]`."""
+        size = len(parameters.priors)
+        return np.log(np.maximum(parameters.errors, TINY)).reshape(-1, size)
+
+    def log_priors(self, parameters: Confusion) -> NDArray[np.float64]:
+        """Returns `[C]`."""
+        return np.log(np.maximum(parameters.priors, TINY))
+
+    def e_step(self, shard: Shard, parameters: Confusion) -> tuple[NDArray[np.float64], Sums]:
+        """Returns equation 2.5's posteriors, or each row's likeliest class where `hard`."""
+        if not self.hard:
+            return super().e_step(shard, parameters)
+        scores = shard.one_hot @ self.log_errors(parameters) + self.log_priors(parameters)
+        if shard.gold is not None:
+            keep_gold_only(scores, shard.gold)
+        rows, best = np.arange(len(scores)), scores.argmax(axis=1)
+        evidence = scores[rows, best].sum()
+        scores[:] = 0.0
+        scores[rows, best] = 1.0
+        return scores, {"evidence": evidence}
+
+    def m_step(self, sums: Sums, parameters: Confusion | None) -> Confusion:
+        """Returns equations 2.3 and 2.4."""
+        errors = _m_step_errors(sums["counts"], self.pseudo, self.one_coin)
+        priors = self.prior if self.prior is not None else sums["mass"] / sums["instances"]
+        return Confusion(priors, errors)
+
+    def objective(self, sums: Sums, parameters: Confusion) -> float:
+        """Returns the log posterior of the parameters (and of the labels where `hard`)."""
+        return float(sums["evidence"]) + float(
+            (self.pseudo * np.log(np.maximum(parameters.errors, TINY))).sum()
+        )
+
+
 def _m_step_errors(
     counts: NDArray[np.float64], smoothing: NDArray[np.float64], one_coin: bool
 ) -> NDArray[np.float64]:
@@ -74,30 +133,9 @@ def _m_step_errors(
         right = np.einsum("rcc->r", smoothed)
         total = smoothed.sum(axis=(1, 2))
         skill = np.divide(right, total, out=np.full(len(total), 1.0 / size), where=total > 0)
-        errors = np.repeat(
-            ((1.0 - skill) / max(size - 1, 1))[:, None], size * size, axis=1
-        ).reshape(counts.shape)
-        errors[:, np.arange(size), np.arange(size)] = skill[:, None]
-        return errors
+        return coin_errors(skill, size)
     total = smoothed.sum(axis=1, keepdims=True)
     return np.divide(smoothed, total, out=np.full_like(smoothed, 1.0 / size), where=total > 0)
-
-
-def _e_step(
-    one_hot: sparse.csr_matrix,
-    errors: NDArray[np.float64],
-    priors: NDArray[np.float64],
-    gold: NDArray[np.int64] | None,
-) -> tuple[NDArray[np.float64], float]:
-    """Returns `[N, C]` posteriors and the log likelihood; `errors` is `[R, C observed, C true]`."""
-    scores = one_hot @ np.log(np.maximum(errors, TINY)).reshape(-1, errors.shape[-1])
-    if gold is not None:
-        rows = np.flatnonzero(gold >= 0)
-        kept = scores[rows, gold[rows]]
-        scores[rows] = -np.inf
-        scores[rows, gold[rows]] = kept
-    evidence = normalise_log(scores, np.log(np.maximum(priors, TINY)))
-    return scores, float(evidence.sum())
 
 
 def dawid_skene_em(
@@ -107,6 +145,7 @@ def dawid_skene_em(
     prior: NDArray[np.float64] | None = None,
     smoothing: float | NDArray[np.float64] = 0.01,
     one_coin: bool = False,
+    hard: bool = False,
     gold: NDArray[np.int64] | None = None,
     max_iter: int = 100,
     tol: float = 1e-7,
@@ -124,6 +163,8 @@ def dawid_skene_em(
             annotator, divided by C.
         one_coin: one probability of being right for each annotator, errors equally likely among the
             other classes.
+        hard: whether an instance counts for its likeliest class alone; the probabilities returned
+            are the posteriors under the last parameters all the same.
         gold: `[N]` known class codes, -1 where unknown.
         max_iter: most iterations.
         tol: stops when the objective rises by less than this for each annotation (for each unit of
@@ -134,56 +175,29 @@ def dawid_skene_em(
         algorithm: equations 2.3 (errors), 2.4 (prior), 2.5 (posterior).
     """
     num_classes = start.shape[1]
-    num_annotators = one_hot.shape[1] // num_classes
     pseudo = np.broadcast_to(
-        np.asarray(smoothing, dtype=np.float64), (num_annotators, num_classes, num_classes)
+        np.asarray(smoothing, dtype=np.float64),
+        (one_hot.shape[1] // num_classes, num_classes, num_classes),
     ).transpose(0, 2, 1)
     if one_coin:
         pseudo = (
             pseudo / num_classes
         )  # the matrix is one row drawn C times: as many pseudo-answers as one row has
-    used = (
-        (np.diff(one_hot.indptr) > 0)
-        if gold is None
-        else (np.diff(one_hot.indptr) > 0) | (gold >= 0)
+    shard = Shard(one_hot, num_classes, gold)
+    begin = apply_gold(np.ascontiguousarray(start, dtype=np.float64).copy(), gold)
+    model = DawidSkeneModel(pseudo, prior, one_coin, hard)
+    found = run(model, shard, max_iter=max_iter, tol=tol, start=begin)
+    probas, last = found.beliefs, found.parameters
+    if hard:
+        probas, _ = dataclasses.replace(model, hard=False).e_step(shard, last)
+    return EMResult(
+        probas, last.priors, last.errors.transpose(0, 2, 1), found.history, found.converged
     )
-    weight = used.astype(np.float64)
-    scale = max(float(one_hot.data.sum()), TINY)
-    transposed = one_hot.T
-    probas = apply_gold(np.ascontiguousarray(start, dtype=np.float64).copy(), gold)
-    history: list[float] = []
-    converged = False
-    for _ in range(max_iter):
-        counts = np.asarray(transposed @ probas).reshape(num_annotators, num_classes, num_classes)
-        errors = _m_step_errors(counts, pseudo, one_coin)
-        priors = (
-            prior if prior is not None else np.einsum("nc,n->c", probas, weight) / weight.sum()
-        )  # a BLAS call is slower on this shape
-        probas, likelihood = _e_step(one_hot, errors, priors, gold)
-        history.append(likelihood + float((pseudo * np.log(np.maximum(errors, TINY))).sum()))
-        if len(history) > 1 and history[-1] - history[-2] < tol * scale:
-            converged = True
-            break
-    return EMResult(probas, priors, errors.transpose(0, 2, 1), np.array(history), converged)
 
 
+@estimator
 class DawidSkene(Aggregator):
-    """Soft Dawid-Skene EM on sparse annotations, started from majority vote.
-
-    Args:
-        smoothing: pseudo-count for every cell of every confusion matrix; or an array that
-            broadcasts to `[R, C true class, C observed class]`, for what is known of annotators
-            beforehand.
-        prior: "update" estimates the class prior, "uniform" holds it uniform, an array `[C]` or
-            `{class: probability}` holds that.
-        one_coin: one probability of being right for each annotator instead of a matrix.
-        initial_errors: error matrices to start from instead of the majority vote: `[R, C true, C
-            observed]`, or `{annotator: [C, C]}`, where annotators left out start from majority
-            vote.
-        max_iter: most EM iterations.
-        tol: stops when the objective rises by less than this for each annotation.
-        ties: what decides between equally probable classes, as in `majority_labels`.
-        seed: for `ties="random"`.
+    """Dawid-Skene EM on sparse annotations, started from majority vote.
 
     Attributes: see `Aggregator`, and
         n_iter_: iterations done.
@@ -195,29 +209,44 @@ class DawidSkene(Aggregator):
     solution may put all instances into one class: hold the prior uniform.
 
     References:
-        Dawid and Skene (1979), Applied Statistics 28(1).
+        Dawid and Skene (1979), Applied Statistics 28(1). `hard=True` is Sinha, Rao and
+        Balasubramanian (2018), Fast Dawid-Skene.
     """
 
-    def __init__(
-        self,
-        *,
-        smoothing: float | ArrayLike = 0.01,
-        prior: Prior = "update",
-        one_coin: bool = False,
-        initial_errors: InitialErrors = None,
-        max_iter: int = 100,
-        tol: float = 1e-7,
-        ties: Ties = "first",
-        seed: int = 0,
-    ) -> None:
-        self.smoothing = smoothing
-        self.prior = prior
-        self.one_coin = one_coin
-        self.initial_errors = initial_errors
-        self.max_iter = max_iter
-        self.tol = tol
-        self.ties = ties
-        self.seed = seed
+    smoothing: float | ArrayLike = argument(
+        0.01,
+        None,
+        "pseudo-count for every cell of every confusion matrix; or an array that broadcasts to"
+        " `[R, C true class, C observed class]`, for what is known of annotators beforehand.",
+    )
+    prior: Prior = argument(
+        "update",
+        None,
+        '"update" estimates the class prior, "uniform" holds it uniform, an array `[C]` or'
+        " `{class: probability}` holds that.",
+    )
+    one_coin: bool = argument(
+        False, flag, "one probability of being right for each annotator instead of a matrix."
+    )
+    hard: bool = argument(
+        False,
+        flag,
+        "an instance counts for its likeliest class alone while estimating (Fast Dawid-Skene):"
+        " fewer iterations.",
+    )
+    initial_errors: InitialErrors = argument(
+        None,
+        None,
+        "error matrices to start from instead of the majority vote: `[R, C true, C observed]`, or"
+        " `{annotator: [C, C]}`, where annotators left out start from majority vote.",
+    )
+    max_iter: int = argument(100, whole(1), "most EM iterations.")
+    tol: float = argument(
+        1e-7, tolerance, "stops when the objective rises by less than this for each annotation."
+    )
+    n_iter_: int = fitted()
+    history_: NDArray[np.float64] = fitted()
+    converged_: bool = fitted()
 
     def fit(
         self,
@@ -243,8 +272,6 @@ class DawidSkene(Aggregator):
         crowd, gold = self._start(annotations, gold_labels, "Dawid-Skene")
         prior = resolve_prior(self.prior, crowd.class_names)
         smoothing = self._smoothing(crowd)
-        check_iterations(max_iter=self.max_iter)
-        check_tolerance(self.tol)
         one_hot = crowd.one_hot() if weights is None else _weighted_one_hot(crowd, weights)
         start = apply_gold(vote_shares(one_hot, crowd.num_classes), gold)
         if self.initial_errors is not None:
@@ -255,6 +282,7 @@ class DawidSkene(Aggregator):
             prior=prior,
             smoothing=smoothing,
             one_coin=self.one_coin,
+            hard=self.hard,
             gold=gold,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -319,12 +347,9 @@ class DawidSkene(Aggregator):
                 ).T
         else:
             errors = _error_matrix(self.initial_errors, shape, "initial_errors").transpose(0, 2, 1)
-        return _e_step(
-            one_hot,
-            errors,
-            prior if prior is not None else start[crowd.annotated].mean(axis=0),
-            gold,
-        )[0]
+        held = prior if prior is not None else start[crowd.annotated].mean(axis=0)
+        model = DawidSkeneModel(pseudo)
+        return model.e_step(Shard(one_hot, size, gold), Confusion(held, errors))[0]
 
 
 def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matrix:

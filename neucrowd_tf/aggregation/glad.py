@@ -15,13 +15,14 @@ from neucrowd_tf.aggregation.base import (
     GoldLabels,
     apply_gold,
     as_numbers,
-    check_iterations,
-    check_tolerance,
+    coin_errors,
     normalise_log,
     resolve_prior,
+    tolerance,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.majority_vote import Ties, majority_labels
+from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.arguments import argument, estimator, fitted, whole
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ class _Model:
         return moved
 
 
+@estimator
 class Glad(Aggregator):
     """Generative model of Labels, Abilities and Difficulties, for C classes, with a vectorised
     L-BFGS M-step.
@@ -170,17 +172,6 @@ class Glad(Aggregator):
     The probability that annotator r labels instance i rightly is s(a_r * exp(b_i)), s the logistic
     function; wrong labels are equally likely. a_r ~ N(ability_prior), b_i ~ N(easiness_prior):
     pairs (mean, standard deviation).
-
-    Args:
-        prior: "uniform" holds the class prior uniform, "update" estimates it, an array `[C]` or
-            `{class: probability}` holds that.
-        ability_prior: mean and standard deviation of a_r.
-        easiness_prior: mean and standard deviation of b_i, the logarithm of the inverse difficulty.
-        max_iter: most EM iterations.
-        tol: stops when the objective rises by less than this for each annotation.
-        m_step_iter: most L-BFGS steps in an M-step.
-        ties: what decides between equally probable classes, as in `majority_labels`.
-        seed: for `ties="random"`.
 
     Attributes: see `Aggregator` (`errors_` have `skills_` on the diagonal and equal errors beside
     it), and
@@ -197,26 +188,30 @@ class Glad(Aggregator):
         (M-step) for two classes.
     """
 
-    def __init__(
-        self,
-        *,
-        prior: Prior = "uniform",
-        ability_prior: tuple[float, float] = (1.0, 1.0),
-        easiness_prior: tuple[float, float] = (1.0, 1.0),
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        m_step_iter: int = 5,
-        ties: Ties = "first",
-        seed: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.ability_prior = ability_prior
-        self.easiness_prior = easiness_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.m_step_iter = m_step_iter
-        self.ties = ties
-        self.seed = seed
+    prior: Prior = argument(
+        "uniform",
+        None,
+        '"uniform" holds the class prior uniform, "update" estimates it, an array `[C]` or'
+        " `{class: probability}` holds that.",
+    )
+    ability_prior: tuple[float, float] = argument(
+        (1.0, 1.0), None, "mean and standard deviation of a_r."
+    )
+    easiness_prior: tuple[float, float] = argument(
+        (1.0, 1.0),
+        None,
+        "mean and standard deviation of b_i, the logarithm of the inverse difficulty.",
+    )
+    max_iter: int = argument(100, whole(1), "most EM iterations.")
+    tol: float = argument(
+        1e-5, tolerance, "stops when the objective rises by less than this for each annotation."
+    )
+    m_step_iter: int = argument(5, whole(1), "most L-BFGS steps in an M-step.")
+    abilities_: NDArray[np.float64] = fitted()
+    difficulties_: NDArray[np.float64] = fitted()
+    n_iter_: int = fitted()
+    history_: NDArray[np.float64] = fitted()
+    converged_: bool = fitted()
 
     def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
         """Estimates labels, abilities and difficulties.
@@ -269,8 +264,6 @@ class Glad(Aggregator):
         return theta, probas, priors, change
 
     def _check_arguments(self) -> None:
-        check_iterations(max_iter=self.max_iter, m_step_iter=self.m_step_iter)
-        check_tolerance(self.tol)
         for name in ("ability_prior", "easiness_prior"):
             pair = as_numbers(getattr(self, name), name)
             if pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
@@ -296,9 +289,4 @@ class Glad(Aggregator):
         with np.errstate(over="ignore"):
             self.skills_ = np.mean(1.0 / (1.0 + np.exp(-self.abilities_[:, None] * levels)), axis=1)
         size = crowd.num_classes
-        self.errors_ = np.repeat((1.0 - self.skills_) / max(size - 1, 1), size * size).reshape(
-            -1, size, size
-        )
-        self.errors_[:, np.arange(size), np.arange(size)] = (
-            self.skills_[:, None] if size > 1 else 1.0
-        )
+        self.errors_ = coin_errors(self.skills_ if size > 1 else np.ones_like(self.skills_), size)

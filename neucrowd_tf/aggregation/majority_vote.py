@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     GoldLabels,
+    Ties,
     apply_gold,
     confusion_counts,
     normalise_counts,
 )
+from neucrowd_tf.arguments import argument, estimator, flag, one_of
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from neucrowd_tf.annotations import Annotations
-
-Ties = Literal["random", "first", "prior"]
 
 
 def majority_labels(
@@ -55,14 +55,9 @@ def majority_labels(
     return labels
 
 
+@estimator
 class MajorityVote(Aggregator):
     """The label that most annotators gave; works on vote counts alone.
-
-    Args:
-        ties: what decides between classes with equally many votes: "random" (with `seed`), "first"
-            (the lowest class code) or "prior" (the class that is commoner over all annotations).
-        seed: for `ties="random"`.
-        soft: whether `probas_` are shares of votes (True) or certainty in `labels_` (False).
 
     Attributes: see `Aggregator`. `errors_` and `skills_` count agreement with `labels_`, without
     smoothing. Where there is no
@@ -70,10 +65,17 @@ class MajorityVote(Aggregator):
         uniform and the skill 1 / C.
     """
 
-    def __init__(self, *, ties: Ties = "random", seed: int = 0, soft: bool = True) -> None:
-        self.ties = ties
-        self.seed = seed
-        self.soft = soft
+    ties: Ties = argument(
+        "random",
+        one_of("random", "first", "prior"),
+        'what decides between classes with equally many votes: "random" (with `seed`), "first" (the'
+        ' lowest class code) or "prior" (the class that is commoner over all annotations).',
+    )
+    soft: bool = argument(
+        True,
+        flag,
+        "whether `probas_` are shares of votes (True) or certainty in `labels_` (False).",
+    )
 
     def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
         """Counts the votes.

@@ -1,0 +1,35 @@
+"""Dirichlet distributions as variational Bayes needs them: expected logarithms and divergences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def expected_log(counts: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """Returns E[log p] under Dirichlet(counts), whose categories lie along `axis`."""
+    logs: NDArray[np.float64] = digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True))
+    return logs
+
+
+def divergence(
+    counts: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    logs: NDArray[np.float64],
+    axis: int = -1,
+) -> float:
+    """Returns the sum of KL(Dirichlet(counts) || Dirichlet(prior)) over all other axes.
+
+    Args:
+        counts: parameters, categories along `axis`.
+        prior: parameters of the same shape.
+        logs: `expected_log(counts, axis)`.
+    """
+    normaliser = gammaln(counts.sum(axis=axis)) - gammaln(prior.sum(axis=axis))
+    each = gammaln(prior) - gammaln(counts) + (counts - prior) * logs
+    return float(normaliser.sum() + each.sum())

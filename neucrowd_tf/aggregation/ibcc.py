@@ -1,0 +1,98 @@
+"""IBCC: Dawid and Skene's model with Dirichlet priors, by variational Bayes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import expected_skills
+from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
+from neucrowd_tf.aggregation.iterative import IterativeAggregator
+from neucrowd_tf.aggregation.sums import ConfusionModel, Fit, Shard, Sums
+from neucrowd_tf.arguments import argument, estimator, number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def diagonal_counts(num_classes: int, right: float, wrong: float) -> NDArray[np.float64]:
+    """Returns `[C, C]` prior counts, `right` on the diagonal and `wrong` beside it."""
+    return np.eye(num_classes) * (right - wrong) + wrong
+
+
+@dataclasses.dataclass(frozen=True)
+class Posterior:
+    """Variational parameters: Dirichlet counts of the classes `[C]` and of what annotators say
+    `[R, C observed, C true]`, with their expected logarithms.
+    """
+
+    mass: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    log_mass: NDArray[np.float64]
+    log_counts: NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class IBCCModel(ConfusionModel[Posterior]):
+    """Variational Bayes over sums.
+
+    Attributes:
+        prior: `[C observed, C true]` Dirichlet counts of each annotator.
+        class_prior: Dirichlet count of each class.
+    """
+
+    prior: NDArray[np.float64]
+    class_prior: float
+
+    def m_step(self, sums: Sums, parameters: Posterior | None) -> Posterior:
+        """Returns q(classes) and q(annotators)."""
+        mass = sums["mass"] + self.class_prior
+        counts = sums["counts"] + self.prior
+        return Posterior(mass, counts, expected_log(mass), expected_log(counts, axis=1))
+
+    def log_errors(self, parameters: Posterior) -> NDArray[np.float64]:
+        """Returns `[R * C observed, C true]`."""
+        return parameters.log_counts.reshape(-1, len(self.prior))
+
+    def log_priors(self, parameters: Posterior) -> NDArray[np.float64]:
+        """Returns `[C]`."""
+        return parameters.log_mass
+
+    def objective(self, sums: Sums, parameters: Posterior) -> float:
+        """Returns the evidence lower bound."""
+        q = parameters
+        apart = divergence(q.mass, np.full_like(q.mass, self.class_prior), q.log_mass)
+        prior = np.broadcast_to(self.prior, q.counts.shape)
+        return float(sums["evidence"]) - apart - divergence(q.counts, prior, q.log_counts, axis=1)
+
+
+@estimator
+class IBCC(IterativeAggregator):
+    """Independent Bayesian classifier combination: every annotator's confusion matrix has a
+    Dirichlet prior that expects more right answers than wrong ones.
+
+    Attributes: see `IterativeAggregator`; `history_` is the evidence lower bound.
+
+    References:
+        Kim and Ghahramani (2012), Bayesian classifier combination; variational Bayes as in Simpson
+        et al. (2013), Dynamic Bayesian combination of multiple imperfect classifiers; the priors
+        are Li et al.'s (2019), Exploiting worker correlation for label aggregation in
+        crowdsourcing.
+    """
+
+    right: float = argument(4.0, number(above=0), "Dirichlet prior count of a right answer.")
+    wrong: float = argument(1.0, number(above=0), "Dirichlet prior count of each wrong answer.")
+    class_prior: float = argument(1.0, number(above=0), "Dirichlet prior count of each class.")
+
+    def _model(self, shard: Shard) -> IBCCModel:
+        prior = diagonal_counts(shard.num_classes, self.right, self.wrong)
+        return IBCCModel(prior, self.class_prior)
+
+    def _store(self, found: Fit[Posterior], shard: Shard) -> None:
+        q = found.parameters
+        self.probas_ = found.beliefs
+        self.priors_ = q.mass / q.mass.sum()
+        self.errors_ = (q.counts / q.counts.sum(axis=1, keepdims=True)).transpose(0, 2, 1)
+        self.skills_ = expected_skills(self.errors_, self.priors_)

@@ -1,0 +1,84 @@
+"""What the aggregators share that are a `LatentModel` and nothing else: one `fit`."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    GoldLabels,
+    apply_gold,
+    tolerance,
+    warn_not_converged,
+)
+from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
+from neucrowd_tf.arguments import argument, estimator, fitted, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+
+@estimator
+class IterativeAggregator(Aggregator):
+    """Base of the methods that iterate over sums until their objective stops rising.
+
+    Attributes: see `Aggregator`, and
+        n_iter_, converged_, history_: `[n_iter_]` the objective after each iteration, which never
+            falls; a ConvergenceWarning where it still rises after `max_iter`.
+    """
+
+    needs_identities: ClassVar[str] = ""
+
+    max_iter: int = argument(100, whole(1), "most iterations.")
+    tol: float = argument(
+        1e-6, tolerance, "stops when the objective rises by less than this for each annotation."
+    )
+    n_iter_: int = fitted()
+    history_: NDArray[np.float64] = fitted()
+    converged_: bool = fitted()
+
+    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
+        """Estimates labels and annotators.
+
+        Args:
+            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
+                missing.
+            gold_labels: see `gold_codes`; these instances keep their labels and teach what is
+                known of the annotators.
+
+        Raises:
+            IdentitiesError: vote counts only.
+            DataError: no annotation, or gold labels that cannot be used.
+            UsageError: an argument out of range.
+        """
+        name = self.needs_identities or type(self).__name__
+        crowd, gold = self._start(annotations, gold_labels, name)
+        shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
+        found = self._best(shard)
+        self.history_, self.n_iter_ = found.history, len(found.history)
+        self.converged_ = found.converged
+        self._store(found, shard)
+        rows = np.flatnonzero(~self.annotated_)
+        self.probas_[rows] = self.priors_
+        apply_gold(self.probas_, gold)
+        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        if not found.converged:
+            warn_not_converged(type(self).__name__, self.max_iter, found.change, self.tol)
+        return self
+
+    def _best(self, shard: Shard) -> Fit[Any]:
+        return run(self._model(shard), shard, max_iter=self.max_iter, tol=self.tol)
+
+    @abc.abstractmethod
+    def _model(self, shard: Shard) -> LatentModel[Any]:
+        """Returns the method for annotations of this size."""
+
+    @abc.abstractmethod
+    def _store(self, found: Fit[Any], shard: Shard) -> None:
+        """Sets `probas_`, `priors_`, `errors_` and `skills_`."""

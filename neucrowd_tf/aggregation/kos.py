@@ -1,0 +1,105 @@
+"""KOS: messages between tasks and annotators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, coin_errors
+from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.aggregation.weighted_vote import right_counts, shares_of
+from neucrowd_tf.arguments import argument, estimator, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+
+def messages(
+    instances: NDArray[np.int64],
+    annotators: NDArray[np.int64],
+    signs: NDArray[np.float64],
+    shape: tuple[int, int],
+    reliabilities: NDArray[np.float64],
+    max_iter: int,
+) -> NDArray[np.float64]:
+    """Returns `[N]` whose sign is the instance's label, from labels +1 and -1.
+
+    Args:
+        instances, annotators, signs: `[A]` annotations.
+        shape: (N, R).
+        reliabilities: `[A]` messages from annotators to begin with.
+        max_iter: rounds.
+
+    References:
+        Karger, Oh and Shah (2014), Budget-optimal task allocation for reliable crowdsourcing
+        systems, algorithm 1.
+    """
+    for _ in range(max_iter):
+        told = signs * reliabilities
+        beliefs = np.bincount(instances, told, shape[0])[instances] - told
+        heard = signs * beliefs
+        reliabilities = np.bincount(annotators, heard, shape[1])[annotators] - heard
+        # Only their ratios matter; without this they would overflow.
+        largest = np.abs(reliabilities).max(initial=0.0)
+        if largest == 0.0:
+            break
+        reliabilities = reliabilities / largest
+    return np.bincount(instances, signs * reliabilities, shape[0])
+
+
+@estimator
+class Kos(Aggregator):
+    """Karger, Oh and Shah's message passing. With C classes the C - 1 questions "is the class above
+    c?" are decided, and the label is the lowest class that it is not above, so that the order of
+    the classes matters.
+
+    Attributes: see `Aggregator`; `probas_` are certain, `skills_` shares of agreement with
+    `labels_`.
+
+    References:
+        Karger, Oh and Shah (2014), Budget-optimal task allocation for reliable crowdsourcing
+        systems; (2013), Efficient crowdsourcing for multi-class labeling, for C classes.
+    """
+
+    max_iter: int = argument(100, whole(1), "rounds of messages.")
+
+    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
+        """Passes messages.
+
+        Args:
+            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
+                missing.
+            gold_labels: see `gold_codes`; they replace what is inferred.
+
+        Raises:
+            IdentitiesError: vote counts only.
+            DataError: no annotation, or gold labels that cannot be used.
+            UsageError: an argument out of range.
+        """
+        crowd, gold = self._start(annotations, gold_labels, "KOS")
+        size = crowd.num_classes
+        begin = np.random.default_rng([self.seed, 0]).normal(1.0, 1.0, crowd.num_annotations)
+        above = np.zeros((crowd.num_instances, max(size - 1, 0)), dtype=bool)
+        for threshold in range(size - 1):
+            signs = np.where(crowd.labels > threshold, 1.0, -1.0)
+            sums = messages(
+                crowd.instances, crowd.annotators, signs, crowd.shape, begin, self.max_iter
+            )
+            # No evidence either way: what most annotators say.
+            votes = np.bincount(crowd.instances, signs, crowd.num_instances)
+            above[:, threshold] = np.where(sums != 0.0, sums, votes) > 0.0
+        labels = np.where(above.all(axis=1), size - 1, above.argmin(axis=1) if size > 1 else 0)
+        self.priors_ = np.bincount(labels[crowd.annotated], minlength=size) / max(
+            crowd.annotated.sum(), 1
+        )
+        self.probas_ = np.where(crowd.annotated[:, None], np.eye(size)[labels], self.priors_)
+        apply_gold(self.probas_, gold)
+        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        shard = Shard(crowd.one_hot(), size)
+        self.skills_ = shares_of(right_counts(shard, self.labels_), 1.0 / size)
+        self.errors_ = coin_errors(self.skills_, size)
+        return self

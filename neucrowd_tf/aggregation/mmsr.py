@@ -1,0 +1,129 @@
+"""M-MSR: skills by a robust rank-one completion of how often annotators agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import tolerance
+from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.aggregation.weighted_vote import WeightedVote
+from neucrowd_tf.arguments import argument, estimator, fitted, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def agreement_matrix(shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns `[R, R]` the share of common instances on which two annotators agree, scaled so that
+    chance gives 0 and certainty 1, and the number of common instances (0 on the diagonal).
+    """
+    size = shard.num_classes
+    who = shard.who.astype(bool).astype(np.float64)
+    common = np.asarray((who.T @ who).todense())
+    labels = shard.one_hot.tocsc()
+    agree = np.zeros_like(common)
+    for c in range(size):
+        one = labels[:, c::size]
+        agree += np.asarray((one.T @ one).todense())
+    np.fill_diagonal(common, 0.0)
+    share = np.divide(agree, common, out=np.zeros_like(agree), where=common > 0)
+    scaled = (share * size - 1.0) / max(size - 1, 1)
+    return np.where(common > 0, scaled, 0.0), common
+
+
+def trimmed_means(
+    values: NDArray[np.float64], observed: NDArray[np.bool_], last: NDArray[np.float64], trim: int
+) -> NDArray[np.float64]:
+    """Returns `[R]` the mean of each column of `values` `[R, R]` over its observed rows without the
+    `trim` largest of those above `last` `[R]` and the `trim` smallest of those below it; `last`
+    where none is left.
+    """
+    order = np.argsort(np.where(observed, values, np.inf), axis=0)
+    ranked = np.take_along_axis(values, order, axis=0)
+    count = observed.sum(axis=0)
+    below = (observed & (values < last)).sum(axis=0)
+    above = (observed & (values > last)).sum(axis=0)
+    first = np.minimum(below, trim)
+    end = count - np.minimum(above, trim)
+    rank = np.arange(len(values))[:, None]
+    kept = (rank >= first) & (rank < end)
+    number = kept.sum(axis=0)
+    total = np.where(kept, ranked, 0.0).sum(axis=0)
+    return np.where(number > 0, total / np.maximum(number, 1), last)
+
+
+def signs_of(agreement: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns `[R]` +1 or -1, such that annotators of one sign agree more than chance and the
+    majority is good: the signs of the leading eigenvector of the agreements' signs.
+    """
+    vectors = np.linalg.eigh(np.sign((agreement + agreement.T) / 2.0))[1]
+    signs = np.where(vectors[:, -1] < 0, -1.0, 1.0)
+    return signs if signs.sum() >= 0 else -signs
+
+
+@estimator
+class Mmsr(WeightedVote):
+    """Matrix mean-subsequence-reduced: what two annotators agree in is the product of their skills;
+    the skills are found by alternating trimmed means, which outvote adversaries, and weigh a vote
+    by log((C - 1) p / (1 - p)).
+
+    Attributes: see `WeightedVote`, and n_iter_ and converged_.
+
+    References:
+        Ma and Olshevsky (2020), Adversarial crowdsourcing through robust rank-one matrix
+        completion, algorithm 1.
+    """
+
+    max_iter: int = argument(1000, whole(1), "most rounds of means.")
+    tol: float = argument(
+        1e-8, tolerance, "stops when the product of the two factors moves by less than this."
+    )
+    n_iter_: int = fitted()
+    converged_: bool = fitted()
+
+    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        size, instances = shard.num_classes, max(float(shard.used.sum()), 1.0)
+        agreement, common = agreement_matrix(shard)
+        observed = common > 0
+        right = self._complete(np.abs(agreement), observed) * signs_of(agreement)
+        # Within what N instances can tell from chance and from certainty.
+        edge = min(1.0 / np.sqrt(instances), 0.5)
+        right = np.clip(right, -1.0 / max(size - 1, 1) + edge, 1.0 - edge)
+        skills = right * (size - 1) / size + 1.0 / size
+        skills[~observed.any(axis=0)] = 1.0 / size
+        if size == 1 or not observed.any():
+            return np.ones(len(skills)), skills
+        return np.log(skills * (size - 1) / (1.0 - skills)), skills
+
+    def _complete(
+        self, magnitudes: NDArray[np.float64], observed: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
+        degrees = observed.sum(axis=0)
+        least = int(degrees[degrees > 0].min(initial=0))
+        trim = max(least // 2 - 1, 0)
+        rng = np.random.default_rng([self.seed, 0])
+        u, v = rng.uniform(size=(2, len(magnitudes)))
+        self.converged_ = False
+        for step in range(1, self.max_iter + 1):
+            last = u, v
+            v = trimmed_means(_ratios(magnitudes, u), observed, v, trim)
+            u = trimmed_means(_ratios(magnitudes, v), observed, u, trim)
+            self.n_iter_ = step
+            # |u v' - u0 v0'| in the Frobenius norm, without the matrices.
+            moved = (
+                (u @ u) * (v @ v)
+                - 2.0 * (u @ last[0]) * (v @ last[1])
+                + (last[0] @ last[0]) * (last[1] @ last[1])
+            )
+            if np.sqrt(max(moved, 0.0)) < self.tol * max(len(u), 1):
+                self.converged_ = True
+                break
+        ends = np.linalg.norm(u), np.linalg.norm(v)
+        return u / np.sqrt(ends[0] / ends[1]) if min(ends) > 0 else u
+
+
+def _ratios(magnitudes: NDArray[np.float64], factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    return magnitudes / np.maximum(factor, 1e-12)[:, None]

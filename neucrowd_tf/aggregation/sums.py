@@ -1,0 +1,247 @@
+"""The one form that the truth-inference methods are written in: sums over annotations.
+
+A method is a `LatentModel`. Given its parameters, what it believes of an instance depends on that
+instance's annotations alone (`e_step`), and its next parameters depend on sums over instances alone
+(`sums`, `m_step`). So the annotations may lie in shards, on several machines, and the beliefs need
+not be kept between iterations:
+
+    sums = total(model.statistics(shard) for shard in shards)
+    while not converged:
+        parameters = model.m_step(sums, parameters)
+        sums = total(model.statistics(shard, parameters) for shard in shards)
+        objective = model.objective(sums, parameters)
+
+`run` does this for one shard in memory, where the beliefs are kept for the last step.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from neucrowd_tf.aggregation.base import apply_gold, normalise_log, vote_shares
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Parameters = TypeVar("Parameters")
+Sums: TypeAlias = "dict[str, NDArray[np.float64]]"
+
+# Logarithms are of at least this: a probability of exactly zero would make an instance impossible
+# under every class.
+TINY = 1e-300
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """The annotations of some instances.
+
+    Attributes:
+        one_hot: `[n, R * C]` CSR with the weight of each annotation (one, as a rule) at column
+            `annotator * C + label`.
+        num_classes: C.
+        gold: `[n]` known class codes, -1 where unknown; None without any.
+        first: the position of its first instance among those of all shards, for random starts.
+    """
+
+    one_hot: sparse.csr_matrix
+    num_classes: int
+    gold: NDArray[np.int64] | None = None
+    first: int = 0
+
+    @property
+    def num_annotators(self) -> int:
+        """R."""
+        return int(self.one_hot.shape[1] // self.num_classes)
+
+    @cached_property
+    def transposed(self) -> sparse.csc_matrix:
+        """`[R * C, n]`."""
+        return self.one_hot.T
+
+    @cached_property
+    def who(self) -> sparse.csr_matrix:
+        """`[n, R]` CSR with the weight of an annotator's labels of an instance."""
+        found = sparse.csr_matrix(
+            (self.one_hot.data, self.one_hot.indices // self.num_classes, self.one_hot.indptr),
+            shape=(self.one_hot.shape[0], self.num_annotators),
+        )
+        found.sum_duplicates()
+        return found
+
+    @cached_property
+    def used(self) -> NDArray[np.float64]:
+        """`[n]` one where an instance has an annotation or a gold label, else zero."""
+        labelled = np.diff(self.one_hot.indptr) > 0
+        if self.gold is not None:
+            labelled = labelled | (self.gold >= 0)
+        return labelled.astype(np.float64)
+
+    @property
+    def weight(self) -> float:
+        """The weight of all its annotations."""
+        return float(self.one_hot.data.sum())
+
+    def votes(self) -> NDArray[np.float64]:
+        """Returns `[n, C]` shares of the votes, gold labels in their place."""
+        return apply_gold(vote_shares(self.one_hot, self.num_classes), self.gold)
+
+
+def total(parts: Iterable[Sums]) -> Sums:
+    """Returns the sums over all shards from those of each."""
+    found: Sums = {}
+    for part in parts:
+        found = {key: found[key] + value for key, value in part.items()} if found else dict(part)
+    return found
+
+
+class LatentModel(abc.ABC, Generic[Parameters]):
+    """A method whose parameters are a function of sums over instances."""
+
+    def start(self, shard: Shard) -> NDArray[np.float64]:
+        """Returns the beliefs `[n, K]` to begin with: shares of votes."""
+        return shard.votes()
+
+    @abc.abstractmethod
+    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[NDArray[np.float64], Sums]:
+        """Returns the beliefs `[n, K]` about each instance given the parameters, and what of the
+        objective is a sum over instances.
+        """
+
+    @abc.abstractmethod
+    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+        """Returns what the next parameters depend on, summed over the shard's instances."""
+
+    @abc.abstractmethod
+    def m_step(self, sums: Sums, parameters: Parameters | None) -> Parameters:
+        """Returns the next parameters; `parameters` are the last ones, None the first time."""
+
+    @abc.abstractmethod
+    def objective(self, sums: Sums, parameters: Parameters) -> float:
+        """Returns what the iterations raise, from the `statistics` under `parameters`."""
+
+    def statistics(self, shard: Shard, parameters: Parameters | None = None) -> Sums:
+        """Returns a shard's part in the sums: `sums` of its beliefs, and those of `e_step`."""
+        if parameters is None:
+            return self.sums(shard, self.start(shard))
+        beliefs, evidence = self.e_step(shard, parameters)
+        return {**self.sums(shard, beliefs), **evidence}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit(Generic[Parameters]):
+    """What `run` returns.
+
+    Attributes:
+        beliefs: `[N, K]` from an E-step with `parameters`.
+        parameters: of the last M-step.
+        history: `[n_iter]` the objective after each iteration.
+        converged: whether the last iteration raised it by less than the tolerance.
+        change: by how much it did, for each unit of weight.
+    """
+
+    beliefs: NDArray[np.float64]
+    parameters: Parameters
+    history: NDArray[np.float64]
+    converged: bool
+    change: float
+
+
+def run(
+    model: LatentModel[Parameters],
+    shard: Shard,
+    *,
+    max_iter: int,
+    tol: float,
+    start: NDArray[np.float64] | None = None,
+    begin: Fit[Parameters] | None = None,
+) -> Fit[Parameters]:
+    """Iterates on annotations in memory; ends with an E-step, so that beliefs and parameters agree.
+
+    Args:
+        model: the method.
+        shard: all annotations.
+        max_iter: most iterations.
+        tol: stops when the objective rises by less than this for each unit of weight.
+        start: `[N, K]` beliefs to begin with instead of the model's own.
+        begin: an earlier run to go on with, whose iterations count.
+    """
+    scale = max(shard.weight, TINY)
+    parameters = None if begin is None else begin.parameters
+    history = [] if begin is None else begin.history.tolist()
+    if begin is not None:
+        beliefs = begin.beliefs
+    else:
+        beliefs = model.start(shard) if start is None else start
+    sums = model.sums(shard, beliefs)
+    change = np.inf
+    for _ in range(max_iter - len(history)):
+        parameters = model.m_step(sums, parameters)
+        beliefs, evidence = model.e_step(shard, parameters)
+        sums = model.sums(shard, beliefs)
+        history.append(model.objective({**sums, **evidence}, parameters))
+        if len(history) > 1:
+            change = (history[-1] - history[-2]) / scale
+            if history[-1] - history[-2] < tol * scale:
+                break
+    if parameters is None:
+        raise ValueError(f"max_iter: expected a whole number from 1, received {max_iter}")
+    return Fit(beliefs, parameters, np.array(history), change < tol, float(change))
+
+
+class ConfusionModel(LatentModel[Parameters]):
+    """A model in which an annotator's labels depend on the class alone: `[R, C, C]` counts are its
+    sums.
+    """
+
+    @abc.abstractmethod
+    def log_errors(self, parameters: Parameters) -> NDArray[np.float64]:
+        """Returns `[R * C observed, C true]` log probabilities, or their expectations."""
+
+    @abc.abstractmethod
+    def log_priors(self, parameters: Parameters) -> NDArray[np.float64]:
+        """Returns `[C]` log class priors, or their expectations."""
+
+    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[NDArray[np.float64], Sums]:
+        """Returns `[n, C]` posteriors and their log evidence."""
+        scores = shard.one_hot @ self.log_errors(parameters)
+        if shard.gold is not None:
+            keep_gold_only(scores, shard.gold)
+        evidence = normalise_log(scores, self.log_priors(parameters))
+        return scores, {"evidence": evidence.sum()}
+
+    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+        """Returns expected counts `[R, C observed, C true]` and class mass `[C]`."""
+        size = shard.num_classes
+        counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
+        # A BLAS call is slower on this shape.
+        return {
+            "counts": counts,
+            "mass": np.einsum("nc,n->c", beliefs, shard.used),
+            "instances": shard.used.sum(),
+        }
+
+
+def keep_gold_only(scores: NDArray[np.float64], gold: NDArray[np.int64]) -> None:
+    """Makes every class but the gold one impossible, in place, where there is a gold label."""
+    rows = np.flatnonzero(gold >= 0)
+    kept = scores[rows, gold[rows]]
+    scores[rows] = -np.inf
+    scores[rows, gold[rows]] = kept
+
+
+def agreement(shard: Shard, beliefs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns `[R]`, the expected share of an annotator's labels that are right under beliefs
+    `[n, C]`; 1 / C without any label.
+    """
+    size = shard.num_classes
+    counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
+    given = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size).sum(axis=1)
+    right = np.einsum("rcc->r", counts)
+    return np.divide(right, given, out=np.full(len(given), 1.0 / size), where=given > 0)

@@ -1,0 +1,209 @@
+"""Weighted majority votes: an annotator's weight follows from how often they are right."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    GoldLabels,
+    apply_gold,
+    coin_errors,
+    warn_not_converged,
+)
+from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+
+def weighted_votes(shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns `[n, C]` the sum of the weights `[R]` of those who gave each label."""
+    size = shard.num_classes
+    votes: NDArray[np.float64] = shard.one_hot @ np.kron(weights[:, None], np.eye(size))
+    return votes
+
+
+def right_counts(shard: Shard, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns `[R, 2]`: an annotator's labels that are `labels` `[n]`, and all of them; instances
+    with -1 are left out.
+    """
+    size = shard.num_classes
+    chosen = np.eye(size)[labels] * (labels >= 0)[:, None]
+    counts = np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
+    return np.stack([np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))], axis=1)
+
+
+def shares_of(counts: NDArray[np.float64], default: float) -> NDArray[np.float64]:
+    """Returns `[R]` the share of right labels from `right_counts`; `default` without any label."""
+    right, given = counts.T
+    return np.divide(right, given, out=np.full(len(counts), default), where=given > 0)
+
+
+@estimator
+class WeightedVote(Aggregator):
+    """Base of the weighted votes: between votes, agreement counts `[R, 2]` are all that is summed.
+
+    Attributes: see `Aggregator`, and
+        weights_: `[R]` each annotator's weight in the last vote.
+    `probas_` are shares of the weighted votes, above the least of a row where weights are below
+    zero.
+    """
+
+    weights_: NDArray[np.float64] = fitted()
+
+    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
+        """Weighs the annotators and votes.
+
+        Args:
+            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
+                missing.
+            gold_labels: see `gold_codes`; they stand in for the vote.
+
+        Raises:
+            IdentitiesError: vote counts only.
+            DataError: no annotation, or gold labels that cannot be used.
+            UsageError: an argument out of range.
+        """
+        crowd, gold = self._start(annotations, gold_labels, type(self).__name__)
+        shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
+        self.weights_, self.skills_ = self._weigh(shard)
+        votes = weighted_votes(shard, self.weights_)
+        votes -= np.minimum(votes.min(axis=1, keepdims=True), 0.0)
+        cast = votes.sum(axis=1, keepdims=True)
+        self.priors_ = self._priors(votes, cast)
+        none = (cast == 0) & self.annotated_[:, None]
+        even = np.where(none, 1.0 / crowd.num_classes, self.priors_)
+        self.probas_ = np.divide(votes, cast, out=even, where=cast > 0)
+        apply_gold(self.probas_, gold)
+        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        self.errors_ = coin_errors(self.skills_, crowd.num_classes)
+        return self
+
+    def _priors(self, votes: NDArray[np.float64], cast: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = np.divide(votes, cast, out=np.zeros_like(votes), where=cast > 0).sum(axis=0)
+        size = len(shares)
+        return shares / shares.sum() if shares.sum() > 0 else np.full(size, 1.0 / size)
+
+    def _labels(self, shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Returns `[n]` the labels that a weighted vote gives; -1 for an instance without any."""
+        votes = weighted_votes(shard, weights)
+        votes -= votes.min(axis=1, keepdims=True)
+        labels = majority_labels(votes, self.ties, self.seed)
+        if shard.gold is not None:
+            labels = np.where(shard.gold >= 0, shard.gold, labels)
+        return np.where(shard.used > 0, labels, -1)
+
+    @abc.abstractmethod
+    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns weights and skills `[R]`."""
+
+
+@estimator
+class Wawa(WeightedVote):
+    """Worker agreement with aggregate: weights are shares of agreement with the majority vote.
+
+    Attributes: see `WeightedVote`.
+
+    References:
+        As crowd-kit's Wawa (Appen's "worker agreement with aggregate").
+    """
+
+    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        labels = self._labels(shard, np.ones(shard.num_annotators))
+        skills = shares_of(right_counts(shard, labels), 1.0 / shard.num_classes)
+        return skills, skills
+
+
+@estimator
+class ZeroBasedSkill(WeightedVote):
+    """Wawa again and again: skills move towards the share of agreement with the last weighted vote,
+    in steps that shrink.
+
+    Attributes: see `WeightedVote`.
+
+    References:
+        As crowd-kit's ZeroBasedSkill.
+    """
+
+    rate: float = argument(1.0, number(above=0, most=1), "the first step's length.")
+    halve_every: int = argument(20, whole(1), "steps after which the rate is halved.")
+    max_iter: int = argument(100, whole(1), "steps.")
+
+    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        start = 1.0 / shard.num_classes
+        skills, rate = np.full(shard.num_annotators, start + 1e-5), self.rate
+        for step in range(1, self.max_iter + 1):
+            if step % self.halve_every == 0:
+                rate /= 2.0
+            labels = self._labels(shard, skills)
+            moved = shares_of(right_counts(shard, labels), start) - skills
+            skills = skills + rate * moved
+        return skills, skills
+
+
+@estimator
+class GoldMajorityVote(WeightedVote):
+    """Weights are shares of right labels on the gold ones. An annotator who met none has their mean
+    weight; without any gold labels it is the majority vote.
+
+    Attributes: see `WeightedVote`.
+
+    References:
+        As crowd-kit's GoldMajorityVote.
+    """
+
+    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if shard.gold is None or not (shard.gold >= 0).any():
+            labels = self._labels(shard, np.ones(shard.num_annotators))
+            skills = shares_of(right_counts(shard, labels), 1.0 / shard.num_classes)
+            return np.ones_like(skills), skills
+        counts = right_counts(shard, shard.gold)
+        if not counts[:, 1].any():
+            raise DataError("gold labels: expected one that an annotator labelled, received none")
+        skills = shares_of(counts, counts[:, 0].sum() / counts[:, 1].sum())
+        return skills, skills
+
+
+@estimator
+class IterativeWeightedMajorityVote(WeightedVote):
+    """Weights C p - 1, p the share of agreement with the last weighted vote, until labels stay.
+
+    Attributes: see `WeightedVote`, and n_iter_ and converged_ (a ConvergenceWarning otherwise).
+
+    References:
+        Li and Yu (2014), Error rate bounds and iterative weighted majority voting for
+        crowdsourcing, algorithm 1.
+    """
+
+    max_iter: int = argument(100, whole(1), "most votes.")
+    n_iter_: int = fitted()
+    converged_: bool = fitted()
+
+    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        size = shard.num_classes
+        weights = np.ones(shard.num_annotators)
+        labels = self._labels(shard, weights)
+        self.converged_ = False
+        for step in range(1, self.max_iter + 1):
+            self.n_iter_ = step
+            skills = shares_of(right_counts(shard, labels), 1.0 / size)
+            weights = size * skills - 1.0
+            if size == 1 or not weights.any():
+                weights = np.ones_like(weights)
+            last, labels = labels, self._labels(shard, weights)
+            if (last == labels).all():
+                self.converged_ = True
+                break
+        if not self.converged_:
+            changed = float(np.mean(last != labels))
+            warn_not_converged(type(self).__name__, self.max_iter, changed, 0.0)
+        return weights, skills

@@ -1,0 +1,162 @@
+"""What every method of the catalogue does: results are distributions, gold labels stay, the same
+seed gives the same bytes, shards give the same sums, and objectives never fall.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from neucrowd_tf.aggregation import AGGREGATORS, Aggregator, make_aggregator
+from neucrowd_tf.aggregation.bwa import BwaModel
+from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
+from neucrowd_tf.aggregation.ebcc import EBCCModel
+from neucrowd_tf.aggregation.ibcc import IBCCModel, diagonal_counts
+from neucrowd_tf.aggregation.mace import MaceModel
+from neucrowd_tf.aggregation.sums import LatentModel, Shard, run, total
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
+from neucrowd_tf.persistence import load
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("error::RuntimeWarning"),
+]
+NAMES = sorted(AGGREGATORS)
+
+
+def _made(name: str, seed: int = 0) -> Aggregator:
+    made = make_aggregator(name, seed)
+    return made.set_params(restarts=4) if name in ("ebcc", "mace") else made
+
+
+def _check(found: Aggregator) -> None:
+    for name in ("probas_", "priors_", "errors_", "skills_"):
+        assert np.isfinite(getattr(found, name)).all(), name
+    assert (found.probas_ >= 0).all()
+    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
+    np.testing.assert_allclose(found.priors_.sum(), 1)
+    assert ((found.skills_ >= 0) & (found.skills_ <= 1)).all()
+    assert found.labels_.dtype == np.int64
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestEveryMethod:
+    def test_finds_most_labels_and_leaves_distributions(
+        self, name: str, crowd: Annotations, truth: np.ndarray
+    ) -> None:
+        found = _made(name).fit(crowd)
+        _check(found)
+        least = 0.6 if name == "kos" else 0.8  # KOS takes three classes for an order
+        assert (found.labels_ == truth).mean() > least
+
+    def test_gold_labels_stay(self, name: str, crowd: Annotations, truth: np.ndarray) -> None:
+        wrong = {int(task): int((truth[task] + 1) % 3) for task in range(30)}
+        found = _made(name).fit(crowd, wrong)
+        np.testing.assert_array_equal(found.labels_[:30], (truth[:30] + 1) % 3)
+        np.testing.assert_array_equal(found.probas_[:30].max(axis=1), 1.0)
+        _check(found)
+
+    def test_an_instance_without_labels_gets_the_prior(self, name: str) -> None:
+        dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
+        found = _made(name).fit(dense)
+        np.testing.assert_allclose(found.probas_[3], found.priors_)
+        np.testing.assert_array_equal(found.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
+
+    def test_crowds_that_break_naive_code(self, name: str) -> None:
+        rng = np.random.default_rng(0)
+        for dense in (
+            np.zeros((5, 3), dtype=int),
+            np.array([[1]]),
+            np.array([[0, -1], [-1, 1]]),
+            np.repeat(np.arange(30)[:, None] % 3, 5, axis=1),
+            rng.integers(0, 3, (60, 6)),
+            np.tile([0, 1, 2], (20, 1)),
+        ):
+            for extra in (0, 1):
+                crowd = Annotations.from_dense(dense, num_classes=int(dense.max()) + 1 + extra)
+                _check(_made(name).fit(crowd))
+
+    def test_same_seed_same_bytes(self, name: str, crowd: Annotations) -> None:
+        one, two = _made(name, 3).fit(crowd), _made(name, 3).fit(crowd)
+        assert one.probas_.tobytes() == two.probas_.tobytes()
+
+    def test_saves_and_loads(self, name: str, crowd: Annotations, tmp_path: pathlib.Path) -> None:
+        made = clone(_made(name)).fit(crowd)
+        made.save(tmp_path / "fitted")
+        loaded = load(tmp_path / "fitted")
+        assert loaded.get_params() == made.get_params()
+        np.testing.assert_array_equal(loaded.probas_, made.probas_)
+
+    def test_needs_identities_or_does_not(self, name: str) -> None:
+        votes = Annotations.from_votes([[5, 2], [1, 6]])
+        if name in ("majority_vote", "consensus"):
+            np.testing.assert_array_equal(_made(name).fit(votes).labels_, [0, 1])
+        else:
+            with pytest.raises(IdentitiesError):
+                _made(name).fit(votes)
+
+    def test_no_annotation_is_one_error(self, name: str) -> None:
+        with pytest.raises(DataError, match="at least one annotation"):
+            _made(name).fit(np.full((3, 2), -1))
+
+    def test_an_argument_out_of_range_is_one_error(self, name: str, crowd: Annotations) -> None:
+        with pytest.raises(UsageError, match="ties: expected 'random', 'first' or 'prior'"):
+            _made(name).set_params(ties="best").fit(crowd)
+
+
+def test_a_name_that_no_method_has() -> None:
+    with pytest.raises(UsageError, match=r"expected one of majority_vote, .* received 'best'"):
+        make_aggregator("best")
+
+
+def _models(shard: Shard) -> dict[str, LatentModel[Any]]:
+    size, annotators = shard.num_classes, shard.num_annotators
+    pseudo = np.full((annotators, size, size), 0.01)
+    prior = diagonal_counts(size, 4.0, 1.0)
+    return {
+        "dawid_skene": DawidSkeneModel(pseudo),
+        "one_coin": DawidSkeneModel(pseudo, one_coin=True),
+        "hard": DawidSkeneModel(pseudo, hard=True),
+        "ibcc": IBCCModel(prior, 1.0),
+        "ebcc": EBCCModel(prior, np.ones(size), 1, 0.1, 0, 1),
+        "mace": MaceModel(np.full(2, 0.5), 10.0, True, size, 0),
+        "mace_em": MaceModel(np.full(2, 0.01), 0.01, False, size, 0),
+        "bwa": BwaModel(15.0, 1.0, True),
+    }
+
+
+MODELS = list(_models(Shard(Annotations([0], [0], [0]).one_hot(), 1)))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_objective_never_falls(name: str, crowd: Annotations) -> None:
+    gold = np.where(np.arange(300) % 7 == 0, 1, -1)
+    for known in (None, gold):
+        shard = Shard(crowd.one_hot(), 3, known)
+        history = run(_models(shard)[name], shard, max_iter=40, tol=-np.inf).history
+        assert (np.diff(history) >= -1e-9 * np.abs(history[:-1])).all()
+        assert history[-1] > history[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shards_give_what_the_whole_gives(name: str, crowd: Annotations) -> None:
+    """The loop of `sums`' docstring over three shards, against `run` on all annotations."""
+    whole = Shard(crowd.one_hot(), 3)
+    model = _models(whole)[name]
+    shards = [Shard(whole.one_hot[a : a + 100], 3, first=a) for a in (0, 100, 200)]
+    parameters, objectives = None, []
+    sums = total(model.statistics(shard) for shard in shards)
+    for _ in range(6):
+        parameters = model.m_step(sums, parameters)
+        sums = total(model.statistics(shard, parameters) for shard in shards)
+        objectives.append(model.objective(sums, parameters))
+    expected = run(model, whole, max_iter=6, tol=-np.inf)
+    np.testing.assert_allclose(objectives, expected.history)
+    beliefs = np.concatenate([model.e_step(shard, parameters)[0] for shard in shards])
+    np.testing.assert_allclose(beliefs, expected.beliefs, atol=1e-9)
