@@ -11,7 +11,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
+    from neucrowd_tf.aggregation import (
+        BWA,
+        EBCC,
+        IBCC,
+        DawidSkene,
+        Glad,
+        GoldMajorityVote,
+        IterativeWeightedMajorityVote,
+        Kos,
+        Mace,
+        MajorityVote,
+        Mmsr,
+        Wawa,
+        ZeroBasedSkill,
+    )
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
     from neucrowd_tf.crowding import CrowdInG
@@ -31,6 +45,16 @@ _WHERE = {
     "MajorityVote": "aggregation",
     "DawidSkene": "aggregation",
     "Glad": "aggregation",
+    "BWA": "aggregation",
+    "EBCC": "aggregation",
+    "GoldMajorityVote": "aggregation",
+    "IBCC": "aggregation",
+    "IterativeWeightedMajorityVote": "aggregation",
+    "Kos": "aggregation",
+    "Mace": "aggregation",
+    "Mmsr": "aggregation",
+    "Wawa": "aggregation",
+    "ZeroBasedSkill": "aggregation",
     "CrowdLayer": "crowd_layers",
     "AnnoReg": "crowd_layers",
     "WeightedDoctorNet": "crowd_layers",
@@ -44,17 +68,27 @@ _WHERE = {
 __all__ = [
     "AnnoReg",
     "Annotations",
+    "BWA",
     "CrowdDataset",
     "CrowdInG",
     "CrowdLayer",
     "DASC",
     "DawidSkene",
+    "EBCC",
     "Glad",
+    "GoldMajorityVote",
+    "IBCC",
     "ICED",
+    "IterativeWeightedMajorityVote",
+    "Kos",
+    "Mace",
     "MajorityVote",
+    "Mmsr",
     "NeuCrowd",
     "RLL",
+    "Wawa",
     "WeightedDoctorNet",
+    "ZeroBasedSkill",
     "__version__",
     "load",
 ]

@@ -1,7 +1,7 @@
 """Truth inference: from the labels of many annotators to one label an instance."""
 
 from neucrowd_tf.aggregation.base import Aggregator
-from neucrowd_tf.aggregation.bwa import Bwa
+from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.catalogue import AGGREGATORS, make_aggregator
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene, EMResult, dawid_skene_em
 from neucrowd_tf.aggregation.ebcc import EBCC
@@ -21,7 +21,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 __all__ = [
     "AGGREGATORS",
     "Aggregator",
-    "Bwa",
+    "BWA",
     "DawidSkene",
     "EBCC",
     "EMResult",

@@ -311,8 +311,8 @@ def coin_errors(skills: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
     """Returns `[R, C, C]` error matrices with the skills `[R]` on the diagonal and equal errors
     beside it.
     """
-    errors = np.repeat((1.0 - skills) / max(num_classes - 1, 1), num_classes * num_classes)
-    errors = errors.reshape(-1, num_classes, num_classes)
+    wrong = np.repeat((1.0 - skills) / max(num_classes - 1, 1), num_classes * num_classes)
+    errors: NDArray[np.float64] = wrong.reshape(-1, num_classes, num_classes)
     errors[:, np.arange(num_classes), np.arange(num_classes)] = skills[:, None]
     return errors
 

@@ -102,7 +102,7 @@ class BwaModel(LatentModel[Weights]):
 
 
 @estimator
-class Bwa(IterativeAggregator):
+class BWA(IterativeAggregator):
     """Bayesian weighted average: labels as zeros and ones with normal noise, whose precision is the
     annotator's weight.
 

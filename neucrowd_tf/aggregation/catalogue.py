@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from neucrowd_tf.aggregation.base import Aggregator
-from neucrowd_tf.aggregation.bwa import Bwa
+from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ebcc import EBCC
 from neucrowd_tf.aggregation.glad import Glad
@@ -37,7 +37,7 @@ AGGREGATORS: dict[str, Callable[[int], Aggregator]] = {
     "mace": _maker(Mace),
     "ibcc": _maker(IBCC),
     "ebcc": _maker(EBCC),
-    "bwa": _maker(Bwa),
+    "bwa": _maker(BWA),
     "wawa": _maker(Wawa),
     "zbs": _maker(ZeroBasedSkill),
     "gold_majority_vote": _maker(GoldMajorityVote),

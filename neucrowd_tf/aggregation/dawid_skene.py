@@ -9,6 +9,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
@@ -29,7 +30,6 @@ from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-    from scipy import sparse
 
     from neucrowd_tf.aggregation.base import Prior
     from neucrowd_tf.annotations import Annotations
@@ -353,8 +353,6 @@ class DawidSkene(Aggregator):
 
 
 def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matrix:
-    from scipy import sparse
-
     array = as_numbers(weights, "weights")
     if (
         array.shape != crowd.labels.shape

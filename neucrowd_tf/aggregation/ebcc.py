@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import digamma
 
 from neucrowd_tf.aggregation.base import expected_skills, normalise_log
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
@@ -157,8 +158,6 @@ def expected_log_shares(
     """Returns `[K]` E[log share of a group within its class] where M groups of each class have
     Dirichlet counts `group_prior / M` + members.
     """
-    from scipy.special import digamma
-
     total = np.bincount(classes, weights=members, minlength=num_classes) + group_prior
     found: NDArray[np.float64] = digamma(group_prior / groups + members) - digamma(total)[classes]
     return found
@@ -190,7 +189,7 @@ class EBCC(IterativeAggregator):
     )
     right: float = argument(4.0, number(above=0), "Dirichlet prior count of a right answer.")
     wrong: float = argument(1.0, number(above=0), "Dirichlet prior count of each wrong answer.")
-    restarts: int = argument(40, whole(1), "random starts; the best bound is kept.")
+    restarts: int = argument(20, whole(1), "random starts; the best bound is kept.")
     max_iter: int = 500
     bounds_: NDArray[np.float64] = fitted()
 

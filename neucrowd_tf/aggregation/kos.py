@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def messages(
-    instances: NDArray[np.int64],
-    annotators: NDArray[np.int64],
+    instances: NDArray[np.integer],
+    annotators: NDArray[np.integer],
     signs: NDArray[np.float64],
     shape: tuple[int, int],
     reliabilities: NDArray[np.float64],
@@ -48,7 +48,7 @@ def messages(
         if largest == 0.0:
             break
         reliabilities = reliabilities / largest
-    return np.bincount(instances, signs * reliabilities, shape[0])
+    return np.bincount(instances, signs * reliabilities, shape[0]).astype(np.float64)
 
 
 @estimator
