@@ -52,15 +52,19 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def table(kind: Any) -> str:
+def table(kind: Any, above: set[tuple[str, str]]) -> str:
     """Returns the parameters of a constructor in Markdown; those without an entry of their own
-    stand in the last row.
+    stand in the last row, and so do those that are `above`, which this table's are added to.
     """
     parameters = {
         name: inspect.signature(kind.__init__).parameters[name] for name in names_of(kind)
     }
     rows, left = [], dict(parameters)
     for names, text in described(kind):
+        entry = ", ".join(f"{name}={parameters[name].default!r}" for name in names), text
+        if entry in above:
+            continue
+        above.add(entry)
         defaults = ", ".join(f"`{shown(parameters[name].default)}`" for name in names)
         rows.append(
             f"| {', '.join(f'`{name}`' for name in names)} | {defaults} |"
@@ -76,8 +80,11 @@ def table(kind: Any) -> str:
 def page(text: str) -> str:
     """Returns a page with its tables written anew."""
 
+    above: set[tuple[str, str]] = set()
+
     def fill(match: re.Match[str]) -> str:
-        return match[1] + table(getattr(importlib.import_module(match[2]), match[3])) + match[4]
+        kind = getattr(importlib.import_module(match[2]), match[3])
+        return match[1] + table(kind, above) + match[4]
 
     return MARK.sub(fill, text)
 

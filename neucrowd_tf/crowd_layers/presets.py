@@ -81,14 +81,14 @@ SPACE: dict[str, tuple[Any, ...]] = {
 
 
 def registered(
-    name: str, summary: str, presets: Mapping[str, Preset], *, paper: str = PAPER
+    name: str, summary: str, presets: Mapping[str, Preset] | None = None, *, paper: str = PAPER
 ) -> Callable[[Factory], Factory]:
     """Returns a decorator that registers a crowd layer under its name and, for each imbalance loss,
-    under `<loss>_<name>`.
+    under `<loss>_<name>`; with CrowdLayer's presets unless others are given.
     """
     common: dict[str, Any] = {
         "requires_identities": True,
-        "presets": presets,
+        "presets": PRESETS["crowd_layer"] if presets is None else presets,
         "space": SPACE,
         "paper": paper,
     }

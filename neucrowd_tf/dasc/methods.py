@@ -72,7 +72,10 @@ def self_trained(layer: type[AnnotatorEstimator]) -> type[SelfTrainedLayer]:
 
 
 def register_self_training(
-    name: str, kind: type[SelfTrainedLayer], title: str, presets: Mapping[str, Mapping[str, Any]]
+    name: str,
+    kind: type[SelfTrainedLayer],
+    title: str,
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Registers `<selection>_<name>` for every selection.
 
@@ -89,7 +92,7 @@ def register_self_training(
             summary=f"{title} with {what}",
             defaults=defaults,
             requires_identities=True,
-            presets=presets,
+            presets=presets or {},
             space=space,
             paper=PAPER,
         )(kind)
