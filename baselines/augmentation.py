@@ -4,15 +4,27 @@ gave, before DL-CL is trained.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from neucrowd_tf.arguments import (
+    argument,
+    check_arguments,
+    declared,
+    estimator,
+    fitted,
+    flag,
+    number,
+    one_of,
+    share,
+    whole,
+)
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowding import CrowdInG
+from neucrowd_tf.crowding.dl_cl import ClassifierArguments
 from neucrowd_tf.crowding.presets import PAPER, PRESETS
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -23,16 +35,7 @@ if TYPE_CHECKING:
 
     from neucrowd_tf.annotations import Annotations
 
-_COMMON = (
-    "base",
-    "hidden_units",
-    "activation",
-    "dropout",
-    "batch_norm",
-    "l2",
-    "square_root",
-    "standardise",
-)
+_COMMON = tuple(field.name for field in declared(ClassifierArguments))
 _PRETRAINING = {
     "pretrain_epochs": "epochs",
     "pretrain_batch": "batch_size",
@@ -69,14 +72,10 @@ DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-class AugmentedDLCL(CrowdEstimator):
+@estimator
+class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
     """DL-CL trained on annotations, completed by what a subclass makes of them, and trained again
     from fresh weights.
-
-    Args:
-        base, hidden_units, activation, dropout, batch_norm, l2, square_root, standardise,
-        learning_rate, batch_size, epochs, seed:
-            as of `CrowdLayer`; the same for both trainings.
 
     Attributes:
         classifier_: the fitted `CrowdLayer`.
@@ -88,47 +87,25 @@ class AugmentedDLCL(CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    classifier_: CrowdLayer
-    completed_: Annotations
+    learning_rate: float = argument(1e-3, number(above=0), "Adam's.")
+    batch_size: int = argument(64, whole(1), "instances a step, each with all of its labels.")
+    epochs: int = argument(15, whole(1), "of each training of DL-CL.")
+    seed: int = argument(0, whole(0), "draws everything that is random.")
 
-    def __init__(
-        self,
-        base: Any = "dense",
-        *,
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        epochs: int = 15,
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.dropout = dropout
-        self.batch_norm = batch_norm
-        self.l2 = l2
-        self.square_root = square_root
-        self.standardise = standardise
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.seed = seed
+    classifier_: CrowdLayer = fitted()
+    completed_: Annotations = fitted()
+    confusion_matrices_: NDArray[np.float32] = fitted()
+    history_: dict[str, list[float]] = fitted()
+    n_iter_: int = fitted()
 
     def _dl_cl(self) -> CrowdLayer:
-        """Returns an unfitted DL-CL that knows the data's classes and features."""
-        settings = {
-            name: getattr(self, name)
-            for name in (*_COMMON, "learning_rate", "batch_size", "epochs", "seed")
-        }
-        made = CrowdLayer(settings.pop("base"), **settings)
-        adopt(made, self)
-        return made
+        """Returns an unfitted DL-CL."""
+        return self.dl_cl(
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            seed=self.seed,
+        )
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         """Returns the training annotations with generated ones in their empty cells; `first` is
@@ -137,13 +114,12 @@ class AugmentedDLCL(CrowdEstimator):
         raise NotImplementedError
 
     def _fit(self, data: TrainingData, run: Run) -> None:
+        check_arguments(self)
         classifier = self._dl_cl()
         with classifier.reused():
-            classifier._fit(data, run.stage("observed"))
+            classifier.fit(data.features, data.annotations, run=run.stage("observed"))
             self.completed_ = self._complete(data, classifier, run)
-            classifier._fit(
-                dataclasses.replace(data, annotations=self.completed_), run.stage("completed")
-            )
+            classifier.fit(data.features, self.completed_, run=run.stage("completed"))
         self._keep(classifier, data)
 
     def _keep(self, classifier: CrowdLayer, data: TrainingData) -> None:
@@ -155,37 +131,10 @@ class AugmentedDLCL(CrowdEstimator):
         )
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return self.classifier_._predict_proba(features)
+        return self.classifier_.predict_proba(features)
 
     def inference_model(self) -> keras.Model:
         return self.classifier_.inference_model()
-
-
-def check_numbers(
-    estimator: CrowdEstimator,
-    *,
-    counts: Sequence[str] = (),
-    rates: Sequence[str] = (),
-    shares: Sequence[str] = (),
-) -> None:
-    """Raises UsageError where an argument is no whole number from 1 (counts), number above 0
-    (rates) or between 0 and 1 (shares).
-    """
-    for names, kinds, below, what in (
-        (counts, (int, np.integer), np.inf, "a whole number from 1"),
-        (rates, (int, float, np.number), np.inf, "a number above 0"),
-        (shares, (int, float, np.number), 1.0, "a number between 0 and 1"),
-    ):
-        for name in names:
-            value = getattr(estimator, name)
-            if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value < below:
-                raise UsageError(f"{name}: expected {what}, received {value!r}")
-
-
-def adopt(part: CrowdEstimator, whole: CrowdEstimator) -> None:
-    """Tells an estimator inside another one what `fit` found out about the data."""
-    for name in ("classes_", "feature_shape_", "n_features_in_"):
-        setattr(part, name, getattr(whole, name))
 
 
 def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Annotations:
@@ -222,6 +171,7 @@ def _registered(
 
 
 @_registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")
+@estimator
 class DLCLSelf(AugmentedDLCL):
     """DL-CL+Self: what DL-CL predicts of each annotator fills the empty cells, and another DL-CL is
     trained on all cells.
@@ -239,74 +189,34 @@ class DLCLSelf(AugmentedDLCL):
     "DL-CL+GCN: DL-CL on annotations completed by a graph convolution over annotators and"
     " instances",
 )
+@estimator
 class DLCLGCN(AugmentedDLCL):
     """DL-CL+GCN: a graph convolutional autoencoder on the bipartite graph of annotators and
     instances fills the empty cells.
-
-    Args:
-        graph_units: width of nodes' embeddings.
-        graph_epochs: steps of its training, each on the whole graph.
-        graph_learning_rate: Adam's.
-        edge_dropout: the share of annotations that are left out of the graph in a step, and are
-            what it predicts.
-        base, ...: see `AugmentedDLCL`.
 
     References:
         CrowdInG, section 4.4.1; van den Berg, Kipf, Welling (2017), Graph convolutional matrix
         completion.
     """
 
-    def __init__(
-        self,
-        base: Any = "dense",
-        *,
-        graph_units: int = 32,
-        graph_epochs: int = 100,
-        graph_learning_rate: float = 3e-3,
-        edge_dropout: float = 0.3,
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        epochs: int = 15,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            base,
-            hidden_units=hidden_units,
-            activation=activation,
-            dropout=dropout,
-            batch_norm=batch_norm,
-            l2=l2,
-            square_root=square_root,
-            standardise=standardise,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            epochs=epochs,
-            seed=seed,
-        )
-        self.graph_units = graph_units
-        self.graph_epochs = graph_epochs
-        self.graph_learning_rate = graph_learning_rate
-        self.edge_dropout = edge_dropout
+    graph_units: int = argument(32, whole(1), "width of nodes' embeddings.")
+    graph_epochs: int = argument(
+        100, whole(1), "steps of the graph's training, each on the whole graph."
+    )
+    graph_learning_rate: float = argument(3e-3, number(above=0), "Adam's for the graph.")
+    edge_dropout: float = argument(
+        0.3,
+        share,
+        "the share of annotations that are left out of the graph in a step, and are what it"
+        " predicts.",
+    )
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         from baselines.graph_completion import GraphCompletion
         from neucrowd_tf.crowding.pretraining import Counter
         from neucrowd_tf.training.loop import train
 
-        check_numbers(
-            self,
-            counts=("graph_units", "graph_epochs"),
-            rates=("graph_learning_rate",),
-            shares=("edge_dropout",),
-        )
-        features = np.asarray(first._network.standardise(data.features)).reshape(
+        features = np.asarray(first.model_.get_layer("standardise")(data.features)).reshape(
             len(data.features), -1
         )
         graph = GraphCompletion(
@@ -324,73 +234,37 @@ class DLCLGCN(AugmentedDLCL):
 @_registered(
     "dl_cl_ing", "DL-CL+InG: DL-CL on annotations that CrowdInG's generator completed", ING_PRESETS
 )
+@estimator
 class DLCLInG(AugmentedDLCL):
     """DL-CL+InG: CrowdInG is trained, its generator fills the empty cells, and DL-CL is trained on
     all cells.
-
-    Args:
-        crowding_epochs: of CrowdInG's game; its other arguments are the defaults, and those of the
-            classifier the same as DL-CL's.
-        label_correlation: CrowdInG's.
-        fill: "sampled" draws labels from the generator, as `CrowdInG.generate` does;
-            "most_probable" takes its best label.
-        base, ...: see `AugmentedDLCL`.
 
     References:
         CrowdInG, section 4.4.1.
     """
 
-    def __init__(
-        self,
-        base: Any = "dense",
-        *,
-        crowding_epochs: int = 12,
-        label_correlation: bool = True,
-        fill: Literal["sampled", "most_probable"] = "sampled",
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        epochs: int = 15,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            base,
-            hidden_units=hidden_units,
-            activation=activation,
-            dropout=dropout,
-            batch_norm=batch_norm,
-            l2=l2,
-            square_root=square_root,
-            standardise=standardise,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            epochs=epochs,
-            seed=seed,
-        )
-        self.crowding_epochs = crowding_epochs
-        self.label_correlation = label_correlation
-        self.fill = fill
+    crowding_epochs: int = argument(
+        12,
+        whole(1),
+        "of CrowdInG's game; its other arguments are the defaults, and those of the classifier the"
+        " same as DL-CL's.",
+    )
+    label_correlation: bool = argument(True, flag, "CrowdInG's.")
+    fill: Literal["sampled", "most_probable"] = argument(
+        "sampled",
+        one_of("sampled", "most_probable"),
+        '"sampled" draws labels from the generator, as `CrowdInG.generate` does; "most_probable"'
+        " takes its best label.",
+    )
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if self.fill not in ("sampled", "most_probable"):
-            raise UsageError(f"fill: expected 'sampled' or 'most_probable', received {self.fill!r}")
-        check_numbers(self, counts=("crowding_epochs",))
+        check_arguments(self)
         self.completed_ = self._complete_by_crowding(data, run.stage("crowding"))
         classifier = self._dl_cl()
-        classifier._fit(
-            dataclasses.replace(data, annotations=self.completed_), run.stage("completed")
-        )
+        classifier.fit(data.features, self.completed_, run=run.stage("completed"))
         self._keep(classifier, data)
 
     def _complete_by_crowding(self, data: TrainingData, run: Run) -> Annotations:
-        from neucrowd_tf.crowding import CrowdInG
-
         crowding = CrowdInG(
             self.base,
             **{name: getattr(self, name) for name in _COMMON if name != "base"},
@@ -401,10 +275,12 @@ class DLCLInG(AugmentedDLCL):
             epochs=self.crowding_epochs,
             seed=self.seed,
         )
-        adopt(crowding, self)
-        crowding._fit(data, run)
+        pair = None
+        if data.validation is not None:
+            features, codes = data.validation
+            pair = features, self.classes_[codes]
+        crowding.fit(data.features, data.annotations, pair, run=run)
         if self.fill == "most_probable":
-            return completed(
-                data.annotations, crowding.predict_annotators(data.features).argmax(axis=2)
-            )
+            labels = crowding.predict_annotators(data.features).argmax(axis=2)
+            return completed(data.annotations, labels)
         return crowding.generate(data.features, annotations=data.annotations)

@@ -8,30 +8,29 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowding.auxiliary import Auxiliary
 from neucrowd_tf.crowding.crowd import (
     Crowd,
+    batch_positions,
     batches_of,
     fold,
     gathered,
     gradients,
-    observed_cells,
     passes_over,
     shuffled,
 )
 from neucrowd_tf.crowding.discriminative import (
     NUM_SUMS,
+    Auxiliary,
     DiscriminativeModule,
     discriminative_report,
 )
 from neucrowd_tf.crowding.discriminator import Discriminator
-from neucrowd_tf.crowding.generator import draw_labels
-from neucrowd_tf.crowding.selection import select_annotations, selection_counts
+from neucrowd_tf.crowding.generative import draw_labels
+from neucrowd_tf.crowding.selection import select_annotations
+from neucrowd_tf.training.estimator import TrainingData
 
 if TYPE_CHECKING:
-    from baselines.crowd_gan import DLCLGAN
-    from neucrowd_tf.crowd_layers import CrowdLayer
-    from neucrowd_tf.training.estimator import TrainingData
+    from numpy.typing import NDArray
 
 _BATCH_ROWS = 100
 _SURVEY, _SELECT, _PAIRS, _ROWS, _POLICY = range(5)
@@ -59,30 +58,56 @@ class CrowdGANModel(keras.Model):
     are taken for authentic.
 
     Args:
-        base: standardised features to class probabilities; always in inference mode.
+        classifier: the `model_` of a trained `CrowdLayer`; its classifier is always in inference
+            mode.
+        data: what it was trained on.
+        embedding_size: the discriminator's.
+        passes, batch_pairs: of the turns.
+        seed: draws weights and labels.
+
+    Attributes:
+        base: standardised features to class probabilities.
         head: class probabilities to annotators' logits.
         discriminative: the discriminator; its auxiliary network is not used.
         crowd: the data.
-        passes, batch_pairs: of the turns.
     """
 
     def __init__(
         self,
-        base: Any,
-        head: Any,
-        discriminative: DiscriminativeModule,
-        crowd: Crowd,
+        classifier: keras.Model,
+        data: TrainingData,
         *,
+        embedding_size: int,
         passes: int,
         batch_pairs: int,
+        seed: int,
     ) -> None:
         super().__init__()
-        self.base, self.head, self.discriminative, self.crowd = base, head, discriminative, crowd
-        self.passes, self.batch_pairs = passes, batch_pairs
+        annotations = data.annotations
+        annotators, classes = annotations.num_annotators, annotations.num_classes
+        crowd = Crowd(data.features.shape[1:], annotators)
+        features = np.asarray(classifier.get_layer("standardise")(data.features))
+        crowd.set(features, annotations, np.eye(annotators, dtype=np.float32), seed)
+        discriminator = Discriminator(
+            crowd.feature_size,
+            annotators,
+            classes,
+            embedding_size=embedding_size,
+            aggregate_labels=False,
+            seed=seed,
+        )
+        auxiliary = Auxiliary(
+            classes, hidden_units=1, label_size=1, embedding_size=embedding_size, seed=seed
+        )
+        self.base, self.head = classifier.get_layer("base"), classifier.get_layer("crowd_layer")
+        self.discriminative = DiscriminativeModule(
+            discriminator, auxiliary, crowd, information=0.0, output_penalty=1.0, literal=False
+        )
+        self.crowd, self.passes, self.batch_pairs = crowd, passes, batch_pairs
         self.built = True
 
-    def compile_players(self, generator: float, discriminator: float) -> None:
-        """Gives both players an Adam optimizer, and compiles the step."""
+    def compile_networks(self, generator: float, discriminator: float) -> None:
+        """Gives both an Adam optimizer, and compiles the step."""
         self.generator_optimizer = keras.optimizers.Adam(generator)
         self.generator_optimizer.build(
             [*self.base.trainable_variables, *self.head.trainable_variables]
@@ -112,7 +137,7 @@ class CrowdGANModel(keras.Model):
         crowd, size = self.crowd, self.crowd.num_instances
 
         def compute(index: Any) -> tuple[Any]:
-            rows = tf.range(index * _BATCH_ROWS, tf.minimum((index + 1) * _BATCH_ROWS, size))
+            rows = batch_positions(index, _BATCH_ROWS, size)
             return (draw_labels(self.logits(rows), fold(crowd.draw(epoch, _SURVEY), index)),)
 
         drawn = gathered(batches_of(size, _BATCH_ROWS), (tf.int32,), compute)[0]
@@ -131,9 +156,7 @@ class CrowdGANModel(keras.Model):
         total, variables = tf.size(authentic), self.discriminative.discriminator.trainable_variables
 
         def step(turn: Any, index: Any) -> Any:
-            positions = tf.range(
-                index * self.batch_pairs, tf.minimum((index + 1) * self.batch_pairs, total)
-            )
+            positions = batch_positions(index, self.batch_pairs, total)
             chosen = shuffled(positions, total, fold(crowd.draw(epoch, _PAIRS), turn))
             rows, codes, labels, real = (
                 tf.gather(column, chosen) for column in (*pairs, authentic)
@@ -155,7 +178,7 @@ class CrowdGANModel(keras.Model):
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
         def step(turn: Any, index: Any) -> Any:
-            positions = tf.range(index * _BATCH_ROWS, tf.minimum((index + 1) * _BATCH_ROWS, size))
+            positions = batch_positions(index, _BATCH_ROWS, size)
             rows = shuffled(positions, size, fold(crowd.draw(epoch, _ROWS), turn))
             seed = fold(fold(crowd.draw(epoch, _POLICY), turn), index)
             with tf.GradientTape() as tape:
@@ -175,39 +198,8 @@ class CrowdGANModel(keras.Model):
         return sums[0] / sums[1]
 
 
-def make_gan(estimator: DLCLGAN, classifier: CrowdLayer, data: TrainingData) -> CrowdGANModel:
-    """Returns the compiled game around a trained DL-CL."""
-    network: Any = classifier.__dict__["_network"]
-    crowd_labels = data.annotations.observed()
-    crowd = Crowd(tuple(data.features.shape[1:]), crowd_labels.num_annotators)
-    features = np.asarray(network.standardise(data.features))
-    table = np.eye(crowd_labels.num_annotators, dtype=np.float32)
-    crowd.set(
-        features,
-        crowd_labels,
-        table,
-        selection_counts(observed_cells(crowd_labels)),
-        estimator.seed,
-    )
-    k, classes = estimator.embedding_size, crowd_labels.num_classes
-    discriminator = Discriminator(
-        classes, embedding_size=k, aggregate_labels=False, seed=estimator.seed
-    )
-    discriminator.build(crowd.feature_size, crowd.annotator_size)
-    auxiliary = Auxiliary(
-        classes, hidden_units=1, label_size=1, embedding_size=k, seed=estimator.seed
-    )
-    auxiliary.build()
-    discriminative = DiscriminativeModule(
-        discriminator, auxiliary, crowd, information=0.0, output_penalty=1.0, literal=False
-    )
-    model = CrowdGANModel(
-        network.base,
-        network.head,
-        discriminative,
-        crowd,
-        passes=estimator.passes,
-        batch_pairs=estimator.pair_batch_size,
-    )
-    model.compile_players(estimator.gan_learning_rate, estimator.discriminator_learning_rate)
-    return model
+def annotator_answers(head: keras.layers.Layer, num_classes: int) -> NDArray[np.float32]:
+    """Returns `[R, C true, C observed]`: what each annotator answers where the class is known."""
+    answers = keras.ops.softmax(head(np.eye(num_classes, dtype=np.float32)), axis=-1)
+    matrices = np.asarray(keras.ops.convert_to_numpy(answers), dtype=np.float32)
+    return np.ascontiguousarray(matrices.transpose(1, 0, 2))

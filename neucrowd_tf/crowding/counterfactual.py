@@ -25,6 +25,9 @@ def importance_ratios(current: Any, logged: Any, *, cap: float = 10.0, floor: fl
     Args:
         current: `[...]` probability that the present generative module gives to the drawn label.
         logged: `[...]` the probability when it was drawn.
+
+    References:
+        CrowdInG, eqs. 5 and 6 (G / G_0).
     """
     return tf.minimum(current / tf.maximum(logged, floor), cap)
 
@@ -77,12 +80,12 @@ def effective_share(sums: Any) -> Any:
     return tf.math.divide_no_nan(tf.square(sums[1]), sums[3] * sums[2])
 
 
-def ratio_report(player: str, multiplier: Any, sums: Any) -> dict[str, Any]:
-    """Returns what is logged of a player's turn."""
+def ratio_report(network: str, multiplier: Any, sums: Any) -> dict[str, Any]:
+    """Returns what is logged of a network's turn."""
     return {
-        f"{player}_estimate": self_normalised_estimate(sums),
-        f"{player}_effective_share": effective_share(sums),
-        f"{player}_multiplier": multiplier,
+        f"{network}_estimate": self_normalised_estimate(sums),
+        f"{network}_effective_share": effective_share(sums),
+        f"{network}_multiplier": multiplier,
     }
 
 
@@ -103,7 +106,8 @@ def search_multiplier(
         the mu that was used, and its sums.
 
     References:
-        Joachims, Swaminathan, de Rijke (2018), section 3.3.
+        CrowdInG, section 3.3.2 (mu is searched for); Joachims, Swaminathan, de Rijke (2018),
+        section 3.3.
     """
     if multiplier == "mean":
         # Deviation: the mean loss in place of a search, which takes as many times as long as it

@@ -1,4 +1,4 @@
-"""What the players read, and the order in which they read it: variables and draws that serve every
+"""What the networks read, and the order in which they read it: variables and draws that serve every
 fit of a compiled model.
 """
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
+
+from neucrowd_tf.crowding.selection import selection_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,15 +25,14 @@ class Crowd:
 
     Attributes:
         features: `[N, ...]` as the classifier takes them.
-        flat: `[N, d]`, the same as the other players take them.
+        flat: `[N, d]`, the same as the other networks take them.
         annotators: `[R, e]` annotator features, one-hot vectors where none are given.
         instances, codes, labels: `[A]` the authentic annotations.
         observed: `[N, R]` bool.
         counts: `[R]` how many generated annotations of each annotator are selected.
-        seed: scalar, from which every draw is derived.
     """
 
-    def __init__(self, feature_shape: tuple[int, ...], annotator_size: int) -> None:
+    def __init__(self, feature_shape: Sequence[int], annotator_size: int) -> None:
         def variable(shape: tuple[int | None, ...], dtype: Any) -> tf.Variable:
             return tf.Variable(
                 np.zeros([size or 0 for size in shape], dtype),
@@ -40,13 +41,12 @@ class Crowd:
                 trainable=False,
             )
 
-        self.feature_size = int(np.prod(feature_shape))
-        self.annotator_size = annotator_size
+        self.feature_size, self.annotator_size = int(np.prod(feature_shape)), annotator_size
         self._features = variable((None, *feature_shape), np.float32)
         self._annotators = variable((None, annotator_size), np.float32)
-        self._triples = [variable((None,), np.int32) for _ in range(3)]
-        self._observed = variable((None, None), np.bool_)
-        self._counts = variable((None,), np.int32)
+        self.instances, self.codes, self.labels = (variable((None,), np.int32) for _ in range(3))
+        self.observed = variable((None, None), np.bool_)
+        self.counts = variable((None,), np.int32)
         self._seed = tf.Variable(0, dtype=tf.int32, trainable=False)
 
     def set(
@@ -54,21 +54,29 @@ class Crowd:
         features: NDArray[np.float32],
         annotations: Annotations,
         annotators: NDArray[np.float32],
-        counts: NDArray[np.int32],
         seed: int,
     ) -> None:
-        """Takes the data of a fit."""
-        self._features.assign(features)
-        self._annotators.assign(annotators)
-        for variable, codes in zip(
-            self._triples,
-            (annotations.instances, annotations.annotators, annotations.labels),
-            strict=True,
+        """Takes the data of a fit.
+
+        Args:
+            features: `[N, ...]`.
+            annotations: of N instances; generated ones are left out.
+            annotators: `[R, e]`.
+            seed: from which every draw is derived.
+        """
+        authentic = annotations.observed()
+        observed = observed_cells(authentic)
+        for variable, value in (
+            (self._features, features),
+            (self._annotators, annotators),
+            (self.instances, authentic.instances),
+            (self.codes, authentic.annotators),
+            (self.labels, authentic.labels),
+            (self.observed, observed),
+            (self.counts, selection_counts(observed)),
+            (self._seed, seed % 2**31),
         ):
-            variable.assign(codes)
-        self._observed.assign(observed_cells(annotations))
-        self._counts.assign(counts)
-        self._seed.assign(seed % 2**31)
+            variable.assign(value)
 
     @property
     def features(self) -> Any:
@@ -81,26 +89,6 @@ class Crowd:
     @property
     def annotators(self) -> Any:
         return tf.convert_to_tensor(self._annotators)
-
-    @property
-    def instances(self) -> Any:
-        return tf.convert_to_tensor(self._triples[0])
-
-    @property
-    def codes(self) -> Any:
-        return tf.convert_to_tensor(self._triples[1])
-
-    @property
-    def labels(self) -> Any:
-        return tf.convert_to_tensor(self._triples[2])
-
-    @property
-    def observed(self) -> Any:
-        return tf.convert_to_tensor(self._observed)
-
-    @property
-    def counts(self) -> Any:
-        return tf.convert_to_tensor(self._counts)
 
     @property
     def num_instances(self) -> Any:
@@ -134,6 +122,11 @@ def shuffled(positions: Any, size: Any, seed: Any) -> Any:
 def batches_of(size: Any, batch: int) -> Any:
     """Returns how many batches `size` rows make."""
     return -tf.math.floordiv(-size, batch)
+
+
+def batch_positions(index: Any, batch: int, size: Any) -> Any:
+    """Returns the positions of a batch among 0..size-1; the last one may be smaller."""
+    return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
 
 
 def gradients(tape: tf.GradientTape, loss: Any, variables: Sequence[Any]) -> list[Any]:

@@ -1,5 +1,5 @@
-"""The discriminative module: the discriminator and the auxiliary network, which judge annotations
-together.
+"""The discriminative module: the discriminator and the auxiliary network Q, which guesses what the
+classifier had said of an instance from the annotation that was generated.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowding.auxiliary import Auxiliary
 from neucrowd_tf.crowding.crowd import Crowd
 from neucrowd_tf.crowding.discriminator import (
     Discriminator,
@@ -17,7 +16,124 @@ from neucrowd_tf.crowding.discriminator import (
     generator_signal,
     output_penalty,
 )
-from neucrowd_tf.crowding.information import latent_log_likelihood
+from neucrowd_tf.crowding.selection import entropy
+
+NUM_SUMS = 8
+
+
+class Auxiliary(keras.layers.Layer):
+    """h(z, x, e, y): a hidden layer over the discriminator's encodings of instance and annotator
+    and an embedding of the label.
+
+    The embedding m_c of a label is a linear layer over the discriminator's flattened class matrix,
+    label correlation included. As in the generator, the first layer is a sum of a part of each
+    input.
+
+    Args:
+        num_classes: C.
+        hidden_units: width of the hidden layer.
+        label_size: length of m_c.
+        embedding_size: length of the discriminator's encodings.
+        seed: draws the kernels.
+
+    References:
+        CrowdInG, section 3.2.2 (P_Q, below eq. 3) and section 4.1 (two layers, 128 hidden units).
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        hidden_units: int = 128,
+        label_size: int = 32,
+        embedding_size: int = 32,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(name="auxiliary", dtype="float32")
+        self.embedding_size = embedding_size
+
+        def dense(size: int, units: int, index: int, use_bias: bool = False) -> keras.layers.Dense:
+            maker = keras.initializers.GlorotUniform(seed * 1051 + index)
+            layer = keras.layers.Dense(
+                units, use_bias=use_bias, kernel_initializer=maker, dtype="float32"
+            )
+            layer.build((None, size))
+            return layer
+
+        self.label_embedding = dense(embedding_size**2, label_size, 0, use_bias=True)
+        self.from_label = dense(label_size, hidden_units, 1, use_bias=True)
+        self.from_instance = dense(embedding_size, hidden_units, 2)
+        self.from_annotator = dense(embedding_size, hidden_units, 3)
+        self.scores = dense(hidden_units, num_classes, 4, use_bias=True)
+        self.built = True
+
+    def label_part(self, discriminator: Discriminator) -> Any:
+        """Returns what each label adds to the hidden layer, `[C, h]`."""
+        flat = tf.reshape(discriminator.class_matrices(), [-1, self.embedding_size**2])
+        return self.from_label(self.label_embedding(flat))
+
+    def _log_probabilities(self, discriminator: Discriminator, pairs: Any, labels: Any) -> Any:
+        hidden = tf.nn.relu(pairs + tf.gather(self.label_part(discriminator), labels))
+        return tf.nn.log_softmax(self.scores(hidden))
+
+    def all_pairs(
+        self, discriminator: Discriminator, features: Any, annotators: Any, labels: Any
+    ) -> Any:
+        """Returns log P(z | x, e, y) `[B, R, C]`.
+
+        Args:
+            features: `[B, d]`.
+            annotators: `[R, e]`.
+            labels: `[B, R]` class codes.
+        """
+        instance = self.from_instance(discriminator.instance_encoder(features))[:, None, :]
+        annotator = self.from_annotator(discriminator.annotator_encoder(annotators))[None]
+        return self._log_probabilities(discriminator, instance + annotator, labels)
+
+    def some_pairs(
+        self, discriminator: Discriminator, features: Any, annotators: Any, codes: Any, labels: Any
+    ) -> Any:
+        """Returns log P(z | x, e, y) `[P, C]` of chosen pairs; see `Discriminator.some_pairs`."""
+        instance = self.from_instance(discriminator.instance_encoder(features))
+        annotator = tf.gather(
+            self.from_annotator(discriminator.annotator_encoder(annotators)), codes
+        )
+        return self._log_probabilities(discriminator, instance + annotator, labels)
+
+
+def latent_log_likelihood(latent: Any, log_q: Any) -> Any:
+    """Returns the expectation of log Q(z | y) over z drawn from the classifier's output, `[..., C]
+    -> [...]`.
+
+    Args:
+        latent: `[..., C]` probabilities, z-hat.
+        log_q: `[..., C]` the auxiliary network's log probabilities.
+
+    References:
+        CrowdInG, eq. 3 (its first term, for one annotation).
+    """
+    # The expectation over z is a sum of C terms, so it is taken exactly rather than by drawing z.
+    return tf.reduce_sum(latent * log_q, axis=-1)
+
+
+def information_loss(latent: Any, log_q: Any) -> Any:
+    """Returns L_I, the lower bound on the information between the classifier's output and generated
+    annotations, in nats.
+
+    Args:
+        latent: `[P, C]` z-hat of each generated annotation's instance.
+        log_q: `[P, C]`.
+
+    Returns:
+        a scalar: the mean of log Q(z | y), plus H(z), which is the entropy of the mean of z-hat and
+        a constant while the classifier is fixed.
+
+    References:
+        CrowdInG, eq. 3.
+    """
+    return tf.reduce_mean(latent_log_likelihood(latent, log_q)) + entropy(
+        tf.reduce_mean(latent, axis=0)
+    )
 
 
 class DiscriminativeModule(keras.layers.Layer):
@@ -60,6 +176,9 @@ class DiscriminativeModule(keras.layers.Layer):
             rows, codes, labels: `[P]` instances, annotators and labels.
             authentic: `[P]` bool.
             latent: `[P, C]` z-hat of the instances.
+
+        References:
+            CrowdInG, eq. 4 (V - lambda L_I).
         """
         features, generated = tf.gather(self.crowd.flat, rows), tf.cast(~authentic, tf.float32)
         logits = self.discriminator.some_pairs(features, self.crowd.annotators, codes)
@@ -96,7 +215,7 @@ class DiscriminativeModule(keras.layers.Layer):
             labels: `[B, R]` drawn labels.
 
         References:
-            CrowdInG, section 3.3.2, above eq. 5.
+            CrowdInG, section 3.3.2, above eq. 5 (delta = L_G - lambda L_I).
         """
         features, annotators = tf.gather(self.crowd.flat, rows), self.crowd.annotators
         signal = generator_signal(self.discriminator.all_pairs(features, annotators), labels)
@@ -106,9 +225,6 @@ class DiscriminativeModule(keras.layers.Layer):
         # Minimising delta has to raise log Q, as the information is to be maximised; H(z) is a
         # constant here.
         return signal, signal - self.information * latent_log_likelihood(latent[:, None, :], log_q)
-
-
-NUM_SUMS = 8
 
 
 def discriminative_report(sums: Any) -> dict[str, Any]:

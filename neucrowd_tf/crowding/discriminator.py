@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
     """Returns `[C, C]`: how many pairs of annotators gave the two labels to one instance; the
     diagonal is zero.
+
+    References:
+        CrowdInG, section 3.2.2 (A of the LCA decoder).
     """
     votes = annotations.observed().vote_counts().astype(np.float64)
     counts = votes.T @ votes
@@ -33,8 +36,8 @@ def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
     weight as its neighbours together.
 
     References:
-        CrowdInG, section 3.2.2; Kipf and Welling (2017), Semi-supervised classification with graph
-        convolutional networks, eq. 2.
+        CrowdInG, section 3.2.2 (LCA decoder); Kipf and Welling (2017), Semi-supervised
+        classification with graph convolutional networks, eq. 2.
     """
     largest = cooccurrence.sum(axis=1).max(initial=0.0)
     # Deviation: the paper does not scale A; with raw counts the identity vanishes beside them and
@@ -49,6 +52,7 @@ class Discriminator(keras.layers.Layer):
     """D(y = c | x, e) = sigmoid(u^T M_c v): a multi-label classifier of annotation triplets.
 
     Args:
+        feature_size, annotator_size: d and e of the instances' and the annotators' features.
         num_classes: C.
         embedding_size: length of u and v.
         aggregate_labels: whether M_c passes through the label-correlation graph convolution (LCA
@@ -56,11 +60,13 @@ class Discriminator(keras.layers.Layer):
         seed: draws the weights.
 
     References:
-        CrowdInG, eq. 2 and the LCA decoder below it.
+        CrowdInG, eq. 2 and the LCA decoder below it (section 3.2.2).
     """
 
     def __init__(
         self,
+        feature_size: int,
+        annotator_size: int,
         num_classes: int,
         *,
         embedding_size: int = 32,
@@ -73,28 +79,21 @@ class Discriminator(keras.layers.Layer):
             embedding_size,
             aggregate_labels,
         )
-
-        def dense(index: int) -> keras.layers.Dense:
-            return keras.layers.Dense(
-                embedding_size,
+        k, c = embedding_size, num_classes
+        self.instance_encoder, self.annotator_encoder = (
+            keras.layers.Dense(
+                k,
                 kernel_initializer=keras.initializers.GlorotUniform(seed * 1049 + index),
                 dtype="float32",
             )
-
-        self.instance_encoder = dense(0)
-        self.annotator_encoder = dense(1)
+            for index in range(2)
+        )
+        # Kept under the weights' names, by which `reinitialise` finds them.
         self.matrices_initializer = keras.initializers.RandomNormal(
-            stddev=1.0 / embedding_size, seed=seed * 1049 + 2
+            stddev=1.0 / k, seed=seed * 1049 + 2
         )
         self.mixing_initializer = keras.initializers.Orthogonal(seed=seed * 1049 + 3)
         self.correlation_initializer = keras.initializers.Identity()
-        self.matrices: Any = None
-        self.mixing: Any = None
-        self.correlation: Any = None
-
-    def build(self, feature_size: int, annotator_size: int) -> None:  # type: ignore[override]
-        """Makes the weights; see `Generator.build`."""
-        k, c = self.embedding_size, self.num_classes
         self.instance_encoder.build((None, feature_size))
         self.annotator_encoder.build((None, annotator_size))
         self.matrices = self.add_weight(
@@ -103,7 +102,7 @@ class Discriminator(keras.layers.Layer):
         self.mixing = self.add_weight(
             shape=(k, k),
             initializer=self.mixing_initializer,
-            trainable=self.aggregate_labels,
+            trainable=aggregate_labels,
             name="mixing",
         )
         self.correlation = self.add_weight(
@@ -166,7 +165,7 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any, *, literal: b
             generated one, one entry each.
 
     References:
-        CrowdInG, eq. 4.
+        CrowdInG, eq. 4 (V, as D maximises it).
     """
     own = tf.gather(logits, labels, axis=1, batch_dims=1)
     on_generated = tf.nn.softplus(own)
@@ -181,15 +180,19 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any, *, literal: b
 
 
 def output_penalty(logits: Any) -> Any:
-    """Returns the mean of D^2 over all entries, which keeps the discriminator's outputs sparse
-    (section 3.2.2).
+    """Returns the mean of D^2 over all entries, which keeps the discriminator's outputs sparse.
+
+    References:
+        CrowdInG, section 3.2.2 (L2 norm of the outputs).
     """
     return tf.reduce_mean(tf.square(tf.sigmoid(logits)))
 
 
 def generator_signal(logits: Any, labels: Any) -> Any:
-    """Returns L_G = log(1 - D(y)) of drawn labels, `[..., C]` and `[...]` to `[...]` (section
-    3.3.2).
+    """Returns L_G = log(1 - D(y)) of drawn labels, `[..., C]` and `[...]` to `[...]`.
+
+    References:
+        CrowdInG, section 3.3.2.
     """
     own = tf.gather(logits, labels, axis=-1, batch_dims=len(labels.shape))
     return -tf.nn.softplus(own)

@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding.arguments import annotator_table, check_arguments
-from neucrowd_tf.crowding.holding_out import held_out
-from neucrowd_tf.crowding.playing import play
+from neucrowd_tf.annotations import Annotations, factorize
+from neucrowd_tf.arguments import (
+    argument,
+    check_arguments,
+    estimator,
+    fitted,
+    flag,
+    number,
+    one_of,
+    share,
+    whole,
+)
+from neucrowd_tf.crowding.dl_cl import ClassifierArguments, PretrainedClassifier
+from neucrowd_tf.crowding.playing import Game, held_out, play
 from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
     import keras
     from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.crowding.generation import TrainedGenerator
+    from neucrowd_tf.crowding.networks import NetworkSpec
+
+_rate = number(above=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Caches:
+    """What an estimator compiles once and keeps for further fits and predictions."""
+
+    # A fit that holds instances out and then trains on all has two shapes.
+    classifiers: NetworkCache = dataclasses.field(default_factory=lambda: NetworkCache(2))
+    networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
+    generators: NetworkCache = dataclasses.field(default_factory=NetworkCache)
+    predictions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
 
 def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
@@ -39,63 +67,17 @@ def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
 
 
 @_registered
-class CrowdInG(CrowdEstimator):
+@estimator
+class CrowdInG(ClassifierArguments, CrowdEstimator):
     """A classifier and a generator of annotations against a discriminator and an auxiliary network.
 
-    Annotations that are marked as generated train DL-CL alone; for the other players only authentic
-    ones are authentic.
+    Annotations that are marked as generated train DL-CL alone; for the other networks only
+    authentic ones are authentic.
 
     The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic
     annotations, the discriminative module against that generator. Then each epoch trains the
     discriminative module on authentic and selected generated annotations, the generator on
     instances of which the classifier is sure, and the classifier on the others.
-
-    Args:
-        base, hidden_units, activation, dropout, batch_norm, l2: the classifier, as for
-            `CrowdLayer`.
-        square_root: take the signed square root of features before standardising.
-        standardise: scale features to mean 0 and standard deviation 1 on the training instances.
-        pretrain_epochs, pretrain_batch, pretrain_learning_rate: DL-CL's training.
-        generator_pretrain_epochs, generator_pretrain_batch, generator_pretrain_learning_rate:
-        passes over the authentic annotations.
-        discriminator_pretrain_passes: passes of the discriminative module before the game, each
-            with a fresh selection.
-        embedding_size: length of all embeddings of instances, annotators and labels.
-        generator_units, auxiliary_units: hidden units of g and h.
-        noise_size: length of the noise vector.
-        information: lambda, the weight of the information loss (eq. 4); 0 is CrowdG.
-        threshold: t, the share of instances, those with the lowest entropy, that update the
-            generator.
-        passes: inner passes of each turn.
-        multiplier: mu of eqs. 5 and 6: a number, "mean" (of the losses at hand) or "search" (the
-            best of several).
-        ratio_cap, probability_floor: bounds of the importance ratios and the logging policy's
-            probabilities.
-        selection: "entropy" (section 3.3.1) or "random" (CrowdInGR).
-        instance_features: whether the generator sees the instance; False is CrowdInGU.
-        annotator_identities: whether the generator knows the annotator; False is CrowdInGI.
-        annotator_features: `[R, e]` numbers in the order of the annotators, in place of one-hot
-            vectors.
-        label_correlation: whether the discriminator has the LCA decoder.
-        output_penalty: weight of the discriminator's mean squared output.
-        discriminator_loss: "multi_label", or "literal" for eq. 4 entry by entry, which gains less
-            and decays sooner.
-        two_step: False updates generator and classifier together, on all instances.
-        generator_learning_rate, classifier_learning_rate, discriminator_learning_rate: Adam's.
-        batch_size: instances in a batch of the generative module, each with all annotators.
-        pair_batch_size: annotations in a batch of the discriminative module.
-        averaging: what predicts is a running average of the classifier's weights over epochs, which
-            keeps this share of itself each epoch; 0 predicts with the classifier as it stands, as
-            in the paper. It is only read: the game goes on with the present one.
-        epochs: of the game; 0 stops after DL-CL.
-        monitor: which validation figure chooses the epoch, "accuracy" or "log_loss"; the start is a
-            candidate too.
-        collapse_drop: the guard stops when validation accuracy falls so far below the best one, or
-            when the entropy of the predicted classes falls below half of what it was.
-        refit: where `fit` gets no validation data, train again on all instances for the number of
-            epochs that held-out instances chose.
-        validation_fraction: the share held out for that choice.
-        seed: draws everything that is random.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
@@ -109,7 +91,7 @@ class CrowdInG(CrowdEstimator):
             annotator on training instances, weighted by the classifier's probability of each class
             (without a game, the crowd layer's).
         mean_, scale_, annotator_table_, annotator_names_, generator_weights_: what `generate`
-        needs.
+            needs.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
 
     References:
@@ -118,112 +100,119 @@ class CrowdInG(CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    model_: Any
-    history_: dict[str, list[float]]
-    pretraining_history_: dict[str, list[float]]
-    start_: dict[str, float] | None
-    n_iter_: int
-    best_epoch_: int | None
-    collapsed_: bool
-    generator_weights_: list[NDArray[Any]]
-    confusion_matrices_: NDArray[np.float32]
-    mean_: NDArray[np.float32]
-    scale_: NDArray[np.float32]
+    pretrain_epochs: int = argument(15, whole(1), "of DL-CL.")
+    pretrain_batch: int = argument(64, whole(1), "instances in a batch of DL-CL.")
+    pretrain_learning_rate: float = argument(1e-3, _rate, "Adam's for DL-CL.")
+    generator_pretrain_epochs: int = argument(
+        10, whole(0), "passes of the generator over the authentic annotations before the game."
+    )
+    generator_pretrain_batch: int = argument(64, whole(1), "annotations in a batch of them.")
+    generator_pretrain_learning_rate: float = argument(1e-3, _rate, "Adam's for them.")
+    discriminator_pretrain_passes: int = argument(
+        10,
+        whole(0),
+        "passes of the discriminative module before the game, each with a fresh selection.",
+    )
+    embedding_size: int = argument(
+        32, whole(1), "length of all embeddings of instances, annotators and labels."
+    )
+    generator_units: int = argument(64, whole(1), "hidden units of g.")
+    auxiliary_units: int = argument(128, whole(1), "hidden units of h.")
+    noise_size: int = argument(8, whole(1), "length of the noise vector.")
+    information: float = argument(
+        0.5, number(least=0), "lambda, the weight of the information loss (eq. 4); 0 is CrowdG."
+    )
+    threshold: float = argument(
+        0.5,
+        share,
+        "t, the share of instances, those with the lowest entropy, that update the generator.",
+    )
+    passes: int = argument(5, whole(1), "inner passes of each turn.")
+    multiplier: float | Literal["mean", "search"] = argument(
+        "mean",
+        one_of("mean", "search") | number(),
+        'mu of eqs. 5 and 6: a number, "mean" (of the losses at hand) or "search" (the best of'
+        " several).",
+    )
+    ratio_cap: float = argument(10.0, number(above=0), "the largest importance ratio.")
+    probability_floor: float = argument(
+        1e-3, number(above=0), "the least probability under the logging policy."
+    )
+    selection: Literal["entropy", "random"] = argument(
+        "entropy", one_of("entropy", "random"), '"entropy" (section 3.3.1) or "random" (CrowdInGR).'
+    )
+    instance_features: bool = argument(
+        True, flag, "whether the generator sees the instance; False is CrowdInGU."
+    )
+    annotator_identities: bool = argument(
+        True, flag, "whether the generator knows the annotator; False is CrowdInGI."
+    )
+    annotator_features: ArrayLike | None = argument(
+        None, None, "`[R, e]` numbers in the order of the annotators, in place of one-hot vectors."
+    )
+    label_correlation: bool = argument(True, flag, "whether the discriminator has the LCA decoder.")
+    output_penalty: float = argument(
+        1.0, number(least=0), "weight of the discriminator's mean squared output."
+    )
+    discriminator_loss: Literal["multi_label", "literal"] = argument(
+        "multi_label",
+        one_of("multi_label", "literal"),
+        '"multi_label", or "literal" for eq. 4 entry by entry, which gains less and decays sooner.',
+    )
+    two_step: bool = argument(
+        True, flag, "False updates generator and classifier together, on all instances."
+    )
+    generator_learning_rate: float = argument(3e-4, _rate, "Adam's for the generator.")
+    classifier_learning_rate: float = argument(1e-4, _rate, "Adam's for the classifier.")
+    discriminator_learning_rate: float = argument(
+        1e-3, _rate, "Adam's for the discriminative module."
+    )
+    batch_size: int = argument(
+        100, whole(1), "instances in a batch of the generative module, each with all annotators."
+    )
+    pair_batch_size: int = argument(
+        512, whole(1), "annotations in a batch of the discriminative module."
+    )
+    averaging: float = argument(
+        0.8,
+        number(least=0, below=1),
+        "what predicts is a running average of the classifier's weights over epochs, which keeps"
+        " this share of itself each epoch; 0 predicts with the classifier as it stands, as in the"
+        " paper. It is only read: the game goes on with the present one.",
+    )
+    epochs: int = argument(12, whole(0), "of the game; 0 stops after DL-CL.")
+    monitor: Literal["accuracy", "log_loss"] = argument(
+        "accuracy",
+        one_of("accuracy", "log_loss"),
+        'which validation figure chooses the epoch, "accuracy" or "log_loss"; the start is a'
+        " candidate too.",
+    )
+    collapse_drop: float = argument(
+        0.1,
+        number(above=0),
+        "the guard stops when validation accuracy falls so far below the best one, or when the"
+        " entropy of the predicted classes falls below half of what it was.",
+    )
+    refit: bool = argument(
+        True,
+        flag,
+        "where `fit` gets no validation data, train again on all instances for the number of"
+        " epochs that held-out instances chose.",
+    )
+    validation_fraction: float = argument(0.2, share, "the share held out for that choice.")
+    seed: int = argument(0, whole(0), "draws everything that is random.")
 
-    def __init__(
-        self,
-        base: Any = "dense",
-        *,
-        hidden_units: Sequence[int] = (128,),
-        activation: str = "relu",
-        dropout: float = 0.5,
-        batch_norm: bool = False,
-        l2: float = 5e-4,
-        square_root: bool = False,
-        standardise: bool = True,
-        pretrain_epochs: int = 15,
-        pretrain_batch: int = 64,
-        pretrain_learning_rate: float = 1e-3,
-        generator_pretrain_epochs: int = 10,
-        generator_pretrain_batch: int = 64,
-        generator_pretrain_learning_rate: float = 1e-3,
-        discriminator_pretrain_passes: int = 10,
-        embedding_size: int = 32,
-        generator_units: int = 64,
-        auxiliary_units: int = 128,
-        noise_size: int = 8,
-        information: float = 0.5,
-        threshold: float = 0.5,
-        passes: int = 5,
-        multiplier: float | Literal["mean", "search"] = "mean",
-        ratio_cap: float = 10.0,
-        probability_floor: float = 1e-3,
-        selection: Literal["entropy", "random"] = "entropy",
-        instance_features: bool = True,
-        annotator_identities: bool = True,
-        annotator_features: ArrayLike | None = None,
-        label_correlation: bool = True,
-        output_penalty: float = 1.0,
-        discriminator_loss: Literal["multi_label", "literal"] = "multi_label",
-        two_step: bool = True,
-        generator_learning_rate: float = 3e-4,
-        classifier_learning_rate: float = 1e-4,
-        discriminator_learning_rate: float = 1e-3,
-        batch_size: int = 100,
-        pair_batch_size: int = 512,
-        averaging: float = 0.8,
-        epochs: int = 12,
-        monitor: Literal["accuracy", "log_loss"] = "accuracy",
-        collapse_drop: float = 0.1,
-        refit: bool = True,
-        validation_fraction: float = 0.2,
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.dropout = dropout
-        self.batch_norm = batch_norm
-        self.l2 = l2
-        self.square_root = square_root
-        self.standardise = standardise
-        self.pretrain_epochs = pretrain_epochs
-        self.pretrain_batch = pretrain_batch
-        self.pretrain_learning_rate = pretrain_learning_rate
-        self.generator_pretrain_epochs = generator_pretrain_epochs
-        self.generator_pretrain_batch = generator_pretrain_batch
-        self.generator_pretrain_learning_rate = generator_pretrain_learning_rate
-        self.discriminator_pretrain_passes = discriminator_pretrain_passes
-        self.embedding_size = embedding_size
-        self.generator_units = generator_units
-        self.auxiliary_units = auxiliary_units
-        self.noise_size = noise_size
-        self.information = information
-        self.threshold = threshold
-        self.passes = passes
-        self.multiplier = multiplier
-        self.ratio_cap = ratio_cap
-        self.probability_floor = probability_floor
-        self.selection = selection
-        self.instance_features = instance_features
-        self.annotator_identities = annotator_identities
-        self.annotator_features = annotator_features
-        self.label_correlation = label_correlation
-        self.output_penalty = output_penalty
-        self.discriminator_loss = discriminator_loss
-        self.two_step = two_step
-        self.generator_learning_rate = generator_learning_rate
-        self.classifier_learning_rate = classifier_learning_rate
-        self.discriminator_learning_rate = discriminator_learning_rate
-        self.batch_size = batch_size
-        self.pair_batch_size = pair_batch_size
-        self.averaging = averaging
-        self.epochs = epochs
-        self.monitor = monitor
-        self.collapse_drop = collapse_drop
-        self.refit = refit
-        self.validation_fraction = validation_fraction
-        self.seed = seed
+    model_: Any = fitted()
+    history_: dict[str, list[float]] = fitted()
+    pretraining_history_: dict[str, list[float]] = fitted()
+    start_: dict[str, float] | None = fitted()
+    n_iter_: int = fitted()
+    best_epoch_: int | None = fitted()
+    collapsed_: bool = fitted()
+    generator_weights_: list[NDArray[Any]] = fitted()
+    confusion_matrices_: NDArray[np.float32] = fitted()
+    mean_: NDArray[np.float32] = fitted()
+    scale_: NDArray[np.float32] = fitted()
 
     # ----------------------------------------------------------------- fit
 
@@ -236,17 +225,20 @@ class CrowdInG(CrowdEstimator):
         self.annotator_table_ = annotator_table(data.annotations, self.annotator_features)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
-            play(
-                self,
-                held_out(data, self.validation_fraction, self.seed),
-                run.stage("choice") if self.refit else run,
-                self.epochs,
-            )
+            part = held_out(data, self.validation_fraction, self.seed)
+            game = self._train(part, run.stage("choice") if self.refit else run, self.epochs)
             if self.refit:
-                self._refit(data, run.stage("refit"))
+                epochs = 0 if game.best_epoch is None else game.best_epoch + 1
+                again = self._train(data, run.stage("refit"), epochs)
+                # What is told of the fit is how held-out instances chose the epoch. A refit that
+                # collapses has no validation data, and the start is all there is to go back to.
+                if again.collapsed:
+                    game = dataclasses.replace(game, collapsed=True, best_epoch=None)
         else:
-            play(self, data, run, self.epochs)
-        if self.collapsed_:
+            game = self._train(data, run, self.epochs)
+        self.history_, self.start_, self.n_iter_ = game.history, game.start, game.n_iter
+        self.best_epoch_, self.collapsed_ = game.best_epoch, game.collapsed
+        if game.collapsed:
             warnings.warn(
                 "CrowdInG collapsed while training; the best epoch before that was kept",
                 UserWarning,
@@ -254,46 +246,140 @@ class CrowdInG(CrowdEstimator):
             )
         run.flush()
 
-    def _refit(self, data: TrainingData, run: Run) -> None:
-        """Trains again on all instances for as many epochs as held-out ones chose; what is told of
-        the fit is how they were chosen.
+    def _train(self, data: TrainingData, run: Run, epochs: int) -> Game:
+        """Trains DL-CL, the generator and the discriminative module, and plays the game for so many
+        epochs.
+
+        Raises:
+            DataError: a single instance, which cannot teach both the generator and the classifier.
+
+        References:
+            CrowdInG, section 3.3.3.
         """
-        chosen = {
-            name: getattr(self, name)
-            for name in ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
-        }
-        play(self, data, run, 0 if self.best_epoch_ is None else self.best_epoch_ + 1)
-        if self.collapsed_:
-            chosen |= {
-                "collapsed_": True,
-                "best_epoch_": None,
-            }  # without validation data the start is all there is to go back to
-        for name, value in chosen.items():
-            setattr(self, name, value)
-
-    def _better(self, value: float | None, start: float) -> bool:
-        return value is not None and (
-            value < start if self.monitor == "log_loss" else value > start
+        if self.epochs and len(data.features) < 2:
+            raise DataError(
+                "CrowdInG: expected two instances or more to train on, received"
+                f" {len(data.features)}"
+            )
+        spec = self._spec()
+        self._classifier = classifier = self._caches.classifiers.get(
+            (
+                data.features.shape,
+                data.annotations.num_annotators,
+                spec.num_classes,
+                spec.classifier,
+            ),
+            self._make_classifier,
         )
+        classifier.fit(data, self.seed, run.stage("classifier"))
+        self.model_, self.pretraining_history_ = classifier.inference, classifier.estimator.history_
+        self.mean_ = np.array(classifier.standardise.mean.numpy())
+        self.scale_ = np.array(classifier.standardise.scale.numpy())
+        self.confusion_matrices_ = classifier.estimator.confusion_matrices_
+        self.generator_weights_ = []
+        if not self.epochs:
+            return Game()
 
-    def _collapsed(self, logs: Mapping[str, list[float]]) -> bool:
-        """Whether the classifier has lost its accuracy, or predicts ever fewer classes."""
-        accuracies = logs.get("val_accuracy", [])
-        if accuracies and self.start_ is not None:
-            best = max(self.start_["accuracy"], *accuracies)
-            if accuracies[-1] < best - self.collapse_drop:
-                return True
-        spread = logs.get("predicted_class_entropy", [])
-        return bool(spread) and not spread[-1] >= 0.5 * spread[0]
+        from neucrowd_tf.crowding.generation import expected_confusions
+        from neucrowd_tf.crowding.networks import Rates, build_networks
+        from neucrowd_tf.training.state import read_variables
+
+        networks = self._caches.networks.get(spec, lambda: build_networks(spec, classifier.base))
+        rates = Rates(
+            self.generator_pretrain_learning_rate,
+            self.generator_learning_rate,
+            self.classifier_learning_rate,
+            self.discriminator_learning_rate,
+        )
+        networks.restart(classifier, data, self.annotator_table_, rates, self.seed)
+        self.model_ = networks.inference
+        game = play(
+            networks,
+            generator_epochs=self.generator_pretrain_epochs,
+            discriminator_passes=self.discriminator_pretrain_passes,
+            epochs=epochs,
+            evaluate=self._evaluator(data),
+            monitor=self.monitor,
+            collapse_drop=self.collapse_drop,
+            run=run,
+        )
+        self.generator_weights_ = read_variables(networks.generator.variables)
+        self.confusion_matrices_ = expected_confusions(networks.game.generative)
+        return game
+
+    def _evaluator(self, data: TrainingData) -> Callable[[], dict[str, float]] | None:
+        if data.validation is None:
+            return None
+        features, labels = data.validation
+
+        def evaluate() -> dict[str, float]:
+            probabilities = self._predict_proba(features).astype(np.float64)
+            likelihood = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
+            return {
+                "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
+                "log_loss": float(-np.log(likelihood).mean()),
+            }
+
+        return evaluate
 
     def watched(self, stage: str) -> Any:
         """Returns what predicts the classes while a stage of the fit is being trained; None in
-        stages that train other players.
+        stages that train other networks.
         """
-        player = stage.rpartition("/")[2]
-        if player == "classifier":
-            return next(reversed(self._starts.values())).estimator
-        return self if player == "game" else None
+        name = stage.rpartition("/")[2]
+        if name == "classifier":
+            return self._classifier.estimator
+        return self if name == "game" else None
+
+    # ----------------------------------------------------------------- what is compiled
+
+    @functools.cached_property
+    def _caches(self) -> _Caches:
+        return _Caches()
+
+    def _make_classifier(self) -> PretrainedClassifier:
+        return PretrainedClassifier(
+            self.dl_cl(
+                epochs=self.pretrain_epochs,
+                batch_size=self.pretrain_batch,
+                learning_rate=self.pretrain_learning_rate,
+                seed=self.seed,
+            )
+        )
+
+    def _spec(self) -> NetworkSpec:
+        """Returns what the networks of this fit depend on."""
+        from neucrowd_tf.crowding.networks import NetworkSpec
+
+        given: dict[str, Any] = {
+            "feature_shape": self.feature_shape_,
+            "annotator_size": self.annotator_table_.shape[1],
+            "num_classes": len(self.classes_),
+            "classifier": (
+                *(
+                    tuple(value) if isinstance(value, list | np.ndarray) else value
+                    for value in (
+                        getattr(self, field.name)
+                        for field in dataclasses.fields(ClassifierArguments)
+                    )
+                ),
+                self.pretrain_epochs,
+                self.pretrain_batch,
+                self.pretrain_learning_rate,
+            ),
+        }
+        named = (field.name for field in dataclasses.fields(NetworkSpec))
+        return NetworkSpec(
+            **given, **{name: getattr(self, name) for name in named if name not in given}
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Caches (compiled functions and networks) are left out of copies."""
+        return {
+            name: value
+            for name, value in super().__getstate__().items()
+            if not name.startswith("_")
+        }
 
     # ----------------------------------------------------------------- use
 
@@ -303,21 +389,17 @@ class CrowdInG(CrowdEstimator):
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         import tensorflow as tf
 
-        cached: tuple[Any, Any] = self.__dict__.get("_predict", (None, None))
-        if cached[0] is not self.model_:
+        def compiled() -> Any:
             model = self.model_
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
-            cached = (
-                model,
-                tf.function(
-                    lambda x: model(x, training=False)["probabilities"], input_signature=signature
-                ),
+            return tf.function(
+                lambda x: model(x, training=False)["probabilities"], input_signature=signature
             )
-            self._predict = cached
+
+        predict = self._caches.predictions.get(self.model_, compiled)
         rows = 4096 if len(self.feature_shape_) == 1 else 256
         parts = [
-            np.asarray(cached[1](features[row : row + rows]))
-            for row in range(0, len(features), rows)
+            np.asarray(predict(features[row : row + rows])) for row in range(0, len(features), rows)
         ]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.classes_)), np.float32)
 
@@ -325,9 +407,8 @@ class CrowdInG(CrowdEstimator):
         """Returns how likely each annotator gives each label to each instance, `[M, R, C]`, at the
         noise's mean.
         """
-        from neucrowd_tf.crowding.generation import annotator_probabilities
-
-        return annotator_probabilities(self, self._check_played(features))
+        x = self._check_fitted(features)
+        return self._generator().probabilities(x, len(self.classes_))
 
     def generate(
         self,
@@ -353,26 +434,83 @@ class CrowdInG(CrowdEstimator):
         Raises:
             DataError: an annotator that was not there in `fit`, or annotations that do not fit.
         """
-        from neucrowd_tf.crowding.generation import generated_annotations
-
-        return generated_annotations(
-            self,
-            self._check_played(features),
-            annotators,
-            annotations,
-            self.seed if seed is None else seed,
-        )
-
-    def _check_played(self, features: ArrayLike) -> NDArray[np.float32]:
         x = self._check_fitted(features)
+        generator = self._generator()
+        names, classes = self.annotator_names_, self.classes_
+        if annotations is None:
+            empty = np.zeros(0, np.int32)
+            annotations = Annotations(
+                empty,
+                empty,
+                empty,
+                num_instances=len(x),
+                annotator_names=names,
+                class_names=classes,
+            )
+        if annotations.num_instances != len(x):
+            raise DataError(
+                f"generate: expected annotations of {len(x)} instances, received"
+                f" {annotations.num_instances}"
+            )
+        if (
+            annotations.annotator_names.tolist() != names.tolist()
+            or annotations.class_names.tolist() != classes.tolist()
+        ):
+            raise DataError(
+                "generate: expected annotations by the annotators and with the classes that fit"
+                " was given, received others"
+            )
+        columns = (
+            np.arange(len(names))
+            if annotators is None
+            else np.unique(factorize(annotators, names, "annotator", sort=False)[0])
+        )
+        return generator.fill(x, annotations, columns, self.seed if seed is None else seed)
+
+    def _generator(self) -> TrainedGenerator:
+        """Returns the trained generator, rebuilt from its weights."""
         if not self.generator_weights_:
             raise UsageError(
                 "CrowdInG: expected a fit with epochs of the game, received one that stopped at"
                 " DL-CL and has no generator"
             )
-        return x
+        from neucrowd_tf.crowding.generation import TrainedGenerator
+        from neucrowd_tf.crowding.networks import build_generator
+        from neucrowd_tf.training.state import write_variables
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Caches (compiled functions and networks) are left out of copies."""
-        caches = ("_starts", "_players", "_predict", "_generator")
-        return {name: value for name, value in super().__getstate__().items() if name not in caches}
+        spec = self._spec()
+        made = self._caches.generators.get(spec, lambda: build_generator(spec))
+        write_variables(made.variables, self.generator_weights_)
+        return TrainedGenerator(made, self.annotator_table_, self._flat, self._predict_proba)
+
+    def _flat(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns features as the generator takes them, `[M, d]`."""
+        if self.square_root:
+            features = np.sign(features) * np.sqrt(np.abs(features))
+        return ((features - self.mean_) / self.scale_).reshape(len(features), -1)
+
+
+def annotator_table(annotations: Annotations, features: ArrayLike | None) -> NDArray[np.float32]:
+    """Returns what stands for the annotators `[R, e]`: their features, or one-hot vectors where
+    there are none.
+
+    Raises:
+        DataError: not finite numbers with a row for each annotator.
+
+    References:
+        CrowdInG, section 3.2 (e_r).
+    """
+    if features is None:
+        return np.eye(annotations.num_annotators, dtype=np.float32)
+    try:
+        table = np.asarray(features, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"annotator_features: expected numbers, received {features!r}"[:200]
+        ) from None
+    if table.ndim != 2 or len(table) != annotations.num_annotators or not np.isfinite(table).all():
+        raise DataError(
+            f"annotator_features: expected finite numbers of shape [{annotations.num_annotators},"
+            f" *], received shape {table.shape}"
+        )
+    return table

@@ -1,188 +1,151 @@
-"""From DL-CL to the end of the game: what a fit trains, in which order, and the networks that it
-keeps for the next fit.
-"""
+"""What a fit trains after DL-CL, in which order, and which epoch of the game is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.crowding.estimator import CrowdInG
-    from neucrowd_tf.crowding.network import Players, Start
-    from neucrowd_tf.training.estimator import TrainingData
-    from neucrowd_tf.training.run import Run
-
-# Arguments that the compiled networks do not depend on.
-_NOT_COMPILED = frozenset(
-    {
-        "seed",
-        "epochs",
-        "generator_pretrain_epochs",
-        "discriminator_pretrain_passes",
-        "generator_pretrain_learning_rate",
-        "generator_learning_rate",
-        "classifier_learning_rate",
-        "discriminator_learning_rate",
-        "annotator_features",
-        "monitor",
-        "collapse_drop",
-        "refit",
-        "validation_fraction",
-    }
-)
+    from neucrowd_tf.crowding.networks import Networks
 
 
-def play(estimator: CrowdInG, data: TrainingData, run: Run, epochs: int) -> None:
-    """Pre-trains everything, plays the game, and sets the estimator's results.
+@dataclasses.dataclass(frozen=True)
+class Game:
+    """How a game went.
 
-    Raises:
-        DataError: a single instance, which cannot teach both the generator and the classifier.
+    Attributes:
+        history: a list for each logged value, one entry an epoch.
+        start: the start's validation figures, or None without validation data.
+        n_iter: epochs played.
+        best_epoch: the one that was kept, None where it is the start.
+        collapsed: whether the guard stopped it.
     """
-    if estimator.epochs and len(data.features) < 2:
-        raise DataError(
-            f"CrowdInG: expected two instances or more to train on, received {len(data.features)}"
-        )
-    start = _start_for(estimator, data)
-    start.fit(estimator, data, run.stage("classifier"))
-    estimator.model_, estimator.pretraining_history_ = start.inference, start.estimator.history_
-    estimator.confusion_matrices_ = start.estimator.confusion_matrices_
-    constants = start.network.standardise
-    estimator.mean_, estimator.scale_ = (
-        np.array(constants.mean.numpy()),
-        np.array(constants.scale.numpy()),
-    )
-    estimator.history_, estimator.start_, estimator.generator_weights_ = {}, None, []
-    estimator.n_iter_, estimator.best_epoch_, estimator.collapsed_ = 0, None, False
-    if estimator.epochs:
-        from neucrowd_tf.crowding.generation import expected_confusions
-        from neucrowd_tf.training.state import read_variables
 
-        players = _players_for(estimator, start, data)
-        players.start(estimator, start, data)
-        estimator.model_ = players.inference
-        _train(estimator, players, data, run, epochs)
-        estimator.generator_weights_ = read_variables(players.generator.variables)
-        estimator.confusion_matrices_ = expected_confusions(players)
+    history: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    start: dict[str, float] | None = None
+    n_iter: int = 0
+    best_epoch: int | None = None
+    collapsed: bool = False
 
 
-def _train(
-    estimator: CrowdInG, players: Players, data: TrainingData, run: Run, epochs: int
-) -> None:
-    """Pre-trains the players and plays the game; the start is kept where no epoch is better."""
+def play(
+    networks: Networks,
+    *,
+    generator_epochs: int,
+    discriminator_passes: int,
+    epochs: int,
+    evaluate: Callable[[], dict[str, float]] | None,
+    monitor: str,
+    collapse_drop: float,
+    run: Run,
+) -> Game:
+    """Pre-trains generator and discriminative module, and plays the game; the networks end at the
+    best epoch, or where the game started if none was better.
+
+    Args:
+        networks: restarted.
+        generator_epochs, discriminator_passes, epochs: of the two pre-trainings and the game.
+        evaluate: returns validation figures, or None without validation data.
+        monitor: the figure that chooses the epoch.
+        collapse_drop: see `collapsed`.
+        run: of the fit.
+
+    References:
+        CrowdInG, section 3.3.3.
+    """
     from neucrowd_tf.training.loop import train
     from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
 
-    train(
-        players.generator_pretraining,
-        players.counter,
-        epochs=estimator.generator_pretrain_epochs,
-        steps_per_epoch=1,
-        run=run.stage("generator"),
-    )
-    passes = estimator.discriminator_pretrain_passes
-    train(
-        players.discriminative_pretraining,
-        players.counter,
-        epochs=passes,
-        steps_per_epoch=1,
-        run=run.stage("discriminator"),
-    )
-    reset_optimizer(players.game.optimizer)  # every player begins the game with a fresh one
-    before = read_variables(players.game.variables)
-    evaluate = None if data.validation is None else _evaluator(estimator, *data.validation)
-    estimator.start_ = None if evaluate is None else evaluate()
+    for name, model, length in (
+        ("generator", networks.generator_pretraining, generator_epochs),
+        ("discriminator", networks.discriminative_pretraining, discriminator_passes),
+    ):
+        train(model, networks.counter, epochs=length, steps_per_epoch=1, run=run.stage(name))
+    reset_optimizer(networks.game.optimizer)  # every network begins the game with a fresh one
+    before = read_variables(networks.game.variables)
+    start = None if evaluate is None else evaluate()
+
+    def stop_when(logs: Mapping[str, list[float]]) -> bool:
+        return collapsed(logs, start, collapse_drop)
+
     history = train(
-        players.game,
-        players.counter,
+        networks.game,
+        networks.counter,
         epochs=epochs,
         steps_per_epoch=1,
         run=run.stage("game"),
         evaluate=evaluate,
-        monitor=None if evaluate is None else estimator.monitor,
-        mode="min" if estimator.monitor == "log_loss" else "max",
+        monitor=None if evaluate is None else monitor,
+        mode="min" if monitor == "log_loss" else "max",
         tie_break=None if evaluate is None else "log_loss",
-        stop_when=estimator._collapsed,
+        stop_when=stop_when,
     )
-    estimator.history_, estimator.n_iter_, estimator.best_epoch_ = (
-        history.logs,
-        history.epochs,
-        history.best_epoch,
-    )
-    estimator.collapsed_ = estimator._collapsed(history.logs)
-    lost = evaluate is None and estimator.collapsed_
-    if lost or (
-        estimator.start_ is not None
-        and not estimator._better(history.best_value, estimator.start_[estimator.monitor])
+    lost = stop_when(history.logs)
+    # Without validation data the start is all there is to go back to.
+    kept = not lost if start is None else better(history.best_value, start[monitor], monitor)
+    if not kept:
+        write_variables(networks.game.variables, before)
+    best = history.best_epoch if kept else None
+    return Game(history.logs, start, history.epochs, best, lost)
+
+
+def better(value: float | None, start: float, monitor: str) -> bool:
+    """Returns whether the best epoch's figure is better than the start's."""
+    return value is not None and (value < start if monitor == "log_loss" else value > start)
+
+
+def collapsed(
+    logs: Mapping[str, list[float]], start: Mapping[str, float] | None, drop: float
+) -> bool:
+    """Returns whether the classifier has lost its accuracy, or predicts ever fewer classes.
+
+    Args:
+        logs: of the game so far.
+        start: validation figures before it, or None.
+        drop: how far accuracy may fall below the best one; the entropy of predicted classes may
+            fall to half of what it was.
+    """
+    accuracies = logs.get("val_accuracy", [])
+    if (
+        accuracies
+        and start is not None
+        and accuracies[-1] < max(start["accuracy"], *accuracies) - drop
     ):
-        write_variables(players.game.variables, before)
-        estimator.best_epoch_ = None
+        return True
+    spread = logs.get("predicted_class_entropy", [])
+    return bool(spread) and not spread[-1] >= 0.5 * spread[0]
 
 
-def _evaluator(
-    estimator: CrowdInG, features: NDArray[np.float32], labels: NDArray[np.int64]
-) -> Callable[[], dict[str, float]]:
-    def evaluate() -> dict[str, float]:
-        probabilities = estimator._predict_proba(features).astype(np.float64)
-        own = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
-        return {
-            "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
-            "log_loss": float(-np.log(own).mean()),
-        }
+def held_out(data: TrainingData, fraction: float, seed: int) -> TrainingData:
+    """Returns the data with a share of its instances as validation data, labelled by the majority
+    of their authentic annotations.
 
-    return evaluate
+    Instances that have generated annotations only are never held out, and generated ones do not
+    vote.
 
-
-def _compiled_for(estimator: CrowdInG) -> tuple[Any, ...]:
-    """Returns what compiled networks depend on, apart from the number of instances."""
-    parameters = {
-        name: value
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in _NOT_COMPILED
-    }
-    return (
-        estimator.feature_shape_,
-        estimator.annotator_table_.shape,
-        len(estimator.classes_),
-        repr(sorted(parameters.items(), key=str)),
+    Args:
+        data: without validation data.
+        fraction: the share of the instances with authentic annotations.
+        seed: draws the split and ties.
+    """
+    authentic = data.annotations.observed()
+    judged = np.flatnonzero(authentic.annotated)
+    consensus = consensus_labels(authentic[judged], seed)
+    part, kept = hold_out(
+        TrainingData(data.features[judged], authentic[judged], None, data.rows[judged]),
+        consensus,
+        fraction,
+        seed,
     )
-
-
-def _start_for(estimator: CrowdInG, data: TrainingData) -> Start:
-    """Returns DL-CL for data of this shape, made once for the fits of it; the two latest shapes are
-    kept.
-    """
-    from neucrowd_tf.crowding.network import make_start
-
-    key = (*_compiled_for(estimator), len(data.features))
-    starts: dict[Any, Start] = estimator.__dict__.setdefault("_starts", {})
-    start = starts.pop(key, None) or make_start(estimator)
-    starts[key] = start
-    for old in list(starts)[:-2]:
-        del starts[old]
-    return start
-
-
-def _players_for(estimator: CrowdInG, start: Start, data: TrainingData) -> Players:
-    """Returns the compiled players, made once for all fits that differ in their number of instances
-    alone.
-    """
-    from neucrowd_tf.crowding.network import build_players
-
-    cached: tuple[Any, Any] = estimator.__dict__.get("_players", (None, None))
-    if cached[0] != _compiled_for(estimator):
-        cached = (
-            _compiled_for(estimator),
-            build_players(
-                estimator, start, data.annotations.num_classes, estimator.annotator_table_.shape[1]
-            ),
-        )
-        estimator._players = cached
-    players: Players = cached[1]
-    return players
+    rows = np.union1d(judged[kept], np.flatnonzero(~authentic.annotated))
+    return TrainingData(
+        data.features[rows], data.annotations[rows], part.validation, data.rows[rows]
+    )

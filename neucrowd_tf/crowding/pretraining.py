@@ -1,5 +1,5 @@
-"""What goes before the game: the classifier as DL-CL trains it, then the generator, then the
-discriminative module (section 3.3.3).
+"""What goes between DL-CL and the game: the generator is trained, then the discriminative module
+(section 3.3.3).
 """
 
 from __future__ import annotations
@@ -9,41 +9,27 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowding.crowd import batches_of, fold, gradients, passes_over, shuffled
+from neucrowd_tf.crowding.crowd import (
+    batch_positions,
+    batches_of,
+    fold,
+    gradients,
+    passes_over,
+    shuffled,
+)
+from neucrowd_tf.crowding.game import CrowdInGModel
 from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.crowding.generator import pair_noise
-from neucrowd_tf.crowding.model import CrowdInGModel
 
 _BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
 _ORDER, _NOISE = 8, 9
 
 
-def authentic_loss(generative: GenerativeModule, chosen: Any, latent: Any, seed: Any) -> Any:
-    """Returns the mean of -log G(y | x, e, noise, z-hat) over authentic annotations, a scalar.
-
-    Args:
-        chosen: `[P]` positions among the authentic annotations.
-        latent: `[N, C]` z-hat of all instances.
-        seed: `[2]`, decides the noise.
-    """
-    crowd = generative.crowd
-    rows = tf.gather(crowd.instances, chosen)
-    noise = pair_noise(seed, [tf.size(chosen), generative.generator.noise_size])
-    logits = generative.generator.some_pairs(
-        tf.gather(crowd.flat, rows),
-        tf.gather(latent, rows),
-        crowd.annotators,
-        noise,
-        tf.gather(crowd.codes, chosen),
-    )
-    return tf.reduce_mean(
-        tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(crowd.labels, chosen), logits)
-    )
-
-
 class GeneratorPretraining(keras.Model):
     """Trains the generator to give the authentic annotations their likelihood; the classifier stays
     as it is. A step is an epoch.
+
+    References:
+        CrowdInG, section 3.3.3.
     """
 
     def __init__(self, generative: GenerativeModule, batch_size: int, learning_rate: float) -> None:
@@ -69,11 +55,11 @@ class GeneratorPretraining(keras.Model):
         )
 
         def step(_: Any, index: Any) -> Any:
-            positions = tf.range(index * batch, tf.minimum((index + 1) * batch, size))
+            positions = batch_positions(index, batch, size)
             chosen = shuffled(positions, size, crowd.draw(number, _ORDER))
             with tf.GradientTape() as tape:
-                loss = authentic_loss(
-                    self.generative, chosen, latent, fold(crowd.draw(number, _NOISE), index)
+                loss = self.generative.authentic_loss(
+                    chosen, latent, fold(crowd.draw(number, _NOISE), index)
                 )
             self.optimizer.apply(gradients(tape, loss, variables), variables)
             share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
@@ -85,6 +71,9 @@ class GeneratorPretraining(keras.Model):
 class DiscriminativePretraining(keras.Model):
     """Trains discriminator and auxiliary network against the generator as it is, with a fresh
     selection each pass. A step is a pass.
+
+    References:
+        CrowdInG, section 3.3.3.
     """
 
     def __init__(self, game: CrowdInGModel) -> None:

@@ -201,7 +201,7 @@ def test_bad_numbers_have_one_clear_error() -> None:
         ),
         (
             DLCLGAN(**SMALL, gan_epochs=-1),
-            "gan_epochs: expected a whole number from 1, received -1",
+            "gan_epochs: expected a whole number from 0, received -1",
         ),
         (DLCLGAN(**SMALL, passes="two"), "passes: expected a whole number from 1, received 'two'"),  # type: ignore[arg-type]
         (

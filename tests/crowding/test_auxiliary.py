@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowding.auxiliary import Auxiliary
+from neucrowd_tf.crowding.discriminative import Auxiliary, information_loss, latent_log_likelihood
 from neucrowd_tf.crowding.discriminator import Discriminator
-from neucrowd_tf.crowding.information import information_loss, latent_log_likelihood
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 5)).astype(np.float32)
@@ -15,13 +14,11 @@ E = RNG.normal(size=(4, 3)).astype(np.float32)
 
 
 def made() -> tuple[Discriminator, Auxiliary]:
-    discriminator = Discriminator(3, embedding_size=4, seed=1)
-    discriminator.build(5, 3)
+    discriminator = Discriminator(5, 3, 3, embedding_size=4, seed=1)
     discriminator.correlation.assign(
         np.array([[0.6, 0.3, 0.0], [0.3, 0.5, 0.2], [0.0, 0.2, 0.7]], np.float32)
     )
     auxiliary = Auxiliary(3, hidden_units=6, label_size=5, embedding_size=4, seed=1)
-    auxiliary.build()
     return discriminator, auxiliary
 
 

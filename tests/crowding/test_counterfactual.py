@@ -18,7 +18,7 @@ from neucrowd_tf.crowding.counterfactual import (
     search_multiplier,
     self_normalised_estimate,
 )
-from neucrowd_tf.crowding.generator import Generator
+from neucrowd_tf.crowding.generative import Generator
 
 RNG = np.random.default_rng(0)
 
@@ -59,8 +59,7 @@ def test_risk_is_unbiased() -> None:
 
 
 def test_gradient_equals_finite_differences() -> None:
-    generator = Generator(3, embedding_size=2, hidden_units=4, noise_size=2, seed=0)
-    generator.build(3, 2)
+    generator = Generator(3, 2, 3, embedding_size=2, hidden_units=4, noise_size=2, seed=0)
     x, z = (
         RNG.normal(size=(3, 3)).astype(np.float32),
         RNG.dirichlet(np.ones(3), size=3).astype(np.float32),

@@ -54,8 +54,7 @@ def test_correlation_without_a_shared_instance_is_the_identity() -> None:
 
 
 def made(aggregate: bool) -> Discriminator:
-    discriminator = Discriminator(3, embedding_size=4, aggregate_labels=aggregate, seed=1)
-    discriminator.build(5, 3)
+    discriminator = Discriminator(5, 3, 3, embedding_size=4, aggregate_labels=aggregate, seed=1)
     correlation = np.array([[0.6, 0.3, 0.0], [0.3, 0.5, 0.2], [0.0, 0.2, 0.7]], np.float32)
     discriminator.correlation.assign(correlation)
     return discriminator

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,10 @@ import pytest
 import neucrowd_tf.persistence
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.holding_out import held_out
+from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowding import CrowdInG, playing
+from neucrowd_tf.crowding.networks import Networks
+from neucrowd_tf.crowding.playing import Game, held_out
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -52,6 +53,15 @@ def fitted(
     return estimator.fit(x, annotations, (x[:18], truth[:18]), run=run)
 
 
+def networks_of(estimator: CrowdInG) -> Networks:
+    """The compiled networks that the estimator keeps."""
+    return estimator._caches.networks.get(estimator._spec(), missing)
+
+
+def missing() -> Networks:
+    raise AssertionError("expected networks that are kept")
+
+
 def results(estimator: CrowdInG, crowd: Crowd) -> tuple[Any, ...]:
     return (
         estimator.predict_proba(crowd[0]).tobytes(),
@@ -80,12 +90,12 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
     estimator: CrowdInG, crowd: Crowd
 ) -> None:
     first = results(fitted(estimator, crowd), crowd)
-    game = estimator._players[1].game
+    game = networks_of(estimator).game
     turn = game.discriminative_turn.experimental_get_tracing_count()
     other = results(fitted(estimator, crowd, seed=1), crowd)
     assert other[0] != first[0] and other[2] != first[2]
     assert results(fitted(estimator, crowd), crowd) == first
-    assert estimator._players[1].game is game
+    assert networks_of(estimator).game is game
     assert game.discriminative_turn.experimental_get_tracing_count() == turn
 
 
@@ -99,15 +109,15 @@ def test_a_killed_fit_ends_where_an_unbroken_one_does(
 ) -> None:
     expected = results(fitted(estimator, crowd), crowd)
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
-    original = CrowdInG._collapsed
+    original = playing.collapsed
 
-    def killing(self: CrowdInG, logs: Mapping[str, list[float]]) -> bool:
+    def killing(logs: Mapping[str, list[float]], *others: Any) -> bool:
         if len(logs["loss"]) == kill_at:
             raise Killed
-        return original(self, logs)
+        return original(logs, *others)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CrowdInG, "_collapsed", killing)
+        patch.setattr(playing, "collapsed", killing)
         with pytest.raises(Killed):
             fitted(estimator, crowd, run)
     assert (tmp_path / "discriminator" / "train.npz").exists()
@@ -120,7 +130,7 @@ def test_what_predicts_is_a_running_average_of_the_classifier(
     estimator: CrowdInG, crowd: Crowd
 ) -> None:
     fitted(estimator, crowd)
-    game = estimator._players[1].game
+    game = networks_of(estimator).game
     for variable in game.generative.classifier.trainable_variables:
         variable.assign(variable + 1.0)
     before = [np.array(v) for v in game.averaged.trainable_variables]
@@ -134,7 +144,7 @@ def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_bette
     estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, annotations, truth = crowd
-    monkeypatch.setattr(CrowdInG, "_better", lambda *_: False)
+    monkeypatch.setattr(playing, "better", lambda *_: False)
     fitted(estimator, crowd)
     assert estimator.best_epoch_ is None and estimator.start_ is not None
     dl_cl = (
@@ -151,18 +161,15 @@ def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_bette
 def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
     crowd: Crowd, estimator: CrowdInG
 ) -> None:
-    estimator.start_ = {"accuracy": 0.8}
-    assert not estimator._collapsed(
-        {"val_accuracy": [0.9, 0.85], "predicted_class_entropy": [1.0, 0.9]}
-    )
-    assert estimator._collapsed(
-        {"val_accuracy": [0.9, 0.75], "predicted_class_entropy": [1.0, 0.9]}
-    )
-    assert estimator._collapsed({"val_accuracy": [0.65], "predicted_class_entropy": [1.0]})
-    assert estimator._collapsed({"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, 0.4]})
-    assert estimator._collapsed(
-        {"val_accuracy": [0.9, 0.9], "predicted_class_entropy": [1.0, float("nan")]}
-    )
+    for accuracies, entropies, expected in (
+        ([0.9, 0.85], [1.0, 0.9], False),
+        ([0.9, 0.75], [1.0, 0.9], True),
+        ([0.65], [1.0], True),
+        ([0.9, 0.9], [1.0, 0.4], True),
+        ([0.9, 0.9], [1.0, float("nan")], True),
+    ):
+        logs = {"val_accuracy": accuracies, "predicted_class_entropy": entropies}
+        assert playing.collapsed(logs, {"accuracy": 0.8}, 0.1) == expected
     with pytest.warns(UserWarning, match="collapsed"):
         fitted(estimator, crowd, classifier_learning_rate=1.0, epochs=8, collapse_drop=0.05)
     assert estimator.collapsed_ and estimator.n_iter_ < 8
@@ -223,7 +230,7 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
         votes = kept.observed().vote_counts()[held]
         assert (votes[np.arange(len(held)), part.validation[1]] == votes.max(axis=1)).all()
     estimator.fit(x, wrong, (x[:18], crowd[2][:18]))
-    np.testing.assert_array_equal(estimator._players[1].crowd.labels, annotations.labels)
+    np.testing.assert_array_equal(networks_of(estimator).game.crowd.labels, annotations.labels)
     with pytest.raises(DataError, match="authentic"):
         estimator.fit(x, estimator.generate(x))
 
@@ -245,17 +252,12 @@ def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(
 ) -> None:
     asked = []
 
-    def play(estimator: CrowdInG, data: TrainingData, run: Run, epochs: int) -> None:
+    def train(self: CrowdInG, data: TrainingData, run: Run, epochs: int) -> Game:
         stage = run.prefix.rstrip("/")
         asked.append((stage, epochs, len(data.features)))
-        estimator.history_, estimator.start_, estimator.n_iter_ = (
-            {"loss": [float(epochs)]},
-            {"accuracy": 0.5},
-            epochs,
-        )
-        estimator.best_epoch_, estimator.collapsed_ = 2, stage == collapses
+        return Game({"loss": [float(epochs)]}, {"accuracy": 0.5}, epochs, 2, stage == collapses)
 
-    monkeypatch.setattr("neucrowd_tf.crowding.estimator.play", play)
+    monkeypatch.setattr(CrowdInG, "_train", train)
     model = CrowdInG(epochs=7, validation_fraction=0.25)
     with pytest.warns(UserWarning, match="collapsed"):
         model.fit(crowd[0], crowd[1])
@@ -270,9 +272,9 @@ def test_a_collapse_without_validation_data_ends_at_the_start(
     estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, annotations, _ = crowd
-    monkeypatch.setattr(CrowdInG, "_better", lambda *_: True)
+    monkeypatch.setattr(playing, "better", lambda *_: True)
     monkeypatch.setattr(
-        CrowdInG, "_collapsed", lambda _, logs: bool(logs) and "val_accuracy" not in logs
+        playing, "collapsed", lambda logs, *_: bool(logs) and "val_accuracy" not in logs
     )
     with pytest.warns(UserWarning, match="collapsed"):
         estimator.set_params(seed=0, epochs=2).fit(x, annotations)
@@ -366,10 +368,10 @@ def test_a_saved_estimator_predicts_and_generates_the_same(
 def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
     x, annotations, _ = crowd
     for changes, match in (
-        ({"threshold": 1.0}, "threshold: expected a number between 0 and 1"),
+        ({"threshold": 1.0}, "threshold: expected a number above 0 and below 1"),
         ({"passes": 0}, "passes: expected a whole number from 1"),
         ({"multiplier": "median"}, "multiplier"),
-        ({"selection": "best"}, "selection: expected one of 'entropy', 'random'"),
+        ({"selection": "best"}, "selection: expected 'entropy' or 'random'"),
         ({"information": -1.0}, "information"),
         ({"ratio_cap": 0.0}, "ratio_cap"),
         ({"information": "none"}, "information: expected a number from 0, received 'none'"),
@@ -422,14 +424,23 @@ def test_every_variant_is_registered() -> None:
         assert isinstance(method.make(dataset="music"), CrowdInG) and method.requires_identities
 
 
-def test_what_is_watched_is_the_player_that_predicts() -> None:
-    model = CrowdInG()
-    model._starts = {
-        "old shape": SimpleNamespace(estimator="old"),
-        "this shape": SimpleNamespace(estimator="dl_cl"),
-    }
-    assert [
-        model.watched(stage)
-        for stage in ("classifier", "choice/classifier", "generator", "discriminator")
-    ] == ["dl_cl", "dl_cl", None, None]
-    assert model.watched("game") is model and model.watched("refit/game") is model
+class Looking(Run):
+    """A run that asks after each epoch what is watched."""
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        LOOKED[self.prefix.rstrip("/")] = WATCHED[0].watched(self.prefix.rstrip("/"))
+
+
+LOOKED: dict[str, Any] = {}
+WATCHED: list[CrowdInG] = []
+
+
+def test_what_is_watched_is_the_network_that_predicts(estimator: CrowdInG, crowd: Crowd) -> None:
+    WATCHED.append(estimator)
+    estimator.set_params(seed=0).fit(crowd[0], crowd[1], run=Looking())
+    assert LOOKED["choice/game"] is LOOKED["refit/game"] is estimator
+    for stage in ("choice", "refit"):
+        assert isinstance(LOOKED[f"{stage}/classifier"], CrowdLayer)
+        assert LOOKED[f"{stage}/generator"] is LOOKED[f"{stage}/discriminator"] is None
+    # Each shape of data has its own DL-CL, and the one in training is shown.
+    assert LOOKED["choice/classifier"] is not LOOKED["refit/classifier"]

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
-from neucrowd_tf.crowding.generator import Generator, draw_labels, pair_noise
+from neucrowd_tf.crowding.generative import Generator, draw_labels, pair_noise
+from neucrowd_tf.crowding.selection import entropy, split_by_entropy
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 5)).astype(np.float32)
@@ -17,8 +17,9 @@ NOISE = RNG.normal(size=(6, 4, 3)).astype(np.float32)
 
 
 def made(**arguments: bool) -> Generator:
-    generator = Generator(3, embedding_size=4, hidden_units=7, noise_size=3, seed=2, **arguments)
-    generator.build(5, 2)
+    generator = Generator(
+        5, 2, 3, embedding_size=4, hidden_units=7, noise_size=3, seed=2, **arguments
+    )
     for (
         variable
     ) in generator.trainable_variables:  # biases start at zero, which would hide a missing one

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.crowding.auxiliary import Auxiliary
-from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
 from neucrowd_tf.crowding.crowd import Crowd, fold, observed_cells
-from neucrowd_tf.crowding.discriminative import DiscriminativeModule, discriminative_report
+from neucrowd_tf.crowding.discriminative import (
+    Auxiliary,
+    DiscriminativeModule,
+    discriminative_report,
+)
 from neucrowd_tf.crowding.discriminator import Discriminator
-from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.crowding.generator import Generator, draw_labels
-from neucrowd_tf.crowding.model import (
+from neucrowd_tf.crowding.game import (
     _CLASSIFIER,
     _GENERATOR,
     _SURE,
@@ -27,8 +27,9 @@ from neucrowd_tf.crowding.model import (
     CrowdInGModel,
     Settings,
 )
+from neucrowd_tf.crowding.generative import GenerativeModule, Generator, draw_labels
 from neucrowd_tf.crowding.pretraining import GeneratorPretraining
-from neucrowd_tf.crowding.selection import selection_counts
+from neucrowd_tf.crowding.selection import entropy, selection_counts, split_by_entropy
 from tests.crowding.conftest import C, D, N, R, make_crowd
 
 LAMBDA, PENALTY, BATCH = 0.4, 0.3, 20  # three batches of instances, the last one smaller
@@ -43,13 +44,7 @@ def make_game(**settings: Any) -> CrowdInGModel:
     """The players over the small crowd, with weights far from zero and without any training."""
     features, annotations, _ = make_crowd()
     crowd = Crowd((D,), R)
-    crowd.set(
-        features,
-        annotations,
-        np.eye(R, dtype=np.float32),
-        selection_counts(observed_cells(annotations)),
-        3,
-    )
+    crowd.set(features, annotations, np.eye(R, dtype=np.float32), 3)
     classifier, averaged = (
         keras.Sequential(
             [
@@ -61,12 +56,9 @@ def make_game(**settings: Any) -> CrowdInGModel:
         )
         for seed in (1, 2)
     )
-    generator = Generator(C, embedding_size=3, hidden_units=6, noise_size=2, seed=1)
-    generator.build(D, R)
-    discriminator = Discriminator(C, embedding_size=4, seed=1)
-    discriminator.build(D, R)
+    generator = Generator(D, R, C, embedding_size=3, hidden_units=6, noise_size=2, seed=1)
+    discriminator = Discriminator(D, R, C, embedding_size=4, seed=1)
     auxiliary = Auxiliary(C, hidden_units=6, label_size=3, embedding_size=4, seed=1)
-    auxiliary.build()
     generative = GenerativeModule(
         classifier, generator, crowd, batch_rows=BATCH, ratio_cap=10.0, probability_floor=1e-3
     )
@@ -78,9 +70,9 @@ def make_game(**settings: Any) -> CrowdInGModel:
         discriminative,
         averaged,
         crowd,
-        Settings(**{"passes": 1, "batch_pairs": 32, **settings}),
+        Settings(**{"passes": 1, "pair_batch_size": 32, **settings}),
     )
-    game.compile_players(0.01, 0.01, 0.01)
+    game.compile_networks(0.01, 0.01, 0.01)
     return game
 
 

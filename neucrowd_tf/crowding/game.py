@@ -1,16 +1,16 @@
-"""The minimax game of eq. 4 as a Keras model: a step is an epoch, and each player has its turn in
+"""The minimax game of eq. 4 as a Keras model: a step is an epoch, and each network has its turn in
 it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowding.classifier import entropy, split_by_entropy
 from neucrowd_tf.crowding.counterfactual import (
     Multiplier,
     counterfactual_risk,
@@ -20,6 +20,7 @@ from neucrowd_tf.crowding.counterfactual import (
 )
 from neucrowd_tf.crowding.crowd import (
     Crowd,
+    batch_positions,
     batches_of,
     fold,
     gathered,
@@ -32,9 +33,8 @@ from neucrowd_tf.crowding.discriminative import (
     DiscriminativeModule,
     discriminative_report,
 )
-from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.crowding.generator import draw_labels
-from neucrowd_tf.crowding.selection import select_annotations
+from neucrowd_tf.crowding.generative import GenerativeModule, draw_labels
+from neucrowd_tf.crowding.selection import entropy, select_annotations, split_by_entropy
 
 # What a draw is for; see `Crowd.draw`.
 _SURVEY, _SELECT, _PAIRS, _SURE, _GENERATOR, _UNSURE, _CLASSIFIER = range(7)
@@ -46,15 +46,36 @@ class Settings:
 
     threshold: float = 0.5
     passes: int = 5
-    batch_pairs: int = 512
+    pair_batch_size: int = 512
     multiplier: Multiplier = "mean"
-    by_entropy: bool = True
+    selection: str = "entropy"
     two_step: bool = True
     averaging: float = 0.0
 
 
+class _Logged(NamedTuple):
+    """Labels that the logging policy drew: `rows` `[n]`, `labels`, its `chances` of them and the
+    `losses` they earned `[n, R]`; `seed` decided the noise.
+    """
+
+    rows: Any
+    labels: Any
+    chances: Any
+    losses: Any
+    seed: Any
+
+    def ratios(
+        self, generative: GenerativeModule, part: slice, index: Any, latent_of: Callable[[Any], Any]
+    ) -> Any:
+        """Returns the importance ratios of a batch; gradients go through z-hat."""
+        rows = self.rows[part]
+        return generative.ratios(
+            rows, latent_of(rows), self.labels[part], self.chances[part], fold(self.seed, index)
+        )
+
+
 class CrowdInGModel(keras.Model):
-    """The generative and the discriminative module, and a turn for each player.
+    """The generative and the discriminative module, and a turn for each network.
 
     An element of the pipeline is the number of an epoch; everything drawn in it is a function of
     (seed, epoch).
@@ -68,7 +89,7 @@ class CrowdInGModel(keras.Model):
         settings: how the turns are taken.
 
     References:
-        CrowdInG, sections 3.2 and 3.3.
+        CrowdInG, eq. 4 and section 3.3.
     """
 
     def __init__(
@@ -80,17 +101,13 @@ class CrowdInGModel(keras.Model):
         settings: Settings,
     ) -> None:
         super().__init__()
-        self.generative, self.discriminative, self.crowd, self.settings = (
-            generative,
-            discriminative,
-            crowd,
-            settings,
-        )
+        self.generative, self.discriminative = generative, discriminative
+        self.crowd, self.settings = crowd, settings
         self.averaged = averaged
         self.built = True
 
-    def compile_players(self, generator: float, classifier: float, discriminator: float) -> None:
-        """Gives each player an Adam optimizer with its own learning rate, and compiles the step."""
+    def compile_networks(self, generator: float, classifier: float, discriminator: float) -> None:
+        """Gives each network an Adam with its own learning rate, and compiles the step."""
         self.generator_optimizer = keras.optimizers.Adam(generator)
         self.classifier_optimizer = keras.optimizers.Adam(classifier)
         optimizer = keras.optimizers.Adam(discriminator)
@@ -106,6 +123,11 @@ class CrowdInGModel(keras.Model):
         return self.averaged(features, training=False)
 
     def train_step(self, data: Any) -> dict[str, Any]:
+        """Plays an epoch, whose number is the data.
+
+        References:
+            CrowdInG, sections 3.3.2 and 3.3.3 (two-step update).
+        """
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
         logs = self.discriminative_turn(epoch, tf.constant(self.settings.passes))
         if self.settings.two_step:
@@ -152,7 +174,7 @@ class CrowdInGModel(keras.Model):
             crowd.observed,
             crowd.counts,
             crowd.draw(epoch, _SELECT),
-            by_entropy=self.settings.by_entropy,
+            by_entropy=self.settings.selection == "entropy",
         )
         labels = tf.gather_nd(drawn, tf.stack([rows, codes], axis=1))
         authentic = tf.concat(
@@ -167,13 +189,17 @@ class CrowdInGModel(keras.Model):
     @tf.function(autograph=False)
     def discriminative_turn(self, epoch: Any, passes: Any) -> dict[str, Any]:
         """Trains the discriminator and the auxiliary network; returns the means over the last
-        pass."""
+        pass.
+
+        References:
+            CrowdInG, eq. 4 (maximised by D, minimised by Q) and section 3.3.1.
+        """
         pairs, generator_entropy = self.selected_pairs(epoch)
         latent, variables = self.generative.classify_all(), self.discriminative.trainable_variables
-        size, batch = tf.size(pairs[0]), self.settings.batch_pairs
+        size, batch = tf.size(pairs[0]), self.settings.pair_batch_size
 
         def step(turn: Any, index: Any) -> Any:
-            positions = tf.range(index * batch, tf.minimum((index + 1) * batch, size))
+            positions = batch_positions(index, batch, size)
             chosen = shuffled(positions, size, fold(self.crowd.draw(epoch, _PAIRS), turn))
             rows, codes, labels, authentic = (tf.gather(part, chosen) for part in pairs)
             with tf.GradientTape() as tape:
@@ -199,6 +225,9 @@ class CrowdInGModel(keras.Model):
 
         Returns:
             drawn labels, the logging policy's probabilities of them, L_G and delta, each `[n, R]`.
+
+        References:
+            CrowdInG, section 3.3.2 (G_0).
         """
         latent, batch = self.generative.classify_all(), self.generative.batch_rows
 
@@ -215,111 +244,127 @@ class CrowdInGModel(keras.Model):
                 delta,
             )
 
+        kinds = (tf.int32, tf.float32, tf.float32, tf.float32)
         labels, chances, signals, deltas = gathered(
-            batches_of(tf.size(rows), batch),
-            (tf.int32, tf.float32, tf.float32, tf.float32),
-            compute,
+            batches_of(tf.size(rows), batch), kinds, compute
         )
         return labels, chances, signals, deltas
 
     def generator_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
         """Updates the generator by eq. 5 on instances of which the classifier is sure; the
         classifier stays as it is.
+
+        References:
+            CrowdInG, eq. 5 and section 3.3.3.
         """
         rows = self._shuffled(rows, epoch, _SURE)
-        seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
+        seed = self.crowd.draw(epoch, _GENERATOR)
         labels, chances, _, deltas = self.logged(rows, seed)
-        latent, variables = (
-            self.generative.classify_all(),
+        latent = self.generative.classify_all()
+        return self._update(
+            "generator",
+            _Logged(rows, labels, chances, deltas, seed),
+            lambda chosen: tf.gather(latent, chosen),
             self.generative.generator.trainable_variables,
+            self.generator_optimizer,
         )
-
-        def step(index: Any, multiplier: Any) -> Any:
-            part = slice(index * batch, (index + 1) * batch)
-            with tf.GradientTape() as tape:
-                ratios = self.generative.ratios(
-                    rows[part],
-                    tf.gather(latent, rows[part]),
-                    labels[part],
-                    chances[part],
-                    fold(seed, index),
-                )
-                risk = counterfactual_risk(deltas[part], ratios, multiplier)
-            self.generator_optimizer.apply(gradients(tape, risk, variables), variables)
-            return ratio_sums(deltas[part], ratios)
-
-        mu, sums = self._passes(step, deltas, [*variables, *self.generator_optimizer.variables])
-        return {"generator_loss": tf.reduce_mean(deltas), **ratio_report("generator", mu, sums)}
 
     def classifier_turn(self, epoch: Any, rows: Any) -> dict[str, Any]:
         """Updates the classifier by eq. 6 on the other instances, through the updated generator,
         which stays as it is.
+
+        References:
+            CrowdInG, eq. 6 and section 3.3.3.
         """
         rows = self._shuffled(rows, epoch, _UNSURE)
-        seed, batch = self.crowd.draw(epoch, _CLASSIFIER), self.generative.batch_rows
+        seed = self.crowd.draw(epoch, _CLASSIFIER)
         # Deviation: the logging policy is drawn from again after the generator's turn, as the
         # ratios of eq. 6 would else mix the generator's move with the classifier's.
         labels, chances, signals, _ = self.logged(rows, seed)
-        features, variables = self.crowd.features, self.generative.classifier.trainable_variables
+        features = self.crowd.features
+        return self._update(
+            "classifier",
+            _Logged(rows, labels, chances, signals, seed),
+            lambda chosen: self.generative.classify(tf.gather(features, chosen)),
+            self.generative.classifier.trainable_variables,
+            self.classifier_optimizer,
+        )
+
+    def _update(
+        self,
+        name: str,
+        logged: _Logged,
+        latent_of: Callable[[Any], Any],
+        variables: list[Any],
+        optimizer: keras.optimizers.Optimizer,
+    ) -> dict[str, Any]:
+        """Makes the inner passes of one network's turn and returns what is logged of them.
+
+        Args:
+            name: of the network.
+            logged: the labels that it learns from.
+            latent_of: z-hat of some instances.
+            variables, optimizer: the network's.
+        """
 
         def step(index: Any, multiplier: Any) -> Any:
-            part = slice(index * batch, (index + 1) * batch)
+            part = self._batch(index)
             with tf.GradientTape() as tape:
-                latent = self.generative.classify(tf.gather(features, rows[part]))
-                ratios = self.generative.ratios(
-                    rows[part], latent, labels[part], chances[part], fold(seed, index)
-                )
-                risk = counterfactual_risk(signals[part], ratios, multiplier)
-            self.classifier_optimizer.apply(gradients(tape, risk, variables), variables)
-            return ratio_sums(signals[part], ratios)
+                ratios = logged.ratios(self.generative, part, index, latent_of)
+                risk = counterfactual_risk(logged.losses[part], ratios, multiplier)
+            optimizer.apply(gradients(tape, risk, variables), variables)
+            return ratio_sums(logged.losses[part], ratios)
 
-        mu, sums = self._passes(step, signals, [*variables, *self.classifier_optimizer.variables])
-        return {"classifier_loss": tf.reduce_mean(signals), **ratio_report("classifier", mu, sums)}
+        mu, sums = self._passes(step, logged.losses, [*variables, *optimizer.variables])
+        return {f"{name}_loss": tf.reduce_mean(logged.losses), **ratio_report(name, mu, sums)}
 
     def joint_turn(self, epoch: Any) -> dict[str, Any]:
         """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the
-        one-step variant (figure 2b).
+        one-step variant.
+
+        References:
+            CrowdInG, eqs. 5 and 6, figure 2b.
         """
         rows = self._shuffled(tf.range(self.crowd.num_instances), epoch, _SURE)
-        seed, batch = self.crowd.draw(epoch, _GENERATOR), self.generative.batch_rows
+        seed = self.crowd.draw(epoch, _GENERATOR)
         labels, chances, signals, deltas = self.logged(rows, seed)
+        logged = _Logged(rows, labels, chances, deltas, seed)
         features, generative = self.crowd.features, self.generative
-        mine, theirs = (
-            generative.generator.trainable_variables,
-            generative.classifier.trainable_variables,
-        )
+        ours = generative.generator.trainable_variables
+        theirs = generative.classifier.trainable_variables
         mean_signal = tf.reduce_mean(signals)
+        by_itself = isinstance(self.settings.multiplier, str)
 
         def step(index: Any, multiplier: Any) -> Any:
-            part = slice(index * batch, (index + 1) * batch)
+            part = self._batch(index)
             with tf.GradientTape(persistent=True) as tape:
-                latent = generative.classify(tf.gather(features, rows[part]))
-                ratios = generative.ratios(
-                    rows[part], latent, labels[part], chances[part], fold(seed, index)
+                ratios = logged.ratios(
+                    generative,
+                    part,
+                    index,
+                    lambda chosen: generative.classify(tf.gather(features, chosen)),
                 )
                 risk = counterfactual_risk(deltas[part], ratios, multiplier)
                 other = counterfactual_risk(
-                    signals[part],
-                    ratios,
-                    mean_signal if isinstance(self.settings.multiplier, str) else multiplier,
+                    signals[part], ratios, mean_signal if by_itself else multiplier
                 )
-            found = gradients(tape, risk, mine), gradients(tape, other, theirs)
-            self.generator_optimizer.apply(found[0], mine)
-            self.classifier_optimizer.apply(found[1], theirs)
+            both = gradients(tape, risk, ours), gradients(tape, other, theirs)
+            self.generator_optimizer.apply(both[0], ours)
+            self.classifier_optimizer.apply(both[1], theirs)
             return ratio_sums(deltas[part], ratios)
 
-        changed = [
-            *mine,
-            *theirs,
-            *self.generator_optimizer.variables,
-            *self.classifier_optimizer.variables,
-        ]
+        optimizers = self.generator_optimizer, self.classifier_optimizer
+        changed = [*ours, *theirs, *(v for optimizer in optimizers for v in optimizer.variables)]
         mu, sums = self._passes(step, deltas, changed)
         return {
             "generator_loss": tf.reduce_mean(deltas),
             "classifier_loss": mean_signal,
             **ratio_report("generator", mu, sums),
         }
+
+    def _batch(self, index: Any) -> slice:
+        size = self.generative.batch_rows
+        return slice(index * size, (index + 1) * size)
 
     def _passes(self, step: Any, losses: Any, changed: list[Any]) -> tuple[Any, Any]:
         """Makes the inner passes over the logged batches.
