@@ -11,7 +11,6 @@ import numpy as np
 
 from neucrowd_tf.arguments import (
     argument,
-    check_arguments,
     declared,
     estimator,
     fitted,
@@ -114,7 +113,6 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         raise NotImplementedError
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        check_arguments(self)
         classifier = self._dl_cl()
         with classifier.reused():
             classifier.fit(data.features, data.annotations, run=run.stage("observed"))
@@ -258,7 +256,6 @@ class DLCLInG(AugmentedDLCL):
     )
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        check_arguments(self)
         self.completed_ = self._complete_by_crowding(data, run.stage("crowding"))
         classifier = self._dl_cl()
         classifier.fit(data.features, self.completed_, run=run.stage("completed"))

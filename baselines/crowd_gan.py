@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
-from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, number, share, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, number, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding.playing import held_out
 from neucrowd_tf.crowding.presets import PAPER
@@ -61,7 +61,6 @@ class DLCLGAN(AugmentedDLCL):
     best_epoch_: int | None = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        check_arguments(self)
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
         if self.gan_epochs and data.validation is None:

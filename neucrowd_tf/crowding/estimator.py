@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, factorize
-from neucrowd_tf.arguments import (
-    argument,
-    check_arguments,
-    estimator,
-    fitted,
-    flag,
-    number,
-    one_of,
-    share,
-    whole,
-)
+from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, share, whole
 from neucrowd_tf.crowding.dl_cl import ClassifierArguments, PretrainedClassifier
 from neucrowd_tf.crowding.playing import Game, held_out, play
 from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
@@ -217,7 +207,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        check_arguments(self)
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
         if not data.annotations.observed().num_annotations:
