@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import warnings
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import pandas as pd
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import read_json
 from neucrowd_tf.io.ids import as_name_array, typed_names
+from neucrowd_tf.io.importers import detect, read_export
 from neucrowd_tf.io.long_form import LabelTable, as_frame, read_long
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat, task_ids
 
@@ -36,11 +38,13 @@ def read_labels(
 ) -> LabelTable:
     """Reads annotations in any layout.
 
-    A `.json` file is peerannot's `answers.json`; a `.npy` file a dense matrix with -1 for missing.
-    A CSV is long (`task, worker, label` or their aliases), wide (`task` and one column an
-    annotator, empty where there is no label; if no cell is empty, -1 is "no label"), counts of
-    votes (`task` and a column `votes_<class>` for each class) where it is not known who voted, or a
-    dense matrix of class codes with -1 for missing, with or without a header of annotators.
+    The export of an annotation tool is recognised (:mod:`neucrowd_tf.io.importers`); a warning
+    counts what it leaves out. Any other `.json` file is peerannot's `answers.json`; a `.npy` file
+    a dense matrix with -1 for missing. A CSV is long (`task, worker, label` or their aliases), wide
+    (`task` and one column an annotator, empty where there is no label; if no cell is empty, -1 is
+    "no label"), counts of votes (`task` and a column `votes_<class>` for each class) where it is
+    not known who voted, or a dense matrix of class codes with -1 for missing, with or without a
+    header of annotators.
 
     Args:
         path: the file.
@@ -50,6 +54,8 @@ def read_labels(
     Raises:
         DataError: whatever is wrong with the file.
     """
+    if path.exists() and (tool := detect(path)) is not None:
+        return _exported(path, tool)
     if not path.is_file():
         raise DataError(
             f"{path}: {'expected a file, received a folder' if path.is_dir() else 'no such file'}"
@@ -78,6 +84,14 @@ def read_labels(
     if "task" in roles:
         return _wide(csv, layout)
     return _dense_csv(csv, num_tasks)
+
+
+def _exported(path: Path, tool: str) -> LabelTable:
+    export = read_export(path, tool)
+    if export.left_out:
+        warnings.warn(f"{path}: {export.summary()}", stacklevel=2)
+    frame = export.frame()
+    return LabelTable(path, (frame["task"], frame["worker"], frame["label"]))
 
 
 def _misspelt_long(columns: list[str]) -> bool:

@@ -8,11 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.importers import TOOLS, detect, read_export
 from neucrowd_tf.io.importers.sources import rows
-from neucrowd_tf.io.tables import read_annotations
 
 STDIN = Path("-")
 

@@ -18,7 +18,7 @@ from neucrowd_tf.io.importers import (
     toloka,
 )
 from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
-from neucrowd_tf.io.importers.sources import Head, read_head
+from neucrowd_tf.io.importers.sources import Head, open_archive, read_head
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,7 @@ def detect(path: str | Path) -> str | None:
     """Returns the name of the tool whose export a file looks like, None for any other file.
 
     Raises:
-        DataError: no such file, or an archive that cannot be read.
+        DataError: no such file.
     """
     return _detect(read_head(Path(path)))
 
@@ -134,6 +134,8 @@ def read_export(
         raise UsageError(f"expected a tool of auto, {', '.join(TOOLS)}, received {tool!r}")
     head = read_head(source)
     name = _detect(head)
+    if name is None and head.kind == "zip":
+        open_archive(source).close()  # says what is wrong with a broken one
     if tool == "auto" and name is None:
         raise DataError(
             f"{source}: expected an export of {', '.join(TOOLS)}, received a file that looks like"

@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.ids import typed_names
 
 Duplicates: TypeAlias = Literal["error", "first", "last"]
 FURTHER = "further choices of an answer"
@@ -50,9 +51,8 @@ class Export:
         A column whose every text is how a whole number is spelt holds whole numbers, as if it had
         been read from a CSV.
         """
-        return pd.DataFrame(
-            {"task": typed(self.tasks), "worker": typed(self.workers), "label": typed(self.labels)}
-        )
+        columns = {"task": self.tasks, "worker": self.workers, "label": self.labels}
+        return pd.DataFrame({name: typed_names(texts) for name, texts in columns.items()})
 
     def summary(self) -> str:
         """Returns what was read and what was left out, in a line."""
@@ -68,18 +68,6 @@ class Export:
 def counted(left_out: Mapping[str, int]) -> str:
     """Returns counts by reason as words."""
     return ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-
-
-def typed(texts: Sequence[str]) -> list[Any]:
-    """Returns whole numbers where every text is how one is spelt, else the texts."""
-    try:
-        numbers = [int(text) for text in texts]
-    except ValueError:
-        return list(texts)
-    fit = all(
-        str(number) == text and len(text) < 19 for number, text in zip(numbers, texts, strict=True)
-    )
-    return numbers if fit else list(texts)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,7 +44,7 @@ def read_head(path: Path) -> Head:
     """Looks at the beginning of a file.
 
     Raises:
-        DataError: no such file, or an archive that cannot be read.
+        DataError: no such file.
     """
     if path.is_dir():
         names = sorted(
@@ -57,8 +57,11 @@ def read_head(path: Path) -> Head:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     if start.startswith(b"PK\x03\x04"):
-        with _archive(path) as archive:
-            return Head(path, "zip", members=tuple(archive.namelist()))
+        try:
+            with open_archive(path) as archive:
+                return Head(path, "zip", members=tuple(archive.namelist()))
+        except DataError:
+            return Head(path, "zip")  # no tool's, as it is
     text = start.decode("utf-8-sig", errors="replace")
     if text.lstrip()[:1] in ("[", "{"):
         first = _first_record(text)
@@ -193,7 +196,12 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
         raise DataError(f"{where}: expected a table, received {error}") from None
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
+def open_archive(path: Path) -> zipfile.ZipFile:
+    """Opens a zip archive.
+
+    Raises:
+        DataError: one that is broken, or holds too much.
+    """
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError) as error:
@@ -223,7 +231,7 @@ def members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[PurePosixPat
             if file.is_file() and file.suffix in endings and not _hidden(name):
                 yield name, read_text(file)
         return
-    with _archive(path) as archive:
+    with open_archive(path) as archive:
         for member in sorted(archive.infolist(), key=lambda member: member.filename):
             name = PurePosixPath(member.filename)
             if member.is_dir() or name.suffix not in endings or _hidden(name):
