@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 EPSILON = 1e-12
 
 
-class TripletModel(EncoderModel):
-    """Triplets drawn inside the step from `[batch, 3]` uniform numbers; every class is the anchor's
-    in turn.
+class MarginModel(EncoderModel):
+    """A margin loss on triplets drawn inside the step from `[batch, 3]` uniform numbers; every
+    class is the anchor's in turn.
 
     Args:
         index: the instances by class, with one negative.
@@ -47,7 +47,7 @@ class TripletModel(EncoderModel):
 
     def batch_losses(self, data: Any) -> Any:
         rows, _ = self.index.draw(data, self._cumulative)
-        embeddings = tf.cast(self.embed_rows(self.encoder, rows, training=True), tf.float32)
+        embeddings = self.embed_rows(rows, training=True)
         squared = tf.reduce_sum(tf.square(embeddings[:, 1:] - embeddings[:, :1]), axis=-1)
         if self.objective == "triplet":
             return triplet_loss(squared[:, 0], squared[:, 1], margin=self.margin)
@@ -91,7 +91,7 @@ class BatchModel(EncoderModel):
 
     def batch_losses(self, data: Any) -> Any:
         rows = tf.reshape(data, [-1])
-        embeddings = tf.cast(self.embed_rows(self.encoder, rows, training=True), tf.float32)
+        embeddings = self.embed_rows(rows, training=True)
         return self.batch_loss(
             tf.gather(self._labels, rows),
             embeddings if self.centers is None else self.centers(embeddings),

@@ -4,24 +4,17 @@ estimated together, by EM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from neucrowd_tf.aggregation.base import (
-    check_iterations,
-    check_tolerance,
-    normalise_counts,
-    normalise_log,
-    warn_not_converged,
-)
+from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, warn_not_converged
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.arguments import check_number
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.linear import ABSENT, STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.linear import ABSENT, LinearHead, fit_logistic
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
@@ -106,21 +99,14 @@ class _SoftRegression:
     space={"smoothing": (0.01, 0.1, 1.0)},
     paper="Raykar, Yu, Zhao, Valadez, Florin, Bogoni, Moy: Learning from crowds (2010)",
 )
+@estimator
 class Raykar(LinearClassifier):
     """Logistic regression and confusion matrices, each improved with the help of the other.
 
     The E-step combines what the classifier says of an instance with what its annotators say; the
-    M-step refits both. With two classes this is the paper's model (sensitivity and specificity);
-    with more its multi-class extension (section 2.7).
-
-    Args:
-        smoothing: pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 +
-            smoothing).
-        max_iter: EM iterations at most.
-        tol: stop when the log posterior rises by less than this much an annotation.
-        Cs: inverse strengths of the Gaussian prior on the weights, chosen once, on the vote shares
-            that EM starts from: by the validation data, or by cross-validation where there is none.
-        seed: draws folds.
+    M-step refits both. `Cs`, the inverse strengths of the Gaussian prior on the weights, are chosen
+    from once, on the vote shares that EM starts from. With two classes this is the paper's model
+    (sensitivity and specificity); with more its multi-class extension (section 2.7).
 
     Attributes:
         head_: the fitted `LinearHead`.
@@ -135,32 +121,24 @@ class Raykar(LinearClassifier):
 
     requires_identities: ClassVar[bool] = True
 
-    labels_: NDArray[np.int64]
-    probas_: NDArray[np.float64]
-    confusion_matrices_: NDArray[np.float64]
-    n_iter_: int
-    converged_: bool
-    history_: list[float]
+    smoothing: float = argument(
+        0.01,
+        number(above=0),
+        "pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 + smoothing).",
+    )
+    max_iter: int = argument(100, whole(1), "EM iterations at most.")
+    tol: float = argument(
+        1e-5, number(), "stop when the log posterior rises by less than this much an annotation."
+    )
 
-    def __init__(
-        self,
-        *,
-        smoothing: float = 0.01,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        Cs: Sequence[float] = STRENGTHS,
-        seed: int = 0,
-    ) -> None:
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.Cs = Cs
-        self.seed = seed
+    labels_: NDArray[np.int64] = fitted()
+    probas_: NDArray[np.float64] = fitted()
+    confusion_matrices_: NDArray[np.float64] = fitted()
+    n_iter_: int = fitted()
+    converged_: bool = fitted()
+    history_: list[float] = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        check_number("smoothing", self.smoothing, above=0)
-        check_iterations(max_iter=self.max_iter)
-        check_tolerance(self.tol)
         x, validation = self._flat(data)
         crowd, num_classes = data.annotations, len(self.classes_)
         votes = crowd.vote_counts().astype(np.float64)

@@ -84,7 +84,7 @@ class RelationModel(EncoderModel):
         return tf.reshape(tf.cast(flat, tf.float32), [count, classes])
 
     def batch_losses(self, data: Any) -> Any:
-        embeddings = tf.cast(self.embed_rows(self.encoder, data, training=True), tf.float32)
+        embeddings = self.embed_rows(data, training=True)
         shots = (
             max(1, min(self.shots, data.shape[0] // 2)) if data.shape[0] is not None else self.shots
         )

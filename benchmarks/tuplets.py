@@ -28,7 +28,9 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     import data  # noqa: F401  (registers the datasets)
     from neucrowd_tf import registry
     from neucrowd_tf.neucrowd import NeuCrowd
+    from neucrowd_tf.neucrowd.assurance import label_assurance
     from neucrowd_tf.training import Run
+    from neucrowd_tf.training.consensus import consensus_labels
 
     hotel = registry.dataset("hotel").load(arguments.data_dir)
     steps = -(-arguments.tuplets // arguments.batch)
@@ -39,11 +41,12 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
         steps_per_epoch=steps,
         sampler_warmup=0,
     )
-    checked = estimator._check(hotel.features, hotel.annotations, None)
-    labels = estimator._labels(checked, Run())
-    estimator._fit_scaler(checked.features)
-    model, batches = estimator._trainer(estimator._scale(checked.features), checked, labels, Run())
-    return model, batches, (estimator, labels)
+    # With validation data nothing is held out of the training instances.
+    checked = estimator._check(hotel.features, hotel.annotations, hotel.validation_pair())
+    prepared = estimator._prepare(checked, consensus_labels(checked.annotations, estimator.seed))
+    estimator.assurance_ = label_assurance(prepared.annotations.vote_counts())
+    model, batches = estimator._network(prepared)
+    return estimator._compiled(model, Run()), batches, (estimator, prepared.labels)
 
 
 def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -61,7 +64,7 @@ def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self.start = time.perf_counter()
-            estimator._epoch_start(model, labels, epoch, steps)
+            estimator._sample_safely(model, labels)
             self.safety.append(time.perf_counter() - self.start)
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

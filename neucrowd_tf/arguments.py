@@ -154,7 +154,9 @@ def fitted(*, init: Literal[False] = False) -> Any:
     return dataclasses.field(init=init)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(argument, fitted, dataclasses.field))
+# `argument` is none of the specifiers: type checkers read a specifier's default by its name only,
+# and would take an argument whose default stands first for one that has to be given.
+@dataclass_transform(kw_only_default=True, field_specifiers=(fitted, dataclasses.field))
 def estimator(kind: Kind) -> Kind:
     """Makes the constructor from the declarations of a class and its bases, and documents it."""
     own = inspect.cleandoc(kind.__dict__.get("__doc__") or "")

@@ -4,7 +4,6 @@ docs/methods/parameters.py
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 import re
@@ -25,7 +24,7 @@ def described(kind: Any) -> list[tuple[list[str], str]]:
     """Returns the names and the text of each entry: of what the class declares with
     `neucrowd_tf.arguments`, or else under "Args:" in its docstring.
     """
-    if dataclasses.is_dataclass(kind):
+    if "__dataclass_fields__" in vars(kind):
         from neucrowd_tf.arguments import declared
 
         return [

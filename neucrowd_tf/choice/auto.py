@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, statistics
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.arguments import argument, estimator, fitted, many, text, whole
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -70,6 +71,7 @@ def _embeds(estimator: Auto) -> bool:
         " recommends and fits one"
     ),
 )
+@estimator
 class Auto(CrowdEstimator):
     """Chooses among methods by cross-validation inside the training data, and fits the chosen one
     on all of it.
@@ -77,12 +79,6 @@ class Auto(CrowdEstimator):
     Held-out predictions are scored against consensus labels; the method with the highest accuracy
     is taken, the first of those that are equal. Methods that cannot run on the data are left out,
     with the reason.
-
-    Args:
-        methods: the names to try, simple ones first; majority vote with logistic regression is
-            always among them. ICED is tried where the imbalance ratio of the consensus is above 3.
-        folds: of the cross-validation.
-        seed: of the folds and of every method.
 
     Attributes:
         recommendation_: `method` (the chosen one), `difference`, `low`, `high` (its held-out
@@ -98,19 +94,21 @@ class Auto(CrowdEstimator):
         seconds_: what each method's cross-validation took.
     """
 
-    recommendation_: dict[str, Any]
-    estimator_: Any
-    held_out_probas_: NDArray[np.float64]
-    consensus_: NDArray[np.int64]
-    rows_: NDArray[np.int64]
-    seconds_: dict[str, float]
+    methods: Sequence[str] = argument(
+        CANDIDATES,
+        many(text, "methods' names", least=0),
+        "the names to try, simple ones first; majority vote with logistic regression is always"
+        " among them. ICED is tried where the imbalance ratio of the consensus is above 3.",
+        positional=True,
+    )
+    folds: int = argument(3, whole(2), "of the cross-validation.")
 
-    def __init__(
-        self, methods: Sequence[str] = CANDIDATES, *, folds: int = 3, seed: int = 0
-    ) -> None:
-        self.methods = methods
-        self.folds = folds
-        self.seed = seed
+    recommendation_: dict[str, Any] = fitted()
+    estimator_: Any = fitted()
+    held_out_probas_: NDArray[np.float64] = fitted()
+    consensus_: NDArray[np.int64] = fitted()
+    rows_: NDArray[np.int64] = fitted()
+    seconds_: dict[str, float] = fitted()
 
     # ----------------------------------------------------------------- fit
 
@@ -118,8 +116,6 @@ class Auto(CrowdEstimator):
         from neucrowd_tf.harness import rooms
 
         rooms.register()  # the library's methods, where nobody has imported them yet
-        if self.folds < 2:
-            raise UsageError(f"folds: expected a whole number from 2, received {self.folds!r}")
         self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         self.rows_ = data.rows
         splits = self._splits()

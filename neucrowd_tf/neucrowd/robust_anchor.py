@@ -52,11 +52,28 @@ def robust_anchor(
 class RobustAnchor(keras.layers.Layer):
     """Definition 4 as a layer: call it with (anchors `[batch, h]`, assurance `[batch]`, classes
     `[batch]`).
+
+    Args:
+        num_classes, reduction: see `robust_anchor`.
+        name, trainable, dtype: of a Keras layer; float32 also where others compute in less, as
+            anchors are sums.
+
+    References:
+        NeuCrowd, section 3.3.2 and figure 1 (the robust anchor generation layer).
     """
 
-    def __init__(self, num_classes: int = 1, reduction: str = "mean", **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        num_classes: int = 1,
+        reduction: str = "mean",
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(name=name, trainable=trainable, dtype=dtype)
         self.num_classes, self.reduction = num_classes, reduction
+        self.built = True  # it has no weights
 
     def call(self, anchors: Any, assurance: Any, classes: Any) -> Any:
         return robust_anchor(

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def neighbourhood_size(batch_size: int, num_instances: int) -> int:
-    """Returns k = sqrt(b), b being the batch size, but no more than the other instances there are
-    (definition 3).
+    """Returns k = sqrt(b), b being the batch size, but no more than the other instances there are.
+
+    References:
+        NeuCrowd, definition 3.
     """
     return max(1, min(int(math.sqrt(batch_size)), num_instances - 1))
 
@@ -52,11 +54,13 @@ def safe_examples(
     return own > other + margin
 
 
-def sampling_weights(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
-    """Returns relative sampling weights `[N]`: 1 for safe examples, `unsafe_weight` for the others.
+def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
+    """Returns how likely each instance is drawn, `[N]` relative to a safe one: 1 for safe examples,
+    `unsafe_weight` for the others.
 
-    Section 3.3.1 gives safe examples "higher probabilities"; section 4.4 says that unsafe ones are
-    excluded (`unsafe_weight=0`).
+    References:
+        NeuCrowd, section 3.3.1 (safe examples get "higher probabilities"); section 4.4 says that
+            unsafe ones are excluded (`unsafe_weight=0`).
     """
     # Deviation: the paper gives no number; .3 was found to train best on validation data.
     return np.where(safe, 1.0, unsafe_weight)

@@ -45,14 +45,16 @@ class SamplingNetwork(keras.layers.Layer):
 
 
 def keep_hardest(scores: Any, keep: int, selecting: Any) -> Any:
-    """Returns the positions `[keep]` of the tuplets with the highest predicted hardness (section
-    3.4, step 1).
+    """Returns the positions `[keep]` of the tuplets with the highest predicted hardness.
 
     Args:
         scores: `[pool]` predicted hardness.
         keep: how many tuplets to keep.
         selecting: scalar bool; where it is False (the sampling network's warm-up) the first `keep`
             are taken as drawn.
+
+    References:
+        NeuCrowd, section 3.4, step 1.
     """
     as_drawn = -tf.cast(tf.range(tf.shape(scores)[0]), scores.dtype)
     _, rows = tf.math.top_k(tf.where(selecting, scores, as_drawn), k=keep, sorted=True)

@@ -11,6 +11,10 @@ import keras
 from neucrowd_tf.errors import UsageError
 
 Initializer = Literal["glorot", "normal"]
+# Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
+# Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
+# seed 0 a kernel's is not that of the masks beside it.
+_KERNEL_STRIDE, _DROPOUT_STRIDE = 1013, 1009
 
 
 def make_initializer(name: str, seed: int) -> keras.initializers.Initializer:
@@ -82,11 +86,12 @@ def dense_encoder(
     x = inputs
     for index, width in enumerate(units):
         if index and dropout:
-            x = keras.layers.Dropout(dropout, seed=seed * 1009 + index, name=f"dropout_{index}")(x)
+            masks = seed * _DROPOUT_STRIDE + index
+            x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{index}")(x)
         x = keras.layers.Dense(
             width,
             activation=activation,
-            kernel_initializer=make_initializer(initializer, seed * 1013 + index),
+            kernel_initializer=make_initializer(initializer, seed * _KERNEL_STRIDE + index),
             kernel_regularizer=keras.regularizers.L2(l2) if l2 else None,
             name=f"dense_{index}",
         )(x)

@@ -118,15 +118,13 @@ def bayesian_confidence(
     References:
         RLL, eq. (2).
     """
-    import tensorflow_probability as tfp
-
     # Deviation: for a negative example the paper's formula would give its "positiveness"; here it
     # is the confidence in the label that the example is used with, own label against the rest,
     # which covers C classes too.
     own, total = _own_votes(votes, labels)
     in_favour, against = (np.asarray(part)[labels] for part in parameters)
-    posterior = tfp.distributions.Beta(in_favour + own, against + (total - own))
-    return np.asarray(posterior.mean(), dtype=np.float32)
+    alpha, beta = in_favour + own, against + (total - own)
+    return (alpha / (alpha + beta)).astype(np.float32)
 
 
 def subsample_annotations(

@@ -32,7 +32,7 @@ class EncoderModel(keras.Model):
         """
         super().__init__()
         self.encoder = encoder
-        self._instances = tf.constant(features)
+        self.instances = tf.constant(features)
         self.loss_tracker = keras.metrics.Mean(name="loss")
 
     @property
@@ -43,18 +43,22 @@ class EncoderModel(keras.Model):
         """Returns embeddings."""
         return self.encoder(features, training=training)
 
-    def embed_rows(self, encoder: Any, rows: Any, training: bool) -> Any:
-        """Returns embeddings `[..., h]` of instances `[...]`, each distinct one embedded once where
-        that is less work.
+    def distinct(self, rows: Any) -> tuple[Any, Any]:
+        """Returns the features of the distinct instances among `[...]` positions, and the place
+        `[...]` of each of them there; all instances as they are where that is less work.
         """
         count = rows.shape.num_elements()
-        if count is not None and len(self._instances) <= count:
-            return tf.gather(encoder(self._instances, training=training), rows)
-        flat, where = tf.unique(tf.reshape(rows, [-1]))
-        return tf.gather(
-            encoder(tf.gather(self._instances, flat), training=training),
-            tf.reshape(where, tf.shape(rows)),
-        )
+        if count is not None and len(self.instances) <= count:
+            return self.instances, rows
+        flat, places = tf.unique(tf.reshape(rows, [-1]))
+        return tf.gather(self.instances, flat), tf.reshape(places, tf.shape(rows))
+
+    def embed_rows(self, rows: Any, training: bool) -> Any:
+        """Returns float32 embeddings `[..., h]` of instances `[...]`, each distinct one embedded
+        once.
+        """
+        features, places = self.distinct(rows)
+        return tf.cast(tf.gather(self.encoder(features, training=training), places), tf.float32)
 
     def batch_losses(self, data: Any) -> Any:
         """Returns the losses `[B]` of one batch of the pipeline, in float32; their mean is
@@ -84,6 +88,10 @@ class EncoderModel(keras.Model):
         self.optimizer.apply(tape.gradient(loss, variables), variables)
         self.loss_tracker.update_state(losses)
         return {"loss": self.loss_tracker.result()}
+
+    def embed_instances(self) -> NDArray[np.float32]:
+        """Returns the embeddings `[N, h]` of the training instances, with dropout off."""
+        return self.embed(np.asarray(self.instances))
 
     def embed(self, features: Any, rows_at_once: int = 8192) -> NDArray[np.float32]:
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""

@@ -16,9 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
+from neucrowd_tf.arguments import strengths
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import Persistent
-from neucrowd_tf.training.arguments import check_strengths
 from neucrowd_tf.training.standardise import standardise as scaling
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def fit_logistic(
             "logistic regression: expected features [N, d] and codes [N], N > 0, received"
             f" {x.shape} and {codes.shape}"
         )
-    check_strengths("Cs", Cs)
+    strengths.check("Cs", Cs)
     weight = (
         np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     )

@@ -4,27 +4,23 @@ metric-learning baselines.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.arguments import argument, estimator, fitted, one_of, strengths, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.arguments import (
-    check_choice,
-    check_strengths,
-    check_training,
-    check_whole,
-    check_widths,
-)
 from neucrowd_tf.training.blocks import in_blocks
-from neucrowd_tf.training.consensus import consensus_labels
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.linear import fit_logistic
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.network_estimator import EpochEstimator
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 from neucrowd_tf.training.validation import hold_out
@@ -33,18 +29,47 @@ if TYPE_CHECKING:
     import keras
     from numpy.typing import ArrayLike, NDArray
 
-DEFAULT_CS: tuple[float, ...] = tuple(float(c) for c in np.logspace(-4, 4, 9))
-INITIALIZERS = ("glorot", "normal")
-SIMILARITIES = ("cosine", "euclidean")
+# What a search tries for the encoder of all these methods.
+ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
+    "l2": (1e-4, 1e-3, 1e-2),
+    "hidden_units": ((64, 32), (128, 64), (32, 16)),
+    "dropout": (0.0, 0.2, 0.4),
+}
+similarities = one_of("cosine", "euclidean")
+# What is trained beside the encoder draws its first weights from a seed this far off, so that two
+# networks of one estimator do not start alike; a prime, which no run of seeds reaches by chance.
+SECOND_SEED = 7919
 _MONITOR_ROWS = 5000
 
 
-class RepresentationEstimator(TransformerMixin, CrowdEstimator):
+@dataclasses.dataclass(frozen=True)
+class EmbeddingData:
+    """What an embedding is trained on and judged by.
+
+    Attributes:
+        features, labels: `[n, ...]`, standardised, and `[n]` consensus class codes of the instances
+            trained on.
+        annotations: theirs.
+        held, held_labels: `[m, ...]`, standardised, and `[m]` of the validation instances.
+        whole, all_labels: what `fit` was given, training and held-out instances together, not
+            standardised; and `[N]` its consensus class codes.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    annotations: Annotations
+    held: NDArray[np.float32]
+    held_labels: NDArray[np.int64]
+    whole: TrainingData
+    all_labels: NDArray[np.int64]
+
+
+@estimator
+class RepresentationEstimator(TransformerMixin, EpochEstimator):
     """Standardise, embed, classify: a subclass says how the embedding network is trained.
 
-    It implements `_trainer(features, data, labels, run)`, which returns a compiled model with
-    `.encoder` and `.embed`, and the pipeline's maker; and, where it needs to, `_labels` and
-    `_epoch_start`.
+    Its `_fit` calls `_prepare`, makes a model with `.encoder` and `.embed` and a pipeline of
+    batches, and hands them to `_train_embedding` and `_classify`.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities", "embedding"}.
@@ -55,77 +80,88 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         regularisation_: C of the downstream logistic regression.
     """
 
-    needs_epochs: ClassVar[bool] = True
+    encoder: Any = argument(
+        None,
+        None,
+        "a Keras model to use as embedding network in place of fully connected layers; it is"
+        " copied, not trained itself.",
+    )
+    initializer: str = argument(
+        "glorot",
+        one_of("glorot", "normal"),
+        'of the fully connected layers: "glorot" (uniform) or "normal" (standard deviation .05).',
+    )
+    steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
+    monitor: str = argument(
+        "auc",
+        one_of("auc", "accuracy", "log_loss"),
+        'the validation figure that chooses the epoch: "auc", "accuracy" or "log_loss".',
+    )
+    Cs: Sequence[float] = argument(
+        STRENGTHS, strengths, "what the downstream logistic regression's C is chosen from."
+    )
 
-    # Declared for the type checker; each subclass's constructor stores them.
-    encoder: Any
-    hidden_units: tuple[int, ...]
-    activation: str
-    dropout: float
-    l2: float
-    initializer: str
-    optimizer: str
-    learning_rate: float
-    batch_size: int
-    steps_per_epoch: int
-    epochs: int
-    patience: int | None
-    monitor: str
-    standardise: bool
-    Cs: tuple[float, ...]
-    validation_fraction: float
-    seed: int
+    model_: Any = fitted()
+    history_: dict[str, list[float]] = fitted()
+    n_iter_: int = fitted()
+    best_epoch_: int | None = fitted()
+    train_labels_: NDArray[np.int64] = fitted()
+    rows_: NDArray[np.int64] = fitted()
+    regularisation_: float = fitted()
+    mean_: NDArray[np.float32] = fitted()
+    scale_: NDArray[np.float32] = fitted()
 
-    # ----------------------------------------------------------------- what a subclass provides
+    # ----------------------------------------------------------------- the steps of a fit
 
-    def _labels(self, data: TrainingData, run: Run) -> NDArray[np.int64]:
-        """Returns consensus class codes `[N]`; by default the majority vote with seeded ties."""
-        del run
-        return consensus_labels(data.annotations, self.seed)
+    def _prepare(self, data: TrainingData, labels: NDArray[np.int64]) -> EmbeddingData:
+        """Holds instances out where there is no validation data, and standardises.
 
-    def _trainer(
-        self, features: NDArray[np.float32], data: TrainingData, labels: NDArray[np.int64], run: Run
-    ) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def _epoch_start(
-        self, model: Any, labels: NDArray[np.int64], epoch: int, steps: int
-    ) -> Mapping[str, float] | None:
-        """Called before each epoch; may set the model's variables."""
-        del model, labels, epoch, steps
-        return None
-
-    # ----------------------------------------------------------------- fit
-
-    def _fit(self, data: TrainingData, run: Run) -> None:
-        from neucrowd_tf.training.loop import train
-
-        self._check_arguments()
-        everything, all_labels = data, self._labels(data, run)
-        data, kept = hold_out(data, all_labels, self.validation_fraction, self.seed)
-        labels = all_labels[kept]
-        if len(np.unique(labels)) < 2:
+        Args:
+            labels: `[N]` consensus class codes.
+        """
+        part, kept = hold_out(data, labels, self.validation_fraction, self.seed)
+        if len(np.unique(labels[kept])) < 2:
             raise DataError(
                 "annotations: expected consensus labels of at least two classes, received only"
-                f" {self.classes_.tolist()[labels[0]]!r}"
+                f" {self.classes_.tolist()[labels[kept][0]]!r}"
             )
-        self._fit_scaler(data.features)
-        features = self._scale(data.features)
-        held = self._scale(data.validation[0]) if data.validation is not None else features
-        held_labels = data.validation[1] if data.validation is not None else labels
-        with run.scope():
-            model, batches = self._trainer(features, data, labels, run)
-        monitored = np.linspace(0, len(features) - 1, min(len(features), _MONITOR_ROWS)).astype(int)
-        shown, shown_labels = features[monitored], labels[monitored]
+        mean, scale = standardise(part.features, self.standardise)
+        self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
+        self.train_labels_, self.rows_ = labels, data.rows
+        held, held_labels = part.validation or (part.features, labels[kept])
+        return EmbeddingData(
+            self._scale(part.features),
+            labels[kept],
+            part.annotations,
+            self._scale(held),
+            held_labels,
+            data,
+            labels,
+        )
+
+    def _train_embedding(
+        self,
+        model: Any,
+        batches: Callable[[int], Any],
+        data: EmbeddingData,
+        run: Run,
+        epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
+    ) -> None:
+        """Trains the model and keeps the epoch whose embedding serves a plain logistic regression
+        best on the held-out instances.
+        """
+        from neucrowd_tf.training.loop import train
+
+        rows = len(data.features)
+        shown = np.linspace(0, rows - 1, min(rows, _MONITOR_ROWS)).astype(int)
+        features, labels = data.features[shown], data.labels[shown]
 
         def evaluate() -> dict[str, float]:
-            head = fit_logistic(
-                model.embed(shown), shown_labels, len(self.classes_), Cs=(1.0,), seed=self.seed
-            )
-            return ranking_metrics(held_labels, head.predict_proba(model.embed(held)))
+            head = self._head(model.embed(features), labels, (1.0,))
+            return ranking_metrics(data.held_labels, head.predict_proba(model.embed(data.held)))
 
         history = train(
-            model,
+            self._compiled(model, run),
             batches,
             epochs=self.epochs,
             steps_per_epoch=self.steps_per_epoch,
@@ -135,60 +171,41 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             mode="min" if self.monitor == "log_loss" else "max",
             tie_break="log_loss",
             patience=self.patience,
-            epoch_start=lambda epoch: self._epoch_start(model, labels, epoch, self.steps_per_epoch),
+            epoch_start=epoch_start,
         )
-        self.history_, self.n_iter_, self.best_epoch_ = (
-            history.logs,
-            history.epochs,
-            history.best_epoch,
-        )
-        self._finish(model, everything, all_labels, (features, labels, held, held_labels), run)
+        self.history_, self.n_iter_ = history.logs, history.epochs
+        self.best_epoch_ = history.best_epoch
 
-    def _finish(
+    def _compiled(self, model: Any, run: Run) -> Any:
+        from neucrowd_tf.nn.encoders import make_optimizer
+
+        with run.scope():
+            model.compile(
+                optimizer=make_optimizer(self.optimizer, self.learning_rate),
+                steps_per_execution=run.steps_per_call(self.steps_per_epoch),
+                jit_compile=False,
+            )
+        return model
+
+    def _head(
         self,
-        model: Any,
-        data: TrainingData,
+        embedded: NDArray[np.float32],
         labels: NDArray[np.int64],
-        parts: tuple[NDArray[Any], ...],
-        run: Run,
-    ) -> None:
-        """Fits the downstream classifier: C by the validation part, then on all training
-        instances."""
-        features, train_labels, held, held_labels = parts
-        embedded = model.embed(features)
-        chosen = fit_logistic(
-            embedded,
-            train_labels,
-            len(self.classes_),
-            Cs=self.Cs,
-            validation=(model.embed(held), held_labels),
-            seed=self.seed,
-        )
-        whole = model.embed(self._scale(data.features))
-        head = fit_logistic(whole, labels, len(self.classes_), Cs=(chosen.C_,), seed=self.seed)
+        Cs: Sequence[float],
+        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    ) -> LinearHead:
+        return fit_logistic(embedded, labels, len(self.classes_), Cs, validation, seed=self.seed)
+
+    def _classify(self, model: Any, data: EmbeddingData, run: Run) -> None:
+        """Fits the downstream classifier: C by the held-out instances, then on all of them."""
+        held = model.embed(data.held), data.held_labels
+        chosen = self._head(model.embed(data.features), data.labels, self.Cs, held)
+        embedded = model.embed(self._scale(data.whole.features))
+        head = self._head(embedded, data.all_labels, (chosen.C_,))
         self.regularisation_ = float(chosen.C_)
-        self.train_labels_, self.rows_ = labels, data.rows
         self.model_ = self._inference(model.encoder, head)
-        run.projector("embedding", whole, self.classes_[labels])
+        run.projector("embedding", embedded, self.classes_[data.all_labels])
         run.flush()
-
-    def _check_arguments(self) -> None:
-        """Raises UsageError for an argument that cannot be used, before anything is computed; a
-        subclass checks its own too.
-        """
-        for name in ("batch_size", "steps_per_epoch", "epochs"):
-            check_whole(name, getattr(self, name))
-        check_training(self)
-        check_widths("hidden_units", self.hidden_units)
-        check_strengths("Cs", self.Cs)
-        check_choice("initializer", self.initializer, INITIALIZERS)
-        check_choice("monitor", self.monitor, ("auc", "accuracy", "log_loss"))
-        if hasattr(self, "similarity"):
-            check_choice("similarity", self.similarity, SIMILARITIES)
-
-    def _fit_scaler(self, features: NDArray[np.float32]) -> None:
-        mean, scale = standardise(features, self.standardise)
-        self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
 
     def _scale(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray((features - self.mean_) / self.scale_, dtype=np.float32)
@@ -220,7 +237,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             name=name,
         )
 
-    def _inference(self, encoder: keras.Model, head: Any) -> keras.Model:
+    def _inference(self, encoder: keras.Model, head: LinearHead) -> keras.Model:
         """Returns raw features -> standardise -> embed -> logistic regression as one Keras
         model."""
         import keras

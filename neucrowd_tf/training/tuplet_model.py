@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.nn.similarity import similarity, tuplet_log_likelihood
+from neucrowd_tf.nn.similarity import similarity
+from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from neucrowd_tf.training.encoder_model import EncoderModel
 from neucrowd_tf.training.tuplets import TupletIndex
 
@@ -24,6 +25,9 @@ class TupletModel(EncoderModel):
     One batch of the pipeline is `[batch, n]` uniform numbers; the tuplets they stand for are drawn
     inside the step, so features are never copied: each distinct instance is embedded once a step
     and its embedding is gathered.
+
+    References:
+        RLL, section III-A and III-B (eq. 3); NeuCrowd, sections 3.2 and 3.3.3.
     """
 
     def __init__(
@@ -31,7 +35,7 @@ class TupletModel(EncoderModel):
         encoder: keras.Model,
         features: NDArray[np.float32],
         index: TupletIndex,
-        weights: NDArray[np.float32],
+        confidence: NDArray[np.float32],
         *,
         eta: float,
         similarity_name: str,
@@ -44,18 +48,14 @@ class TupletModel(EncoderModel):
             encoder: `[None, d] -> [None, h]`.
             features: `[N, d]` as the encoder takes them.
             index: the instances by class.
-            weights: `[N]` confidence or assurance of each instance's label.
-            eta, similarity_name, offset, weight_inside: see `neucrowd_tf.nn.similarity`.
+            confidence: `[N]` in each instance's label, within [0, 1]; NeuCrowd's assurance.
+            eta, similarity_name, offset, weight_inside: see `neucrowd_tf.nn.tuplet_loss`.
         """
         super().__init__(encoder, features)
         self.index = index
-        self.eta, self.similarity_name, self.offset, self.weight_inside = (
-            eta,
-            similarity_name,
-            offset,
-            weight_inside,
-        )
-        self._weights = tf.constant(weights, dtype=tf.float32)
+        self.eta, self.weight_inside = eta, weight_inside
+        self.similarity_name, self.offset = similarity_name, offset
+        self.confidence = tf.constant(confidence, dtype=tf.float32)
         self.cumulative = self.add_weight(
             shape=(len(features) + 1,),
             dtype="float64",
@@ -64,8 +64,14 @@ class TupletModel(EncoderModel):
             initializer="zeros",
             autocast=False,
         )
-        self.cumulative.assign(index.cumulative())
+        self.set_probabilities(None)
         self.built = True
+
+    def set_probabilities(self, relative: NDArray[Any] | None) -> None:
+        """Sets how likely each instance is drawn, `[N]` relative to the others; None for all
+        alike.
+        """
+        self.cumulative.assign(self.index.cumulative(relative))
 
     def draw(self, uniforms: Any) -> tuple[Any, Any]:
         """Returns tuplets `[batch, n]` and the index of each tuplet's class among
@@ -77,18 +83,17 @@ class TupletModel(EncoderModel):
         del tuplets, classes
         return embeddings[:, 0]
 
-    def tuplet_losses(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
+    def tuplet_losses(self, tuplets: Any, classes: Any, training: bool = True) -> Any:
         """Returns `-log p(positive | anchor)` of each tuplet `[batch]`, in float32."""
-        embeddings = tf.cast(embeddings, tf.float32)
+        embeddings = self.embed_rows(tuplets, training)
         anchor = self.anchors(embeddings, tuplets, classes)[:, None, :]
-        scores = similarity(self.similarity_name, embeddings[:, 1:], anchor, self.offset)
-        weights = tf.gather(self._weights, tuplets[:, 1:])
+        relevance = similarity(self.similarity_name, embeddings[:, 1:], anchor, self.offset)
         return -tuplet_log_likelihood(
-            scores, weights, eta=self.eta, weight_inside=self.weight_inside
+            relevance,
+            tf.gather(self.confidence, tuplets[:, 1:]),
+            eta=self.eta,
+            weight_inside=self.weight_inside,
         )
 
     def batch_losses(self, data: Any) -> Any:
-        tuplets, classes = self.draw(data)
-        return self.tuplet_losses(
-            self.embed_rows(self.encoder, tuplets, training=True), tuplets, classes
-        )
+        return self.tuplet_losses(*self.draw(data))

@@ -2,9 +2,9 @@
 of other classes.
 
 Instances are kept in an order in which each class is one block, and the running sum of their
-sampling weights turns a uniform number into an instance. To draw without repetition, the intervals
-of earlier draws are cut out of the line and the next number is stretched over what is left, so a
-tuplet needs exactly n uniform numbers and no rejection.
+relative probabilities turns a uniform number into an instance. To draw without repetition, the
+intervals of earlier draws are cut out of the line and the next number is stretched over what is
+left, so a tuplet needs exactly n uniform numbers and no rejection.
 """
 
 from __future__ import annotations
@@ -61,6 +61,9 @@ class TupletIndex:
     Raises:
         DataError: a class that takes the positive role has fewer than two instances, or too few
             others are left.
+
+    References:
+        NeuCrowd, section 3.2, definition 1; RLL, section III-A (the groups g_i).
     """
 
     def __init__(
@@ -98,26 +101,25 @@ class TupletIndex:
             np.int32
         )
 
-    def cumulative(self, weights: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Returns `[N + 1]` running sums of sampling weights in class order.
+    def cumulative(self, relative: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """Returns `[N + 1]` running sums of the instances' relative probabilities `[N]`, in class
+        order; None for all alike.
 
-        A class (or the rest, for its negatives) whose weights leave fewer instances than a tuplet
-        needs is given equal weights, so that drawing without repetition stays possible.
+        A class (or the rest, for its negatives) that is left fewer instances than a tuplet needs
+        gets equal probabilities, so that drawing without repetition stays possible.
         """
-        w = (
-            np.ones(len(self.order))
-            if weights is None
-            else np.asarray(weights, dtype=np.float64)[self.order]
-        )
+        share = np.ones(len(self.order))
+        if relative is not None:
+            share = np.asarray(relative, dtype=np.float64)[self.order]
         for start, end in self.blocks:
-            if (w[start:end] > 0).sum() < 2:
-                w[start:end] = 1.0
+            if (share[start:end] > 0).sum() < 2:
+                share[start:end] = 1.0
         for start, end in self.blocks:
-            outside = np.ones(len(w), dtype=bool)
+            outside = np.ones(len(share), dtype=bool)
             outside[start:end] = False
-            if (w[outside] > 0).sum() < self.negatives:
-                w[outside] = 1.0
-        return np.concatenate([[0.0], np.cumsum(w)])
+            if (share[outside] > 0).sum() < self.negatives:
+                share[outside] = 1.0
+        return np.concatenate([[0.0], np.cumsum(share)])
 
     def draw(self, uniforms: Any, cumulative: Any) -> tuple[Any, Any]:
         """Returns tuplets `[batch, n]` as instance positions (anchor, positive, negatives) and the

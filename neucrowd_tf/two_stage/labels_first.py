@@ -7,24 +7,24 @@ their labels alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from neucrowd_tf import aggregation
 from neucrowd_tf.aggregation import Aggregator
+from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.linear import STRENGTHS, fit_logistic
+from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PAPER = "Hao, Ding, Liu: NeuCrowd, section 4.2 (group 1)"
 AGGREGATORS = ("mv", "ds", "ds_one_coin", "glad")
 
 
@@ -48,53 +48,11 @@ def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
     raise UsageError(f"aggregator: expected one of {', '.join(AGGREGATORS)}, received {name!r}")
 
 
-@register_method(
-    "glad_lr",
-    summary="GLAD, then logistic regression",
-    defaults={"aggregator": "glad"},
-    requires_identities=True,
-    space={"labels": ("hard", "soft")},
-    paper=_PAPER,
-)
-@register_method(
-    "ds_onecoin_lr",
-    summary="Dawid and Skene's EM with one accuracy an annotator, then logistic regression",
-    defaults={"aggregator": "ds_one_coin"},
-    requires_identities=True,
-    space={"labels": ("hard", "soft")},
-    paper=_PAPER,
-)
-@register_method(
-    "ds_lr",
-    summary="Dawid and Skene's EM, then logistic regression",
-    defaults={"aggregator": "ds"},
-    requires_identities=True,
-    space={"labels": ("hard", "soft"), "aggregator": ("ds", "ds_one_coin")},
-    paper=_PAPER,
-)
-@register_method(
-    "mv_lr",
-    summary="majority vote, then logistic regression",
-    defaults={"aggregator": "mv"},
-    space={"ties": ("random", "first", "prior"), "labels": ("hard", "soft")},
-    paper=_PAPER,
-)
+@estimator
 class TwoStageClassifier(LinearClassifier):
     """An aggregator's labels and a standardised logistic regression trained on them.
 
     Works without TensorFlow, except for `inference_model`.
-
-    Args:
-        aggregator: "mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" or "glad"; or an
-            unfitted aggregator.
-        labels: "hard" trains on the most probable class; "soft" on each class weighted with its
-            probability.
-        ties: what decides between classes with equally many votes: "random", "first" or "prior"
-            (majority vote alone).
-        Cs: inverse regularisation strengths, the strongest regularisation first. The one with the
-            best log loss on the validation data is taken, or by cross-validation where there is
-            none.
-        seed: draws ties and folds.
 
     Attributes:
         classes_: `[C]` class names.
@@ -105,33 +63,34 @@ class TwoStageClassifier(LinearClassifier):
             known who voted.
     """
 
-    labels_: NDArray[np.int64]
-    probas_: NDArray[np.float64]
-    confusion_matrices_: NDArray[np.float64] | None
+    aggregator: str | Aggregator = argument(
+        "mv",
+        one_of(*AGGREGATORS) | Constraint("an aggregator", lambda x: isinstance(x, Aggregator)),
+        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" or "glad"; or an unfitted'
+        " aggregator.",
+        positional=True,
+    )
+    labels: str = argument(
+        "hard",
+        one_of("hard", "soft"),
+        '"hard" trains on the most probable class; "soft" on each class weighted with its'
+        " probability.",
+    )
+    ties: str = argument(
+        "random",
+        one_of("random", "first", "prior"),
+        'what decides between classes with equally many votes: "random", "first" or "prior"'
+        " (majority vote alone).",
+    )
 
-    def __init__(
-        self,
-        aggregator: str | Aggregator = "mv",
-        *,
-        labels: str = "hard",
-        ties: str = "random",
-        Cs: Sequence[float] = STRENGTHS,
-        seed: int = 0,
-    ) -> None:
-        self.aggregator = aggregator
-        self.labels = labels
-        self.ties = ties
-        self.Cs = Cs
-        self.seed = seed
+    labels_: NDArray[np.int64] = fitted()
+    probas_: NDArray[np.float64] = fitted()
+    confusion_matrices_: NDArray[np.float64] | None = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if self.labels not in ("hard", "soft"):
-            raise UsageError(f"labels: expected 'hard' or 'soft', received {self.labels!r}")
         if isinstance(self.aggregator, str):
             stage = make_aggregator(self.aggregator, self.seed, self.ties)
         else:
-            from sklearn.base import clone
-
             stage = clone(self.aggregator)
         stage.fit(data.annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
@@ -155,3 +114,35 @@ class TwoStageClassifier(LinearClassifier):
                 self.seed,
                 groups=rows,
             )
+
+
+_SPACE: dict[str, tuple[Any, ...]] = {"labels": ("hard", "soft")}
+for _name, _aggregator, _summary, _space in (
+    (
+        "mv_lr",
+        "mv",
+        "majority vote, then logistic regression",
+        {"ties": ("random", "first", "prior"), **_SPACE},
+    ),
+    (
+        "ds_lr",
+        "ds",
+        "Dawid and Skene's EM, then logistic regression",
+        {**_SPACE, "aggregator": ("ds", "ds_one_coin")},
+    ),
+    (
+        "ds_onecoin_lr",
+        "ds_one_coin",
+        "Dawid and Skene's EM with one accuracy an annotator, then logistic regression",
+        _SPACE,
+    ),
+    ("glad_lr", "glad", "GLAD, then logistic regression", _SPACE),
+):
+    register_method(
+        _name,
+        summary=_summary,
+        defaults={"aggregator": _aggregator},
+        requires_identities=_aggregator != "mv",
+        space=_space,
+        paper="Hao, Ding, Liu: NeuCrowd, section 4.2 (group 1)",
+    )(TwoStageClassifier)

@@ -4,20 +4,31 @@ TensorFlow to fit and predict.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from neucrowd_tf.arguments import argument, estimator, fitted, strengths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.linear import LinearHead
+from neucrowd_tf.training.linear import STRENGTHS, LinearHead
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
+@estimator
 class LinearClassifier(CrowdEstimator):
     """A crowd method that predicts with `head_`, which its `_fit` sets."""
 
-    head_: LinearHead
+    Cs: Sequence[float] = argument(
+        STRENGTHS,
+        strengths,
+        "inverse regularisation strengths, the strongest regularisation first. The one with the"
+        " best log loss on the validation data is taken, or by cross-validation over instances"
+        " where there is none.",
+    )
+
+    head_: LinearHead = fitted()
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self.head_.predict_proba(features.reshape(len(features), -1))

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import baselines  # noqa: F401
 from baselines.metric_learning import MetricLearning
-from baselines.metric_models import BatchModel, TripletModel
+from baselines.metric_models import BatchModel, MarginModel
 from baselines.relation_net import RelationModel
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
@@ -95,7 +95,7 @@ def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
     uniforms = tf.constant(np.random.default_rng(0).random((15, 3)))
     rows = index.draw(uniforms, tf.constant(index.cumulative()))[0].numpy()
     for objective in ("triplet", "contrastive"):
-        model = TripletModel(encoder, x, index, objective=objective, margin=0.8)
+        model = MarginModel(encoder, x, index, objective=objective, margin=0.8)
         found = np.asarray(model.batch_losses(uniforms))
         for (anchor, positive, negative), value in zip(rows, found, strict=True):
             assert labels[anchor] == labels[positive] != labels[negative] and anchor != positive

@@ -147,11 +147,14 @@ def test_resumes_bit_for_bit(tmp_path: pathlib.Path) -> None:
     x, annotations, _ = crowd()
     expected = NeuCrowd(**{**TINY, "epochs": 4}).fit(x, annotations).predict_proba(x)
 
+    begun: list[int] = []
+
     class Dies(NeuCrowd):
-        def _epoch_start(self, model: Any, labels: Any, epoch: int, steps: int) -> Any:
-            if epoch == 2:
+        def _sample_safely(self, model: Any, labels: Any) -> Any:
+            begun.append(1)
+            if len(begun) == 3:
                 raise KeyboardInterrupt
-            return super()._epoch_start(model, labels, epoch, steps)
+            return super()._sample_safely(model, labels)
 
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(KeyboardInterrupt):

@@ -10,7 +10,9 @@ import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
-from neucrowd_tf.training import Run
+from neucrowd_tf.neucrowd.assurance import label_assurance
+from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.representation import EmbeddingData
 
 
 def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarray]:
@@ -31,8 +33,10 @@ def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarr
     }
     method = NeuCrowd(**{**sizes, "eta": 3.0, "seed": 1, **options})
     data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None)
-    labels = method._labels(data, Run())
-    model, make = method._trainer(x, data, labels, Run())
+    labels = consensus_labels(data.annotations, method.seed)
+    prepared = EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
+    method.assurance_ = label_assurance(data.annotations.vote_counts())
+    model, make = method._network(prepared)
     return model, model.draw(next(iter(make(0)))), method, labels
 
 
@@ -45,10 +49,8 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
     model, (tuplets, which), method, labels = made(
         classes, anchor=anchor, weight_inside=weight_inside, offset=0.5, sampling_network=False
     )
-    losses = model.tuplet_losses(
-        model.embed_rows(model.encoder, tuplets, training=False), tuplets, which
-    ).numpy()
-    embedded, assurance = model.embed(np.asarray(model._instances)), method.assurance_
+    losses = model.tuplet_losses(tuplets, which, training=False).numpy()
+    embedded, assurance = model.embed_instances(), method.assurance_
     rows = tuplets.numpy()
     for t, members in enumerate(rows):
         assert len(set(members)) == 4 and labels[members[0]] == labels[members[1]]
@@ -74,21 +76,21 @@ def test_anchors_combined_in_input_space_are_embedded_afterwards() -> None:
     model, (tuplets, which), method, _ = made(
         anchor="sum", anchor_space="input", sampling_network=False
     )
-    raw, anchors = np.asarray(model._instances), tuplets.numpy()[:, 0]
+    raw, anchors = np.asarray(model.instances), tuplets.numpy()[:, 0]
     expected = model.embed(sum(method.assurance_[c] * raw[c] for c in anchors)[None])
-    found = model.anchors(model.embed_rows(model.encoder, tuplets, training=False), tuplets, which)
+    found = model.anchors(model.embed_rows(tuplets, training=False), tuplets, which)
     np.testing.assert_allclose(found, np.repeat(expected, len(anchors), axis=0), rtol=1e-4)
 
 
 def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:
     model, (pool, which), method, _ = made(pool_factor=3, sampler_warmup=2)
     assert pool.shape[0] == 3 * method.batch_size
-    scores = model._sampler_scores(pool, training=False).numpy()
-    selected, classes = model.select(pool, which, tf.constant(6, tf.int64))
+    scores = model.hardness(model.sampler, pool, training=False).numpy()
+    selected, classes = model.select(model.sampler, pool, which, tf.constant(6, tf.int64))
     hardest = np.argsort(-scores, kind="stable")[: method.batch_size]
     np.testing.assert_array_equal(selected, pool.numpy()[hardest])
     np.testing.assert_array_equal(classes, which.numpy()[hardest])
-    as_drawn, _ = model.select(pool, which, tf.constant(5, tf.int64))
+    as_drawn, _ = model.select(model.sampler, pool, which, tf.constant(5, tf.int64))
     np.testing.assert_array_equal(as_drawn, pool.numpy()[: method.batch_size])
 
 
@@ -96,8 +98,8 @@ def test_the_sampling_network_learns_the_loss_and_leaves_the_embedding_alone() -
     # Its square error has the gradient 2 * mean(predicted - loss) at the bias.
     model, (tuplets, _), _, _ = made()
     hardness = tf.constant(np.linspace(0.0, 3.0, len(tuplets)), tf.float32)
-    predicted = model._sampler_scores(tuplets, training=False).numpy()
-    variables, gradients = model._sampler_gradients(tuplets, hardness)
+    predicted = model.hardness(model.sampler, tuplets, training=False).numpy()
+    variables, gradients = model.sampler_step(model.sampler, tuplets, hardness)
     bias = next(g for v, g in zip(variables, gradients, strict=True) if v is model.sampler.bias)
     assert float(bias) == pytest.approx(2 * np.mean(predicted - hardness.numpy()), rel=1e-4)
     assert not {id(v) for v in variables} & {id(v) for v in model.encoder.variables}

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor, robust_anchor
-from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_weights
+from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_probabilities
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.encoders import dense_encoder
 
@@ -107,7 +107,7 @@ def test_neighbourhood_is_the_root_of_the_batch() -> None:
     assert neighbourhood_size(143, 447) == 11, "rounded down"
     assert neighbourhood_size(512, 10) == 9
     assert neighbourhood_size(512, 1) == 1
-    assert sampling_weights(np.array([True, False]), 0.3).tolist() == [1.0, 0.3]
+    assert sampling_probabilities(np.array([True, False]), 0.3).tolist() == [1.0, 0.3]
 
 
 # ----------------------------------------------------------------- definition 4

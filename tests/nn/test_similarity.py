@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.nn.similarity import (
-    TupletLoss,
-    cosine_similarity,
-    euclidean_similarity,
-    similarity,
-    tuplet_log_likelihood,
-)
+from neucrowd_tf.nn.similarity import cosine_similarity, euclidean_similarity, similarity
+from neucrowd_tf.nn.tuplet_loss import TupletLoss, tuplet_log_likelihood
 
 
 def test_by_hand() -> None:

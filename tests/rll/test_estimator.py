@@ -13,7 +13,8 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.rll import RLL
-from neucrowd_tf.training import Run
+from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.representation import EmbeddingData
 
 QUICK: dict[str, Any] = {
     "epochs": 2,
@@ -60,13 +61,14 @@ def test_objective_is_equation_3() -> None:
     x, crowd, _ = crowd_data(2)
     method = RLL(seed=1, k=2, **{**QUICK, "dropout": 0.0})
     data = method._check(x, crowd, None)
-    labels = method._labels(data, Run())
-    model, make = method._trainer(x, data, labels, Run())
+    labels = consensus_labels(data.annotations, method.seed)
+    method.confidence_, _ = method._confidence(data.annotations.vote_counts(), labels)
+    model, make = method._network(
+        EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
+    )
     tuplets, classes = model.draw(next(iter(make(0))))
     assert tuplets.shape == (32, 4)
-    losses = model.tuplet_losses(
-        model.embed_rows(model.encoder, tuplets, training=False), tuplets, classes
-    )
+    losses = model.tuplet_losses(tuplets, classes, training=False)
     embedded, confidence = model.embed(x), method.confidence_
     for row, members in enumerate(tuplets.numpy()):
         assert (labels[members] == [1, 1, 0, 0]).all() and len(set(members)) == 4

@@ -76,7 +76,7 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
         pass
 
     class Stops(NeuCrowd):
-        def _labels(self, data: TrainingData, run: Run) -> Any:
+        def _fit(self, data: TrainingData, run: Run) -> None:
             raise Reached
 
     options: dict[str, Any] = {

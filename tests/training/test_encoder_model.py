@@ -20,7 +20,7 @@ class Pull(EncoderModel):
         self.built = True
 
     def batch_losses(self, data: Any) -> Any:
-        return tf.reduce_sum(tf.square(self.embed_rows(self.encoder, data, training=True)), axis=-1)
+        return tf.reduce_sum(tf.square(self.embed_rows(data, training=True)), axis=-1)
 
 
 def test_rows_embedded_once_or_all_give_the_same() -> None:
@@ -32,7 +32,7 @@ def test_rows_embedded_once_or_all_give_the_same() -> None:
     ):  # fewer than all instances, and more
         expected = np.asarray(model.encoder(x))[rows]
         np.testing.assert_allclose(
-            model.embed_rows(model.encoder, tf.constant(rows), training=False), expected, atol=1e-6
+            model.embed_rows(tf.constant(rows), training=False), expected, atol=1e-6
         )
     np.testing.assert_allclose(model.embed(x, rows_at_once=4), model.encoder(x), atol=1e-6)
     assert model.embed(x[:0]).shape == (0, 3)

@@ -1,0 +1,65 @@
+"""The softmax over a tuplet that NeuCrowd and RLL share: how likely the positive is, given the
+anchor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+def tuplet_log_likelihood(
+    similarities: Any, confidence: Any, *, eta: float, weight_inside: bool
+) -> Any:
+    """Returns log p(positive | anchor) of each tuplet, `[..., n - 1] -> [...]`; minus its sum over
+    tuplets is the loss of both papers.
+
+    Args:
+        similarities: `[..., n - 1]` similarity to the anchor; the positive example comes first.
+        confidence: `[..., n - 1]` in each example's label, within [0, 1]: RLL's delta, NeuCrowd's
+            assurance.
+        eta: the smoothing hyper-parameter, the inverse of a temperature.
+        weight_inside: True multiplies the similarity inside the exponent, as both papers print it;
+            False multiplies the exponential itself, as NeuCrowd's released code does, in which case
+            an offset C cancels.
+
+    References:
+        NeuCrowd, section 3.3.3: the posterior p(e+ | e_r*), and L(Omega(Theta)).
+        RLL, eq. (3); with a confidence of 1 the p(x_j | x_i) and L(Omega) of section III-A.
+    """
+    if weight_inside:
+        logits = eta * confidence * similarities
+    else:
+        # Deviation: a confidence of 0 counts as 1e-6, or the loss of a tied positive example would
+        # be infinite.
+        logits = eta * similarities + ops.log(ops.maximum(confidence, 1e-6))
+    return logits[..., 0] - ops.logsumexp(logits, axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="neucrowd_tf")
+class TupletLoss(keras.losses.Loss):
+    """`-log p(positive | anchor)` for batches of tuplets, usable in anyone's model.
+
+    Call it with confidence `[batch, n - 1]` as `y_true` and similarities `[batch, n - 1]` as
+    `y_pred`, positive first.
+    """
+
+    def __init__(
+        self,
+        eta: float = 10.0,
+        weight_inside: bool = True,
+        reduction: str = "mean",
+        name: str = "tuplet_loss",
+    ) -> None:
+        super().__init__(reduction=reduction, name=name)
+        self.eta, self.weight_inside = eta, weight_inside
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return -tuplet_log_likelihood(
+            y_pred, y_true, eta=self.eta, weight_inside=self.weight_inside
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "eta": self.eta, "weight_inside": self.weight_inside}
