@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from neucrowd_tf.harness.cli import start
 
-# Methods and datasets register themselves when these packages are imported, here and in worker
-# processes.
-ROOMS = ("baselines", "data")
+# The checkout's plug-ins: methods, datasets and suites register themselves when these packages are
+# imported, here and in worker processes.
+PLUGINS = ("baselines", "data", "reproduction")
 
 if __name__ == "__main__":
-    start(ROOMS)
+    start(PLUGINS)

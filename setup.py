@@ -29,7 +29,7 @@ RUNTIME = [
     "threadpoolctl>=3.5",
     "pooch>=1.8",
     "requests>=2.31",
-    "filelock>=3.13",
+    "filelock>=4.2",  # whose waiters see that a lock's file is gone
     "tqdm>=4.66",
 ]
 PLOTS = ["matplotlib>=3.9"]

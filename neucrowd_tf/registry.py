@@ -1,10 +1,13 @@
-"""Where methods and datasets register themselves by name. This module imports none of them."""
+"""Where methods, datasets, suites and the papers' figures register themselves by name. This module
+imports none of them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,6 +51,14 @@ class Method:
         `hparams`."""
         return self.factory(**{**self.defaults, **self.presets.get(dataset or "", {}), **hparams})
 
+    @property
+    def parameter_names(self) -> list[str] | None:
+        """The hyper-parameters that the factory takes, or None where it takes any."""
+        parameters = inspect.signature(self.factory).parameters.values()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            return None
+        return [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
@@ -75,8 +86,26 @@ class Dataset:
         return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
 
 
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """A registered suite: runs that fill a table or a figure.
+
+    Attributes:
+        make: called with the command's options and a function that tells the user a line, makes
+            what is not there yet and returns a line for each run that failed.
+        in_all: whether `--suite=all` has it, and `--list` shows it.
+    """
+
+    name: str
+    make: Callable[..., Sequence[str]]
+    summary: str
+    in_all: bool = True
+
+
 _METHODS: dict[str, Method] = {}
 _DATASETS: dict[str, Dataset] = {}
+_SUITES: dict[str, Suite] = {}
+_PRINTED: dict[tuple[str, str], dict[str, float]] = {}
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
@@ -103,6 +132,23 @@ def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Fac
         return loader
 
     return decorate
+
+
+def register_suite(suite: Suite) -> None:
+    """Registers what `--suite` with its name makes."""
+    if suite.name in _SUITES and _SUITES[suite.name] != suite:
+        raise ValueError(f"suite {suite.name!r} is registered already")
+    _SUITES[suite.name] = suite
+
+
+def register_printed(dataset: str, method: str, figures: Mapping[str, float]) -> None:
+    """Registers a paper's test figures, by metric, to stand beside ours in summary.csv."""
+    _PRINTED.setdefault((dataset, method), {}).update(figures)
+
+
+def printed(dataset: str, method: str) -> Mapping[str, float]:
+    """Returns the printed figures by metric; empty where no paper prints any."""
+    return _PRINTED.get((dataset, method), {})
 
 
 def _look_up(table: Mapping[str, Any], name: str, what: str) -> Any:
@@ -139,3 +185,29 @@ def methods() -> list[Method]:
 def datasets() -> list[Dataset]:
     """Returns all registered datasets by name."""
     return [_DATASETS[name] for name in sorted(_DATASETS)]
+
+
+def suites() -> list[Suite]:
+    """Returns the registered suites in the order in which they were registered."""
+    return list(_SUITES.values())
+
+
+def chosen_suites(names: Sequence[str]) -> list[Suite]:
+    """Returns the suites of those names, each once; "all" is every one that `--list` shows.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    found: dict[str, Suite] = {}
+    for name in names:
+        if name not in _SUITES and (name != "all" or not _SUITES):
+            expected = (
+                ", ".join([*_SUITES, "all"]) if _SUITES else "none, as there is no suite here"
+            )
+            raise UsageError(f"--suite: expected one of {expected}, received {name!r}")
+        found |= {
+            suite.name: suite
+            for suite in _SUITES.values()
+            if suite.name == name or (name == "all" and suite.in_all)
+        }
+    return list(found.values())

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from neucrowd_tf.errors import UsageError
-from reproduction import crowding_suites, dasc_suites, iced_suites, neucrowd_suites
+from functools import partial
+
+from neucrowd_tf import registry
+from reproduction import (
+    crowding_suites,
+    dasc_suites,
+    dataset_tables,
+    iced_suites,
+    neucrowd_suites,
+    smoke,
+)
+from reproduction.run import run_suite
 from reproduction.suite import Suite
 
 SUITES: tuple[Suite, ...] = (
@@ -15,7 +25,7 @@ SUITES: tuple[Suite, ...] = (
         "dataset_tables",
         "Datasets, table 1 of NeuCrowd, DASC and ICED and table 3 of DASC, recomputed",
         (),
-        analysis="reproduction.dataset_tables:write",
+        analysis=dataset_tables.write,
         note=(
             "Statistics of the public data, and the means over several draws of simulated crowds,"
             " beside the printed ones. Kappa and class ratio are those of all rows that the crowd"
@@ -25,18 +35,12 @@ SUITES: tuple[Suite, ...] = (
 )
 
 
-def names() -> list[str]:
-    """Returns every suite's name, and "smoke" and "all"."""
-    return [*(suite.name for suite in SUITES), "smoke", "all"]
-
-
-def find(name: str) -> Suite:
-    """Returns the suite of that name.
-
-    Raises:
-        UsageError: there is none.
+def register() -> None:
+    """Registers all suites, and `smoke`, whose methods are those that are registered when it
+    runs.
     """
     for suite in SUITES:
-        if suite.name == name:
-            return suite
-    raise UsageError(f"--suite: expected one of {', '.join(names())}, received {name!r}")
+        make = partial(run_suite, suite)
+        registry.register_suite(registry.Suite(suite.name, make, suite.title))
+    make = smoke.run
+    registry.register_suite(registry.Suite("smoke", make, smoke.TITLE, in_all=False))

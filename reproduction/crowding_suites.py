@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reproduction import papers
+from reproduction import crowding_figures
+from reproduction.printed import TABLES
 from reproduction.suite import Case, Suite
 
 _LABELME_MUSIC = ("labelme", "music")
-_FIGURES = "reproduction.crowding_figures"
 # Section 4.1's 40 epochs of the game; nothing stops a collapse in the curves.
 _GAME = {"epochs": 40, "collapse_drop": 1.0, "refit": False}
 LAMBDAS = (0.1, 0.25, 0.5, 0.75, 1.0)
@@ -49,7 +49,7 @@ SUITES: tuple[Suite, ...] = (
             ),
         ),
         ("accuracy",),
-        papers.CROWDING_TABLE1,
+        TABLES["crowding_table1"],
         baseline="dl_cl",
     ),
     Suite(
@@ -71,7 +71,7 @@ SUITES: tuple[Suite, ...] = (
             ),
         ),
         ("accuracy",),
-        papers.CROWDING_TABLE2,
+        TABLES["crowding_table2"],
         baseline="dl_cl",
         note="crowding_no_lca is ours; the paper has crowding_one_step in figure 2b.",
     ),
@@ -79,7 +79,7 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig2",
         "CrowdInG, figure 2 (accuracy by entropy; one step against two)",
         (Case(_LABELME_MUSIC, ("dl_cl",), seeds=3), _game("crowding", "crowding_one_step")),
-        analysis=f"{_FIGURES}:figure_2",
+        analysis=crowding_figures.figure_2,
         note=(
             "Forty epochs of the game without the guard that stops a collapse; the table's accuracy"
             " is that of the best epoch, the curves have all."
@@ -103,7 +103,7 @@ SUITES: tuple[Suite, ...] = (
             _game("crowding"),
         ),
         baseline="dl_cl",
-        analysis=f"{_FIGURES}:figure_3",
+        analysis=crowding_figures.figure_3,
         note=(
             "Rows named game=40 and curves are the runs behind the training and test curves."
             " game=40 has no guard, and on Music does not train on the instances that are held out"
@@ -114,7 +114,7 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig4",
         "CrowdInG, figure 4 (annotators of LabelMe and Music)",
         (),
-        analysis=f"{_FIGURES}:figure_4",
+        analysis=crowding_figures.figure_4,
     ),
     Suite(
         "crowding_fig5",
@@ -124,7 +124,7 @@ SUITES: tuple[Suite, ...] = (
             *(_keep(share) for share in (0.8, 0.6, 0.4, 0.2)),
         ),
         baseline="dl_cl",
-        analysis=f"{_FIGURES}:figure_5",
+        analysis=crowding_figures.figure_5,
         note=(
             "Each instance keeps one annotation, so no more than 61 % of LabelMe's and 76 % of"
             " Music's can go; the axis is the share asked for."
@@ -145,6 +145,6 @@ SUITES: tuple[Suite, ...] = (
             ),
         ),
         baseline="dl_cl",
-        analysis=f"{_FIGURES}:figure_6",
+        analysis=crowding_figures.figure_6,
     ),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from reproduction import papers
+from reproduction import dasc_figures
+from reproduction.printed import TABLES
 from reproduction.suite import Case, Suite
 
 BASES = ("anno_reg", "crowd_layer", "wdn")
 SELECTIONS = ("confidence", "random", "dasc")
 _LABELME_MUSIC = ("labelme", "music")
 _HEAVY = ("labelme_ovr_0", "labelme_ovr_4", "digits_ovr_8")
-_FIGURES = "reproduction.dasc_figures"
 _ROUNDS = (
     "`accuracy` is that of the round that the method picks, by validation data or, on Music, by"
     " held-out instances against their majority votes; `last_round_accuracy` that of the last"
@@ -44,7 +44,7 @@ SUITES: tuple[Suite, ...] = (
             ),
         ),
         ("accuracy", "last_round_accuracy"),
-        papers.DASC_TABLE2,
+        TABLES["dasc_table2"],
         baseline="crowd_layer",
         note=f"{_ROUNDS} gold_dl trains on the truth: an upper bound, no crowd method.",
     ),
@@ -53,14 +53,14 @@ SUITES: tuple[Suite, ...] = (
         "DASC, figure 1 (confidence alone skews the annotations)",
         (Case(("labelme",), ("confidence_crowd_layer",)),),
         ("accuracy", "last_round_accuracy"),
-        analysis=f"{_FIGURES}:figure_1",
+        analysis=dasc_figures.figure_1,
     ),
     Suite(
         "dasc_fig4",
         "DASC, figure 4 (imbalance ratio R by round)",
         (Case(_LABELME_MUSIC, _each(SELECTIONS)),),
         ("accuracy", "last_round_accuracy"),
-        analysis=f"{_FIGURES}:figure_4",
+        analysis=dasc_figures.figure_4,
     ),
     Suite(
         "dasc_fig5",
@@ -68,7 +68,7 @@ SUITES: tuple[Suite, ...] = (
         " selection)",
         (Case(_LABELME_MUSIC, _each(SELECTIONS)),),
         ("accuracy", "last_round_accuracy"),
-        analysis=f"{_FIGURES}:figure_5",
+        analysis=dasc_figures.figure_5,
         note=(
             "From the truth of training instances, after the fit. Anno-Reg on LabelMe has no fifth"
             " selection: its empty cells run out in the third."
@@ -82,7 +82,7 @@ SUITES: tuple[Suite, ...] = (
             *(_keep(share) for share in (0.8, 0.6, 0.4, 0.2)),
         ),
         ("accuracy", "last_round_accuracy"),
-        analysis=f"{_FIGURES}:figure_6",
+        analysis=dasc_figures.figure_6,
         note=(
             f"{_ROUNDS} CE is round 0 of DASC: the base model. Weighted Doctor Net is left out, for"
             " time."
@@ -99,7 +99,7 @@ SUITES: tuple[Suite, ...] = (
         ),
         ("accuracy", "last_round_accuracy"),
         baseline="dasc_crowd_layer",
-        analysis=f"{_FIGURES}:figure_7",
+        analysis=dasc_figures.figure_7,
         note=_ROUNDS,
     ),
     Suite(
@@ -110,7 +110,7 @@ SUITES: tuple[Suite, ...] = (
             Case(_HEAVY[:1], _each(SELECTIONS, ("anno_reg",)), seeds=1),
         ),
         ("accuracy", "balanced_accuracy", "last_round_accuracy"),
-        analysis=f"{_FIGURES}:figure_8",
+        analysis=dasc_figures.figure_8,
         note=(
             "Data1 and Data2 are not published in a form that can be had; one class against the"
             " rest of public data stands in, under its own name."
@@ -127,7 +127,7 @@ SUITES: tuple[Suite, ...] = (
             ),
         ),
         ("accuracy", "last_round_accuracy"),
-        analysis=f"{_FIGURES}:by_round",
+        analysis=dasc_figures.by_round,
         note=(
             "4,761 of 10,000 training images, class sizes 5 to 1, one seed. The paper's CIFAR10-H"
             " is not in the data folder."

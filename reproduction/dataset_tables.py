@@ -18,6 +18,7 @@ from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.run_config import data_statistics
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
+from reproduction import printed
 from reproduction.curves import RESULTS
 from reproduction.suite import FIRST_SEED, Suite
 
@@ -25,52 +26,6 @@ DATASETS = {
     "NeuCrowd": ("syn1", "syn2", "hotel"),
     "DASC": ("labelme", "music", "cifar10h_lt"),
     "ICED": ("usps_syn", "gsad_syn", "gisette_syn"),
-}
-# DASC's table 3: sizes, ratios R of annotations and truth, annotators' accuracy and how many labels
-# each gave.
-_HEAVY_COLUMNS = (
-    "train_size",
-    "test_size",
-    "imbalance_ratio",
-    "truth_imbalance_ratio",
-    "mean_annotator_accuracy",
-    "std_annotator_accuracy",
-    "annotations_per_annotator",
-)
-_HEAVY = {
-    "data1_label_2": (1258, 200, 6.530, 5.989, 0.927, 0.025, 347.8),
-    "data1_label_4": (1258, 200, 8.003, 10.541, 0.925, 0.023, 348.1),
-    "data1_label_9": (1258, 200, 7.073, 7.169, 0.914, 0.038, 347.1),
-    "data1_label_12": (1158, 300, 4.903, 4.732, 0.955, 0.030, 318.3),
-    "data2_label_3": (500, 200, 3.104, 3.587, 0.898, 0.041, 188.5),
-    "data2_label_4": (500, 200, 4.667, 5.024, 0.891, 0.048, 193.9),
-}
-# Printed of datasets that nobody published: NeuCrowd's and ICED's table 1, DASC's table 3.
-PRIVATE: dict[str, dict[str, dict[str, float]]] = {
-    "NeuCrowd": {
-        "pre_k": {
-            "num_annotators": 11,
-            "num_features": 1632,
-            "train_size": 940,
-            "validation_size": 247,
-            "test_size": 300,
-            "kappa": 0.60,
-            "class_ratio": 0.65,
-        },
-        "oral": {
-            "num_annotators": 11,
-            "num_features": 50,
-            "train_size": 908,
-            "validation_size": 384,
-            "test_size": 200,
-            "kappa": 0.41,
-            "class_ratio": 0.70,
-        },
-    },
-    "DASC": {name: dict(zip(_HEAVY_COLUMNS, row, strict=True)) for name, row in _HEAVY.items()},
-    "ICED": {
-        "emotion": {"num_features": 1582, "train_size": 3027, "num_annotators": 5, "test_size": 900}
-    },
 }
 SEEDS = 5  # of simulated data, whose statistics vary
 AGREES, DIFFERS, ABSENT = "agrees", "differs", "not recomputed: not in data_dir"
@@ -119,13 +74,13 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
         return [[paper, name, "", "", "", "", "", ABSENT]]
     all_found = [dataset_statistics(dataset) for dataset in drawn]
     rows = []
-    for statistic, printed in drawn[0].card.paper.items():
+    for statistic, figure in drawn[0].card.paper.items():
         values = [float(found.get(statistic, math.nan)) for found in all_found]
         mean = float(np.mean(values))
-        shown = [number_cell(round(x, 6)) for x in (printed, mean, min(values), max(values))]
-        close = any(agrees(statistic, printed, value) for value in values) or min(
+        shown = [number_cell(round(x, 6)) for x in (figure, mean, min(values), max(values))]
+        close = any(agrees(statistic, figure, value) for value in values) or min(
             values
-        ) <= printed <= max(values)
+        ) <= figure <= max(values)
         rows.append(
             [
                 paper,
@@ -144,10 +99,10 @@ def write(suite: Suite, options: Options) -> list[Path]:
     for paper, names in DATASETS.items():
         for name in names:
             rows += _rows(options, paper, name)
-        for name, printed in PRIVATE[paper].items():
+        for name, figures in printed.DATASETS[paper].items():
             rows += [
                 [paper, name, key, number_cell(value), "", "", "", "not recomputed: private data"]
-                for key, value in printed.items()
+                for key, value in figures.items()
             ]
     folder = options.output_dir / RESULTS
     write_text(folder / f"{suite.name}.csv", to_csv(COLUMNS, rows))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reproduction import papers
+from reproduction import iced_figures
+from reproduction.printed import TABLES
 from reproduction.suite import Case, Suite
 
 _SETS = ("usps_syn", "gsad_syn", "gisette_syn")
@@ -67,7 +68,7 @@ SUITES: tuple[Suite, ...] = (
             Case(("usps_syn",), _RIVALS, "pixels", seeds=10, hparams=_PIXELS),
         ),
         ("accuracy", "f1"),
-        papers.ICED_TABLE2,
+        TABLES["iced_table2"],
         baseline="crowd_layer",
         note=(
             "The paper's appendices are not published, so the sets follow a recipe of our own:"
@@ -81,7 +82,7 @@ SUITES: tuple[Suite, ...] = (
         "ICED, table 3 (warm-up alone)",
         (*_warm_ups(_SETS[:2], 6), *_warm_ups(_SETS[2:], 15)),
         ("accuracy", "f1", "warm_up_samples"),
-        papers.ICED_TABLE3,
+        TABLES["iced_table3"],
         note=(
             "warm_up=all is the paper's Trad-I, top its Trad-II, groups its ICED-w. Its warm-up"
             " samples: Gisette-Syn 3,080, 2,043, 2,043; USPS-Syn 734, 103, 103; GSAD-Syn 2,575,"
@@ -96,7 +97,7 @@ SUITES: tuple[Suite, ...] = (
             Case(_SETS, ("iced",), "prior=update", seeds=10, hparams={"prior": "update"}),
         ),
         (*_LABELS, "candidate_purity", "accuracy"),
-        analysis="reproduction.iced_figures:figure_2",
+        analysis=iced_figures.figure_2,
         note=(
             "Label accuracies on training instances, from the truth, after the fit: majority vote,"
             " D&S before any synthesis, after the first and after the last round. The paper, on"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reproduction import papers
+from reproduction import curves
+from reproduction.printed import TABLES
 from reproduction.suite import Case, Suite
 
 METRIC_LEARNING = ("contrastive", "triplet", "triplet_semi", "center", "lifted")
@@ -37,7 +38,7 @@ SUITES: tuple[Suite, ...] = (
             ),
         ),
         ("accuracy", "auc"),
-        papers.NEUCROWD_TABLE2,
+        TABLES["neucrowd_table2"],
         baseline="mv_lr",
         note=(
             "Hotel is published as vote counts, so what needs annotator identities (EM, GLAD)"
@@ -49,7 +50,7 @@ SUITES: tuple[Suite, ...] = (
         "NeuCrowd, table 3 (ablations)",
         (Case(_ALL, _NEUCROWD),),
         ("accuracy", "auc"),
-        papers.NEUCROWD_TABLE3,
+        TABLES["neucrowd_table3"],
         baseline="neucrowd",
     ),
     Suite(
@@ -57,7 +58,7 @@ SUITES: tuple[Suite, ...] = (
         "NeuCrowd, figure 2 (training loss by epoch)",
         (Case(("hotel",), _NEUCROWD, "epochs=50", hparams={"epochs": 50}),),
         ("accuracy", "auc"),
-        analysis="reproduction.curves:training_loss",
+        analysis=curves.training_loss,
         note=(
             "Losses of batches that a sampling network makes harder are not losses of the same"
             " tuplets; the curves show how each method trains."
@@ -93,7 +94,7 @@ SUITES: tuple[Suite, ...] = (
             Case(("syn1", "syn2"), ("relation_net", *_WITH_NAMES)),
         ),
         ("accuracy", "f1_positive"),
-        papers.RLL_TABLE1,
+        TABLES["rll_table1"],
         baseline="softprob",
         note=_OWN_NAMES,
     ),
@@ -102,8 +103,8 @@ SUITES: tuple[Suite, ...] = (
         "RLL, table II (k negatives)",
         tuple(Case(_ALL, ("rll_bayesian",), f"k={k}", hparams={"k": k}, x=k) for k in (2, 3, 4, 5)),
         ("accuracy", "f1_positive"),
-        papers.RLL_TABLE2,
-        analysis="reproduction.curves:over_settings",
+        TABLES["rll_table2"],
+        analysis=curves.over_settings,
         note=_OWN_NAMES,
     ),
     Suite(
@@ -114,8 +115,8 @@ SUITES: tuple[Suite, ...] = (
             for d in (1, 3, 5)
         ),
         ("accuracy", "f1_positive"),
-        papers.RLL_TABLE3,
-        analysis="reproduction.curves:over_settings",
+        TABLES["rll_table3"],
+        analysis=curves.over_settings,
         note=_OWN_NAMES,
     ),
 )

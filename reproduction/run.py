@@ -5,51 +5,26 @@ interruption.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import runner
-from neucrowd_tf.harness.execute import FATAL
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.results import OK, add_rows, make_row
-from neucrowd_tf.harness.run_folder import RunFolder
+from neucrowd_tf.harness.results import FAILED
+from neucrowd_tf.harness.runner import Report, Work
 from neucrowd_tf.io.files import write_json, write_text
-from reproduction import catalogue, smoke
 from reproduction.collect import case_folder, suite_runs
-from reproduction.papers import ELSEWHERE
-from reproduction.suite import FIRST_SEED, Analysis, Case, Suite
+from reproduction.printed import ELSEWHERE
+from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import cells, draw, markdown, outcome_counts, write_csv
-from reproduction.work import Work, failure_lines, make_all
 
-Report = Callable[[str], None]
 RESULTS = "results"
 WRITE_SECONDS = 60.0
-
-
-def chosen(names: Sequence[str]) -> list[Suite]:
-    """Returns the suites of those names; "all" is every one but smoke.
-
-    Raises:
-        UsageError: an unknown name.
-    """
-    found: list[Suite] = []
-    for name in names:
-        part = (
-            list(catalogue.SUITES)
-            if name == "all"
-            else [smoke.suite()]
-            if name == "smoke"
-            else [catalogue.find(name)]
-        )
-        found += [suite for suite in part if suite not in found]
-    return found
 
 
 def case_options(options: Options, case: Case) -> Options:
@@ -108,31 +83,18 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
             report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
         label = f"{case.setting}/" if case.setting else ""
         try:
-            plan = runner.plan(command, runner.tasks(command, False))
+            plan = runner.plan(command, runner.tasks(command, False), label)
         except (UsageError, DataError) as error:
             failures.append(f"{case.folder}: {one_line(error)}")
             report(failures[-1])
             continue
-        _keep_rows(command, plan)
-        works += [Work(label, command, task, False) for task in plan.to_run] + [
-            Work(label, command, task, True) for task in plan.to_complete
-        ]
+        runner.keep_finished(plan.finished)
+        works += plan.works
     return sorted(works, key=lambda work: work.task.key.seed), failures
 
 
-def _keep_rows(command: Options, plan: runner.Plan) -> None:
-    """Puts finished runs into results.csv, where a killed command did not come to it."""
-    done = [task.key for task in (*plan.finished, *plan.to_complete)]
-    if done:
-        rows = [
-            make_row(key, OK, RunFolder(key.folder(command.output_dir, command.folds)).metrics())
-            for key in done
-        ]
-        add_rows(command.output_dir, rows)
-
-
 def run_suite(
-    suite: Suite, options: Options, report: Report, rooms: tuple[str, ...] = ()
+    suite: Suite, options: Options, report: Report, modules: Sequence[str] = ()
 ) -> list[str]:
     """Makes a suite's runs and writes its table as CSV, Markdown and PNG into
     `<output_dir>/results`.
@@ -147,18 +109,16 @@ def run_suite(
     works, failures = planned(suite, options, report)
     if works:
         report(f"{suite.name}: {len(works)} runs to make")
-        for work, outcome in make_all(works, options.jobs, report, rooms):
-            failures += failure_lines(work, outcome)
-            add_rows(
-                work.options.output_dir, [make_row(work.task.key, outcome.status, outcome.metrics)]
-            )
-            if (
-                time.monotonic() - written > WRITE_SECONDS
-            ):  # so that what is there can be read while the rest runs
-                write_tables(suite, options, failures)
-                written = time.monotonic()
+    for work, outcome in runner.make_all(works, options, report, modules, keep_going=True):
+        if outcome.status == FAILED:
+            failures.append(f"{work.label}{work.task.key}: {outcome.reason}")
+        # So that what is there can be read while the rest runs.
+        if time.monotonic() - written > WRITE_SECONDS:
+            write_tables(suite, options, failures)
+            written = time.monotonic()
     write_tables(suite, options, failures)
     report(f"{suite.name}: {time.monotonic() - started:.0f} s")
+    report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
     return failures
 
 
@@ -185,10 +145,8 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
     record |= {"outcomes": outcome_counts(table), "revisions": revisions(suite, root)}
     write_text(folder / f"{suite.name}.md", markdown(suite, table, command))
     if suite.analysis:
-        module, _, function = suite.analysis.partition(":")
-        analysis: Analysis = getattr(importlib.import_module(module), function)
         try:
-            made += analysis(suite, options)
+            made += suite.analysis(suite, options)
         except DataError as error:  # a figure of data that is not there
             record["failures"].append(f"figure: {one_line(error)}")
     write_json(folder / f"{suite.name}.json", record)
@@ -198,27 +156,3 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
 def revisions(suite: Suite, root: Path) -> dict[str, int]:
     """Returns the commits that made a suite's runs, and how many each."""
     return dict(sorted(Counter(found.revision for found in suite_runs(suite, root)).items()))
-
-
-def run_suites(
-    names: Sequence[str], options: Options, report: Report, rooms: tuple[str, ...] = ()
-) -> int:
-    """Runs suites one after the other; a failing one does not keep the others from running.
-
-    Returns:
-        the exit code: 0, or 1 when some runs failed.
-    """
-    failures: list[str] = []
-    for suite in chosen(names):
-        try:
-            found = run_suite(suite, options, report, rooms)
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno in FATAL:
-                raise
-            report("".join(traceback.format_exception(error)))
-            found = [f"{type(error).__name__}: {one_line(error)}"]
-        failures += [f"{suite.name}: {line}" for line in found]
-        report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
-    if failures:
-        report("\n".join([f"{len(failures)} failed:", *failures]))
-    return 1 if failures else 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from neucrowd_tf import registry
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.harness.runner import Report
+from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 
+TITLE = "Every method once, tiny"
 # What makes a fit tiny, where a method has such an argument.
 TINY: dict[str, Any] = {
     "epochs": 1,
@@ -36,11 +40,7 @@ TINY: dict[str, Any] = {
 
 def tiny_arguments(method: registry.Method) -> dict[str, Any]:
     """Returns those of TINY's settings that a method has."""
-    try:
-        known = inspect.signature(method.factory).parameters
-    except (TypeError, ValueError):
-        return {}
-    return {name: value for name, value in TINY.items() if name in known}
+    return {name: TINY[name] for name in TINY if name in (method.parameter_names or ())}
 
 
 def suite() -> Suite:
@@ -58,4 +58,9 @@ def suite() -> Suite:
         seeds=1,
         hparams=hparams,
     )
-    return Suite("smoke", "Every method once, tiny", (case,), ("accuracy",))
+    return Suite("smoke", TITLE, (case,), ("accuracy",))
+
+
+def run(options: Options, report: Report, modules: Sequence[str] = ()) -> list[str]:
+    """Runs every method once."""
+    return run_suite(suite(), options, report, modules)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.harness.flags import Options
-from reproduction.papers import Table
+from reproduction.printed import Table
 
 # The first seed of every table. Freeze presets in a commit before seeds from here on are run.
 FIRST_SEED = 1000
@@ -53,6 +53,11 @@ class Case:
         return f"{self.setting}/{method}" if self.setting else method
 
 
+def case(datasets: str, methods: str, setting: str = "", **fields: Any) -> Case:
+    """Returns a case whose datasets and methods are separated by spaces."""
+    return Case(tuple(datasets.split()), tuple(methods.split()), setting, **fields)
+
+
 # An analysis makes more files from finished runs and the data: (suite, the command's options) ->
 # the files written.
 Analysis = Callable[["Suite", Options], list[Path]]
@@ -69,7 +74,7 @@ class Suite:
         metrics: what the table shows, as metrics.json or evaluation.json names it.
         printed: the paper's figures.
         baseline: a method that the others' gains are measured over, run by run.
-        analysis: "module:function" that makes further tables or pictures from the finished runs.
+        analysis: makes further tables or pictures from the finished runs.
         note: what a reader has to know.
     """
 
@@ -79,13 +84,8 @@ class Suite:
     metrics: tuple[str, ...] = ("accuracy",)
     printed: Table = dataclasses.field(default_factory=dict)
     baseline: str = ""
-    analysis: str = ""
+    analysis: Analysis | None = None
     note: str = ""
-
-    @property
-    def summary(self) -> str:
-        """One line for `--list`."""
-        return self.title
 
     @property
     def paper(self) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files import atomic_path, write_text
 from reproduction.collect import Found, absent_reason, row_runs
-from reproduction.papers import ELSEWHERE, PRIVATE
+from reproduction.printed import ELSEWHERE, PRIVATE
 from reproduction.suite import Case, Suite
 
 COLUMNS = (
@@ -264,8 +264,6 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> bool:
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    from neucrowd_tf.io.files import atomic_path
-
     shown = [cell for cell in table if cell.values]
     # A row of panels for each metric that the paper prints; the first one where it prints none of
     # these methods.

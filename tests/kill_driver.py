@@ -17,7 +17,7 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from neucrowd_tf.harness import cli, flags, process, rooms
+from neucrowd_tf.harness import cli, flags, plugins, process
 
 
 def kill_before(name: str, count: int) -> None:
@@ -38,7 +38,7 @@ def kill_before(name: str, count: int) -> None:
 
 def main() -> None:
     process.quiet()
-    rooms.register(("baselines", "data"))
+    plugins.register(("baselines", "data"))
     import keras  # noqa: F401
     import tensorflow  # noqa: F401
     import tensorflow_probability  # noqa: F401

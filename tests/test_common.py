@@ -23,11 +23,11 @@ from sklearn.base import clone
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
-from neucrowd_tf.harness import rooms
+from neucrowd_tf.harness import plugins
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run
 
-rooms.register(("baselines", "data"))
+plugins.register(("baselines", "data"))
 
 # Tiny settings for whichever of these a method's constructor has; whatever is not here keeps its
 # default.
@@ -118,7 +118,7 @@ def make(method: registry.Method, seed: int = 0) -> Any:
     """Returns the method's estimator with the tiny settings that it has and that do not make it
     another method.
     """
-    taken = rooms.parameter_names(method) or []
+    taken = method.parameter_names or []
     return method.make(
         **{
             name: value
@@ -130,7 +130,7 @@ def make(method: registry.Method, seed: int = 0) -> Any:
 
 
 def trains(method: registry.Method) -> bool:
-    return any(name in (rooms.parameter_names(method) or []) for name in TRAINING)
+    return any(name in (method.parameter_names or []) for name in TRAINING)
 
 
 class Interrupted(BaseException):
@@ -232,7 +232,7 @@ class TestEveryMethod:
 
     def test_summary(self, method: registry.Method) -> None:
         assert method.summary and "\n" not in method.summary
-        known = rooms.parameter_names(method)
+        known = method.parameter_names
         for names in (method.defaults, method.space, *method.presets.values()):
             assert known is None or set(names) <= set(known)
         for values in method.space.values():

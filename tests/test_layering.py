@@ -240,12 +240,12 @@ def test_the_walk_finds_circles_and_needless_imports(tmp_path: Path) -> None:
 
 
 def test_harness_is_the_one_place_that_lists_rooms(repository: Path) -> None:
-    listed = (repository / "neucrowd_tf" / "harness" / "rooms.py").read_text()
+    listed = (repository / "neucrowd_tf" / "harness" / "plugins.py").read_text()
     for path in sorted((repository / "neucrowd_tf").rglob("*.py")):
         room = path.relative_to(repository / "neucrowd_tf").parts[0]
         if "@register_method(" in path.read_text(encoding="utf-8"):
             assert f'"neucrowd_tf.{room}"' in listed, (
-                f"{path} registers methods in a room that harness/rooms.py does not import"
+                f"{path} registers methods in a room that harness/plugins.py does not import"
             )
 
 
@@ -259,8 +259,8 @@ def test_harness_is_the_one_place_that_lists_rooms(repository: Path) -> None:
             " neucrowd_tf.metrics, neucrowd_tf.registry, neucrowd_tf.evaluation"
         ),
         (
-            "from neucrowd_tf.harness import rooms; rooms.register(('baselines', 'data'));"
-            " rooms.listing()"
+            "from neucrowd_tf.harness import plugins; plugins.register(('baselines', 'data'));"
+            " plugins.listing()"
         ),
         (
             "import neucrowd_tf, pandas as pd; f = pd.DataFrame({'task': [1, 1], 'worker': [1, 2],"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from neucrowd_tf import registry
-from neucrowd_tf.harness import rooms
+from neucrowd_tf.harness import plugins
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "methods"
 TABLE = re.compile(r"<!-- parameters of ([\w.]+):(\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -56,7 +56,7 @@ def test_every_parameter_stands_in_its_table(name: str) -> None:
 
 
 def test_every_registered_method_is_named_on_a_page() -> None:
-    rooms.register(("baselines",))
+    plugins.register(("baselines",))
     text = "\n".join(path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md"))
     names = set(re.findall(r"`([a-z0-9_]+)`", text))
     heads = set(

@@ -13,7 +13,7 @@ from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 
-from neucrowd_tf import registry
+from neucrowd_tf import crowd_layers, crowding, dasc, iced, neucrowd, registry, rll, two_stage
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.arguments import argument, estimator, fitted, many, text, whole
 from neucrowd_tf.errors import DataError
@@ -25,6 +25,8 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+# Whose methods may be asked for: they register when these are imported.
+ROOMS = (crowd_layers, crowding, dasc, iced, neucrowd, rll, two_stage)
 CANDIDATES = ("mv_lr", "ds_lr", "crowd_layer", "dasc_crowd_layer", "neucrowd", "iced")
 BASELINE = "mv_lr"
 # ICED balances classes: it is tried where the largest class is so many times the smallest.
@@ -113,9 +115,6 @@ class Auto(CrowdEstimator):
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        from neucrowd_tf.harness import rooms
-
-        rooms.register()  # the library's methods, where nobody has imported them yet
         self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         self.rows_ = data.rows
         splits = self._splits()

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import sys
-import warnings
+import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from importlib.metadata import version
+from typing import NoReturn
 
 from absl import app, logging
 from absl import flags as absl_flags
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.harness import flags, process
-
-if TYPE_CHECKING:
-    from neucrowd_tf.harness.execute import Outcome
-    from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.harness import flags, plugins, process
+from neucrowd_tf.harness.execute import FATAL, Outcome
+from neucrowd_tf.harness.run_config import Task
+from neucrowd_tf.harness.run_folder import RunKey
 
 PROBLEM = 2
 CHECKOUT = (
-    "The baselines (auto, mv_lr, ds_lr, ...), the benchmark data and the suites are in a checkout:"
+    "Further baselines, the benchmark data and the suites are in a checkout:"
     " python run_experiment.py there."
 )
+# Commands of their own: `neucrowd X` is `python -m neucrowd_tf.X`.
+COMMANDS = ("report", "predict", "aggregate", "convert", "relabel")
 
 
 def _tell(text: str) -> None:
@@ -36,44 +39,21 @@ def _tell(text: str) -> None:
     print(plain, file=sys.stderr, flush=True)
 
 
-def plain_warnings() -> None:
-    """Shows each warning once in this process, on one line, without the place in the code."""
-    told: set[str] = set()
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        text = (
-            "warning:"
-            f" {one_line(message if isinstance(message, Warning) else UserWarning(message))}"
-        )
-        if text not in told:
-            told.add(text)
-            print(text, file=file or sys.stderr, flush=True)
-
-    warnings.showwarning = show
-
-
-def run(options: flags.Options, rooms: Sequence[str] = (), *, installed: bool = False) -> int:
+def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool = False) -> int:
     """Runs what the flags ask for.
 
     Args:
-        rooms: modules to import, beside the library's, because methods and datasets register in
-            them.
+        modules: what to import, beside the library and installed plug-ins, because methods,
+            datasets and suites register there.
         installed: whether this is the wheel's command, which says what only a checkout has.
 
     Returns:
         the exit code: 0, 1 when some runs failed, 2 for flags, data or folders that cannot be used.
     """
     process.quiet()
-    plain_warnings()
+    process.plain_warnings()
     try:
-        return _run(options, tuple(rooms), installed)
+        return _run(options, tuple(modules), installed)
     except (UsageError, DataError, OSError) as error:
         _tell(f"error: {one_line(error)}")
     except KeyboardInterrupt:
@@ -82,43 +62,52 @@ def run(options: flags.Options, rooms: Sequence[str] = (), *, installed: bool = 
     return PROBLEM
 
 
-def _run(options: flags.Options, rooms: tuple[str, ...], installed: bool) -> int:
-    from neucrowd_tf.harness import rooms as registers
-
-    registers.register(rooms)
+def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> int:
+    plugins.register(modules)
     if options.list:
-        print(registers.listing(suites=not installed))
-        if installed:
-            print(f"\n{CHECKOUT}")
+        print(plugins.listing() + (f"\n\n{CHECKOUT}" if installed else ""))
         return 0
     if installed:
         _check_installed(options)
     if options.suite:
-        from reproduction.run import run_suites
-
-        return run_suites(options.suite, options, _tell, rooms)
+        return _run_suites(options, modules)
     from neucrowd_tf.harness import runner
     from neucrowd_tf.harness.results import summary_table
 
-    wanted = runner.tasks(options, runner.progress_wanted(options))
-    rows, outcomes = runner.run_all(options, wanted, _tell, rooms)
-    mine = [
-        row for row in rows if row["dataset"] in options.dataset and row["method"] in options.method
-    ]
-    print(summary_table(mine))
-    print("\n".join([*_notes(outcomes), _where(options, wanted)]))
-    _compare(options, wanted)
+    tasks = runner.tasks(options, runner.progress_wanted(options))
+    rows, outcomes = runner.run_all(options, tasks, _tell, modules)
+    shown = [row for row in rows if (row["dataset"], row["method"]) in _pairs(options)]
+    print(summary_table(shown))
+    print("\n".join([*_notes(outcomes), _where(options, tasks)]))
+    _compare(options, tasks)
     return runner.exit_code(outcomes)
+
+
+def _pairs(options: flags.Options) -> set[tuple[str, str]]:
+    return {(dataset, method) for dataset in options.dataset for method in options.method}
+
+
+def _run_suites(options: flags.Options, modules: tuple[str, ...]) -> int:
+    """Runs suites one after the other; a failing one does not keep the others from running."""
+    failures: list[str] = []
+    for suite in registry.chosen_suites(options.suite):
+        try:
+            lines = suite.make(options, _tell, modules)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in FATAL:
+                raise
+            _tell("".join(traceback.format_exception(error)))
+            lines = [f"{type(error).__name__}: {one_line(error)}"]
+        failures += [f"{suite.name}: {line}" for line in lines]
+    if failures:
+        _tell("\n".join([f"{len(failures)} failed:", *failures]))
+    return 1 if failures else 0
 
 
 def _check_installed(options: flags.Options) -> None:
     """Raises UsageError for what the installed command does not have, and says where it is."""
-    if options.suite:
-        raise UsageError(
-            "--suite: expected run_experiment.py, received it with the installed command."
-            f" {CHECKOUT}"
-        )
     try:
+        registry.chosen_suites(options.suite)
         for name in options.method:
             registry.method(name)
         for name in options.dataset:
@@ -132,44 +121,42 @@ def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     voted = sorted(
         {
             key.dataset
-            for key, found in outcomes.items()
-            if found.metrics and found.metrics.get("test_labels") == "majority vote"
+            for key, outcome in outcomes.items()
+            if outcome.metrics and outcome.metrics.get("test_labels") == "majority vote"
         }
     )
+    if not voted:
+        return []
     hint = " (--truth names a file with true ones)" if voted == ["table"] else ""
-    return (
-        [f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."]
-        if voted
-        else []
-    )
+    return [f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."]
 
 
-def _where(options: flags.Options, wanted: list) -> str:  # type: ignore[type-arg]
+def _where(options: flags.Options, tasks: Sequence[Task]) -> str:
     """Returns where the results, TensorBoard logs, reports and SavedModels of these runs lie."""
-    out: Path = options.output_dir
+    out = options.output_dir
     lines = [
         "",
         f"Results:     {out / 'results.csv'}, {out / 'summary.csv'}",
         f"TensorBoard: tensorboard --logdir {out}",
     ]
-    reports = [task.key.folder(out, options.folds) / "report.html" for task in wanted]
-    lines += [f"Report:      {path}" for path in reports if path.is_file()][:10]
-    models = [task.key.folder(out, options.folds) / "saved_model" for task in wanted]
-    lines += [f"SavedModel:  {path}" for path in models if path.is_dir()][:10]
+    folders = [task.key.folder(out, options.folds) for task in tasks]
+    for title, name in (("Report:     ", "report.html"), ("SavedModel: ", "saved_model")):
+        places = [folder / name for folder in folders if (folder / name).exists()]
+        lines += [f"{title} {path}" for path in places[:10]]
     return "\n".join(lines)
 
 
-def _compare(options: flags.Options, wanted: list) -> None:  # type: ignore[type-arg]
+def _compare(options: flags.Options, tasks: Sequence[Task]) -> None:
     """Brings the comparisons in these runs' reports up to date: each was written before the runs
     after it had finished.
     """
     from neucrowd_tf.report import refresh_comparison
 
-    for task in wanted:
+    for task in tasks:
         refresh_comparison(task.key.folder(options.output_dir, options.folds))
 
 
-def start(rooms: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
+def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
     """Runs the command line of this process through absl (--help, --flagfile and its other flags),
     and exits.
     """
@@ -177,12 +164,10 @@ def start(rooms: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
     for name in flags.NAMES:  # --help shows the flags of the main module
         values.register_key_flag_for_module(sys.argv[0], values[name])
     parsed: list[flags.Options] = []
-    chatty: list[bool] = []
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
             parsed.append(flags.parse(argv, values))
-            chatty.append(not values["verbosity"].using_default_value)
         except UsageError as error:
             _tell(f"error: {error}")
             sys.exit(PROBLEM)
@@ -194,14 +179,34 @@ def start(rooms: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
         return [argv[0]]
 
     def begin(_: Sequence[str]) -> int:
-        if not chatty[0]:
+        if values["verbosity"].using_default_value:
             logging.set_verbosity(logging.WARNING)  # app.run turns TensorFlow's and Keras' notes on
-        return run(parsed[0], rooms, installed=installed)
+        return run(parsed[0], modules, installed=installed)
 
     app.run(begin, flags_parser=parse)
     raise SystemExit(0)
 
 
 def console_main() -> NoReturn:
-    """The wheel's command: the library's methods."""
+    """The installed command: `neucrowd --dataset=...`, or one of `COMMANDS` and its arguments."""
+    first, rest = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
+    if first == "--version":
+        print(f"neucrowd {version('neucrowd-tf')}")
+        raise SystemExit(0)
+    if first and not first.startswith("-"):
+        there = [name for name in COMMANDS if importlib.util.find_spec(f"neucrowd_tf.{name}")]
+        if first not in there:
+            _tell(f"error: expected flags or one of {', '.join(there)}, received {first!r}")
+            raise SystemExit(PROBLEM)
+        module = importlib.import_module(_main_module(first))
+        sys.argv = [f"neucrowd {first}", *rest]
+        raise SystemExit(module.main(rest))
     start(installed=True)
+
+
+def _main_module(name: str) -> str:
+    """Returns the module whose `main` is a command's: a file, or a package's `__main__`."""
+    full = f"neucrowd_tf.{name}"
+    spec = importlib.util.find_spec(full)
+    package = spec is not None and spec.submodule_search_locations is not None
+    return f"{full}.__main__" if package else full

@@ -122,10 +122,7 @@ def prepare(folder: RunFolder, now: dict[str, Any], resume: bool) -> None:
         UsageError: a finished run is there, or one with other settings.
     """
     if folder.finished and not resume:
-        raise UsageError(
-            f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass"
-            " --resume to keep it"
-        )
+        folder.refuse()
     if folder.started and resume:
         folder.check_settings(now)
         folder.sweep()

@@ -7,13 +7,13 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import platform
-import resource
 import subprocess
 import sys
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.quiet import quiet, without_notes
 
@@ -95,6 +95,27 @@ def start(options: Options) -> Any:
     return strategy
 
 
+def plain_warnings() -> None:
+    """Shows each warning once in this process, on one line, without the place in the code."""
+    told: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        warning = message if isinstance(message, Warning) else UserWarning(message)
+        text = f"warning: {one_line(warning)}"
+        if text not in told:
+            told.add(text)
+            print(text, file=file or sys.stderr, flush=True)
+
+    warnings.showwarning = show
+
+
 def forget_networks() -> None:
     """Lets Keras number layers from 0 again, as in a new process, and frees what earlier runs left.
 
@@ -126,11 +147,15 @@ def _choose_device(tf: Any, options: Options) -> None:
 
 
 def peak_memory_mb() -> float:
-    """Returns the largest resident memory of this process so far, in MB (of 1,024 KB)."""
+    """Returns the largest resident memory of this process so far, in MB (of 1,024 KB); NaN where
+    the system does not count it.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (
-        peak / 2**20 if sys.platform == "darwin" else peak / 2**10
-    )  # bytes there, kibibytes elsewhere
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kibibytes elsewhere
 
 
 def versions() -> dict[str, str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import fcntl
 import math
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,10 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
-from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.harness.run_folder import RunKey, locked
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
-from reproduction.paper_figures import paper_figures
+from neucrowd_tf.registry import printed
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
@@ -83,25 +80,12 @@ def read_results(path: Path) -> list[Row]:
     return rows
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Holds a lock on the folder, so that two commands with one --output_dir do not lose each
-    other's rows.
-    """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
 def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
     """Puts rows into results.csv, in the place of earlier ones of the same runs, rewrites
     summary.csv, and returns all rows.
     """
     output_dir.mkdir(parents=True, exist_ok=True)
-    with _locked(output_dir):
+    with locked(output_dir):
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]
@@ -161,7 +145,7 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 f"{metric}_high": found.high,
             }
             if metric in COMPARED:
-                record[f"{metric}_paper"] = paper_figures(dataset, method).get(metric, math.nan)
+                record[f"{metric}_paper"] = printed(dataset, method).get(metric, math.nan)
         seconds = list(_values(mine, "fit_seconds").values())
         record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
         for rival in RIVALS:

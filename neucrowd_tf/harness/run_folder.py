@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from filelock import FileLock
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import jsonable, read_json
@@ -60,6 +60,18 @@ class RunKey:
         return f"{self.dataset} {self.method} seed {self.seed}{part}"
 
 
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds a lock on a folder among all processes that ask for it, and leaves no file there."""
+    lock = folder / ".lock"
+    with FileLock(lock):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows removes no file that is open
+                lock.unlink()  # whoever waits for it sees that it is gone, and makes another
+
+
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
     """The files of one run."""
@@ -83,12 +95,15 @@ class RunFolder:
         one run at once.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with locked(self.path):
             yield
-        finally:
-            os.close(handle)
+
+    def refuse(self) -> NoReturn:
+        """Raises UsageError, where a finished run is not to be touched."""
+        raise UsageError(
+            f"--output_dir: {self.path} holds a finished run; choose another folder, or pass"
+            " --resume to keep it"
+        )
 
     def metrics(self) -> dict[str, Any]:
         """Returns a finished run's metrics.json."""

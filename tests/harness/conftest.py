@@ -15,11 +15,11 @@ import pytest
 from absl import flags as absl_flags
 from absl.testing import flagsaver
 
-from neucrowd_tf import registry
+from neucrowd_tf import metrics, registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import cli, flags, process, rooms
+from neucrowd_tf.harness import cli, flags, plugins, process
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -130,12 +130,21 @@ def parse() -> Iterator[Callable[[Sequence[str]], flags.Options]]:
 
 
 @pytest.fixture
-def command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a command line in this process, without touching its TensorFlow, and returns the exit
-    code.
+def command(parse: Any, tiny: Any, without_tensorflow: None) -> Callable[..., int]:
+    """Runs a command line in this process, without TensorFlow, and returns the exit code."""
+    return _command(parse)
+
+
+@pytest.fixture
+def whole_command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a command line in this process, without touching its TensorFlow's settings, and returns
+    the exit code.
     """
     monkeypatch.setattr(process, "start", lambda options: None)
+    return _command(parse)
 
+
+def _command(parse: Any) -> Callable[..., int]:
     def run(*items: str, installed: bool = False) -> int:
         try:
             options = parse(items)
@@ -149,6 +158,18 @@ def command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 
 @pytest.fixture
+def without_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out, for time, what imports TensorFlow around a run: no TensorBoard logs, and no
+    calibration error, which is TensorFlow Probability's.
+    """
+    monkeypatch.setattr(process, "start", lambda options: None)
+    monkeypatch.setattr(process, "forget_networks", lambda: None)
+    monkeypatch.setattr(metrics, "expected_calibration_error", lambda *_, **__: 0.0)
+    for name in ("scalars", "hparams", "flush"):
+        monkeypatch.setattr(Run, name, lambda *_: None)
+
+
+@pytest.fixture
 def registered() -> None:
     """Registers the project's methods and datasets."""
-    rooms.register(("baselines", "data"))
+    plugins.register(("baselines", "data", "reproduction"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neucrowd_tf import registry
-from neucrowd_tf.harness import cli
+from neucrowd_tf.harness import cli, process
 
 Command = Callable[..., int]
 
@@ -43,7 +43,7 @@ def test_majority_votes_as_test_labels_are_told(
 def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     """Ids come from a user's files; here one would turn the terminal red, another clear it."""
     with warnings.catch_warnings():
-        cli.plain_warnings()
+        process.plain_warnings()
         warnings.warn("task a\x1b[31mb has\nno label", stacklevel=1)
     cli._tell("failed: \x1b[2J\u202e\n  second line")
     assert (

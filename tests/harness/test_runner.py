@@ -25,9 +25,10 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_tree_and_columns(command: Command, tmp_path: Path) -> None:
+def test_tree_and_columns(whole_command: Command, tmp_path: Path) -> None:
     assert (
-        command("--dataset=tiny", "--method=mean", "--num_runs=2", f"--output_dir={tmp_path}") == 0
+        whole_command("--dataset=tiny", "--method=mean", "--num_runs=2", f"--output_dir={tmp_path}")
+        == 0
     )
     run = tmp_path / "tiny" / "mean" / "seed-1"
     files = {
@@ -83,12 +84,12 @@ def test_the_table_and_the_places_are_printed(
 
 
 def test_tensorboard_has_test_figures_and_hyper_parameters(
-    command: Command, tmp_path: Path
+    whole_command: Command, tmp_path: Path
 ) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams import plugin_data_pb2
 
-    command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
+    whole_command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     events = EventAccumulator(str(tmp_path / "tiny" / "mean" / "seed-0" / "tensorboard"))
     events.Reload()
     assert "test/accuracy" in events.Tags()["tensors"]

@@ -1,7 +1,7 @@
 """Runs a tiny suite as a process of its own, and ends it with SIGKILL at a chosen moment: "fit 3"
 in the third fit, "page" in writing tables.
 
-    python -m tests.harness.suite_driver OUT [MOMENT]
+    python -m tests.reproduction.suite_driver OUT [MOMENT]
 
 It leaves TensorFlow out, for time: no TensorBoard logs, and no calibration error, which is
 TensorFlow Probability's.
@@ -19,7 +19,7 @@ from neucrowd_tf import metrics, registry
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.training.run import Run
-from reproduction import catalogue, run
+from reproduction import curves, run
 from reproduction.suite import Case, Suite
 from tests.harness.conftest import Mean, tiny_dataset
 
@@ -44,15 +44,14 @@ def main(out: str, moment: str = "") -> int:
         Case(("tiny",), ("mean", "shifted"), seeds=2),
         Case(("tiny",), ("mean",), "shift=0.1", seeds=2, hparams={"shift": 0.1}, x=0.1),
     )
-    analysis = "reproduction.curves:over_settings"
-    catalogue.SUITES = (Suite("tiny", "Tiny", cases, baseline="mean", analysis=analysis),)
+    suite = Suite("tiny", "Tiny", cases, baseline="mean", analysis=curves.over_settings)
     process.start = lambda options: None
     metrics.expected_calibration_error = lambda *_, **__: 0.0
     for name in ("scalars", "hparams", "flush"):
         setattr(Run, name, lambda *_: None)
     if kind == "page":
         run.write_csv = _die
-    return run.run_suites(["tiny"], Options(output_dir=Path(out), report=None), print)
+    return len(run.run_suite(suite, Options(output_dir=Path(out)), print))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ and nothing breaks where runs are missing.
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from reproduction.dasc_figures import split_name
 from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import cells, markdown
 
+SUITES = {suite.name: suite for suite in catalogue.SUITES}
 NEEDS_DATA = ("dasc_fig1", "crowding_fig4", "dataset_tables")
 
 
@@ -34,11 +34,9 @@ def put(root: Path, place: str, seed: int, accuracy: float = 0.5, **files: Any) 
 
 
 def analysed(name: str, root: Path) -> dict[str, pd.DataFrame]:
-    suite = catalogue.find(name)
-    module, _, function = suite.analysis.partition(":")
-    made: list[Path] = getattr(importlib.import_module(module), function)(
-        suite, Options(output_dir=root)
-    )
+    suite = SUITES[name]
+    assert suite.analysis is not None
+    made = suite.analysis(suite, Options(output_dir=root))
     return {path.name: pd.read_csv(path) for path in made if path.suffix == ".csv"}
 
 
@@ -192,7 +190,7 @@ def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
 )
 def test_figures_of_nothing_are_empty(name: str, tmp_path: Path) -> None:
     assert all(frame.empty for frame in analysed(name, tmp_path).values())
-    assert not suite_runs(catalogue.find(name), tmp_path)
+    assert not suite_runs(SUITES[name], tmp_path)
 
 
 def test_panels_by_hand(tmp_path: Path) -> None:
@@ -244,7 +242,7 @@ def test_statistics_of_the_data(
     monkeypatch.setattr(
         dataset_tables, "DATASETS", {"NeuCrowd": (), "DASC": ("music",), "ICED": ()}
     )
-    suite = catalogue.find("dataset_tables")
+    suite = SUITES["dataset_tables"]
     dataset_tables.write(suite, Options(output_dir=tmp_path, data_dir=data_dir))
     frame = pd.read_csv(tmp_path / "results" / "dataset_tables.csv")
     mine = frame[frame["dataset"] == "music"].set_index("statistic")

@@ -14,7 +14,7 @@ import pytest
 
 def _run(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.harness.suite_driver", *arguments],
+        [sys.executable, "-m", "tests.reproduction.suite_driver", *arguments],
         cwd=repository,
         capture_output=True,
         text=True,

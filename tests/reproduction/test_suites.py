@@ -5,15 +5,15 @@ from __future__ import annotations
 import pathlib
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.harness import rooms
 from neucrowd_tf.io.files import read_json, write_json
-from reproduction import catalogue, page, papers, run, smoke
+from reproduction import catalogue, page, printed, run, smoke
 from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import (
     ABOVE,
@@ -75,19 +75,20 @@ def test_table_from_finished_runs(tmp_path: pathlib.Path) -> None:
 
 
 def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
-    for name, table in papers.TABLES.items():
-        suite = catalogue.find(name)
+    suites = {suite.name: suite for suite in catalogue.SUITES}
+    for name, table in printed.TABLES.items():
+        suite = suites[name]
         metrics = {metric for figures in table.values() for metric in figures}
         assert metrics <= set(suite.metrics), name
     with pytest.raises(UsageError, match="neucrowd_table2"):
-        catalogue.find("nonsense")
+        registry.chosen_suites(["nonsense"])
 
 
 def test_tables_have_every_printed_cell() -> None:
     """Rows times datasets, as the papers print them; a dash of theirs is no cell."""
     counted = {
         name: sum(len(figures) for figures in table.values())
-        for name, table in papers.TABLES.items()
+        for name, table in printed.TABLES.items()
     }
     assert counted == {
         "neucrowd_table2": 14 * 5 * 2 - 2,  # SoftProb on Pre-K
@@ -158,7 +159,7 @@ def test_catalogue_names_what_is_registered(registered: None) -> None:
             for full in case.hparams:
                 owner, _, name = full.rpartition(".")
                 for method in [owner] if owner else case.methods:
-                    taken = rooms.parameter_names(registry.method(method))
+                    taken = registry.method(method).parameter_names
                     assert taken is None or name in taken, f"{suite.name}: {method} has no {name}"
 
 
@@ -166,14 +167,18 @@ def test_smoke_makes_every_method_tiny(registered: None) -> None:
     suite = smoke.suite()
     (case,) = suite.cases
     assert set(case.methods) == {method.name for method in registry.methods()}
-    taken = [rooms.parameter_names(registry.method(name)) or [] for name in case.methods]
+    taken = [registry.method(name).parameter_names or [] for name in case.methods]
     for name in smoke.TINY:
         assert any(name in parameters for parameters in taken), name
     assert case.hparams["neucrowd.epochs"] == 1 and "mv_lr.epochs" not in case.hparams
 
 
 def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
-    monkeypatch.setattr(catalogue, "SUITES", tuple(suites.values()))
+    entries = {
+        name: registry.Suite(name, partial(run.run_suite, suite), suite.title)
+        for name, suite in suites.items()
+    }
+    monkeypatch.setattr(registry, "_SUITES", entries)
 
 
 def test_suites_share_runs_and_go_on_after_a_failure(

@@ -9,23 +9,17 @@ import pytest
 
 from baselines.metric_learning import MetricLearning
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import (
-    argument,
-    check_arguments,
-    declared,
-    estimator,
-    fitted,
-    none,
-    number,
-    one_of,
-    strengths,
-    whole,
-    widths,
-)
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training import Run
+from neucrowd_tf.training.arguments import (
+    check_choice,
+    check_number,
+    check_strengths,
+    check_whole,
+    check_widths,
+)
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import RepresentationEstimator
 
@@ -98,46 +92,21 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
 
 
 def test_bounds_belong_to_the_right_side() -> None:
-    for constraint, good, bad in (
-        (whole(1), (1, np.int64(2)), (0, None, "1", 1.0, True)),
-        (none | whole(1), (None, 1), (0,)),
-        (number(least=0, below=1), (0, 0.0, np.float32(0.5)), (1, -1e-9, float("nan"), None)),
-        (number(above=0, most=1), (1, 1e-9), (0, 1.1, float("inf"), "0.5", True)),
-        (one_of("a", "b"), ("a",), ("c", None, ["a"])),
-        (widths, ([1], np.array([2, 3])), ((), "64", (1, 0), 64)),
-        (strengths, (np.array([1e-9]),), ((), (1.0, 0.0))),
+    check_whole("n", 1)
+    check_whole("n", None, optional=True)
+    check_number("x", 0.0, least=0, below=1)
+    check_number("x", 1.0, least=1)
+    check_choice("x", "a", ("a", "b"))
+    check_widths("x", [1])
+    check_strengths("x", np.array([1e-9]))
+    for check, values in (
+        (lambda value: check_whole("x", value), (0, None, "1", 1.0)),
+        (
+            lambda value: check_number("x", value, above=0, below=1),
+            (0, 1, float("inf"), None, "0.5", True),
+        ),
+        (lambda value: check_choice("x", value, ("a", "b")), ("c", None, ["a"])),
     ):
-        for value in good:
-            constraint.check("x", value)
-        for value in bad:
+        for value in values:
             with pytest.raises(UsageError, match=r"^x: expected"):
-                constraint.check("x", value)
-
-
-def test_declarations_are_inherited_and_documented() -> None:
-    @estimator
-    class Base:
-        """A base."""
-
-        rate: float = argument(0.1, number(above=0), "how fast.")
-        found_: int = fitted()
-
-    @estimator
-    class Method(Base):
-        """A method.
-
-        Attributes:
-            found_: what was found.
-        """
-
-        kind: str = argument("a", one_of("a", "b"), "which.", positional=True)
-        rate: float = 0.5
-
-    made = Method("b")
-    assert (made.kind, made.rate, hasattr(made, "found_")) == ("b", 0.5, False)
-    assert [field.name for field in declared(Method)] == ["kind", "rate"]
-    assert "Args:\n    kind: which.\n    rate: how fast.\n\nAttributes:" in str(Method.__doc__)
-    with pytest.raises(UsageError, match=r"^rate: expected a number above 0, received -1$"):
-        check_arguments(Method(rate=-1))
-    with pytest.raises(TypeError):
-        Base(0.2)  # type: ignore[misc]
+                check(value)

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import flags, jobs, runner
+from neucrowd_tf.harness import flags, runner
 from neucrowd_tf.harness.run_folder import RunKey
 
-ROOMS = ("tests.harness.worker_room",)
+PLUGINS = ("tests.harness.worker_plugin",)
 
 
 def options(out: Path, *methods: str, **more: Any) -> flags.Options:
@@ -24,11 +24,11 @@ def options(out: Path, *methods: str, **more: Any) -> flags.Options:
 
 def run(given: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
     lines: list[str] = []
-    _, outcomes = runner.run_all(given, runner.tasks(given), lines.append, ROOMS)
+    _, outcomes = runner.run_all(given, runner.tasks(given), lines.append, PLUGINS)
     return lines, outcomes
 
 
-def test_jobs(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs(tiny: Any, tmp_path: Path, without_tensorflow: None) -> None:
     """One pool for everything: workers take seconds to start."""
     lines, outcomes = run(options(tmp_path / "two", "mean", "broken", "killed", jobs=2))
     assert tiny.calls == 0, "nothing ran in this process"
@@ -40,7 +40,6 @@ def test_jobs(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert any("killed seed 0: failed: its process was ended by SIGKILL" in line for line in lines)
     assert any("broken seed 1: failed: RuntimeError: it broke badly" in line for line in lines)
 
-    monkeypatch.setattr(runner.process, "start", lambda given: None)
     run(options(tmp_path / "one", "mean"))
     for seed in (0, 1):
         one, two = (tmp_path / name / "tiny" / "mean" / f"seed-{seed}" for name in ("one", "two"))
@@ -54,7 +53,7 @@ def test_jobs(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_no_run_can_go_on_with_ends_the_command(tiny: Any, tmp_path: Path) -> None:
     given = dataclasses.replace(options(tmp_path, "mean", jobs=2), device="gpu:63")
-    with pytest.raises(UsageError, match="--device: expected one of this machine's"):
+    with pytest.raises(UsageError, match="--device: expected another one"):
         run(given)
     assert not list(tmp_path.rglob("metrics.json"))
 
@@ -64,15 +63,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_bar() -> None:
-    shown, piped = Terminal(), io.StringIO()
-    for stream in (shown, piped):
-        bar = jobs.Bar(4, stream)
-        bar.draw(0)
-        bar.draw(1)
-        bar.clear()
-    assert (
-        piped.getvalue() == ""
-        and "0/4 runs" in shown.getvalue()
-        and "1/4 runs  about 0 s left" in shown.getvalue()
-    )
+def test_bar(
+    tiny: Any, tmp_path: Path, without_tensorflow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs of a suite have one bar on a terminal, and plain lines alone elsewhere."""
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stderr", stream)
+        given = options(tmp_path / type(stream).__name__, "mean")
+        works = runner.plan(given, runner.tasks(given)).works
+        list(runner.make_all(works, given, lambda line: None, keep_going=True))
+        assert ("2/2" in stream.getvalue()) == stream.isatty()

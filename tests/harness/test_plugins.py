@@ -1,0 +1,38 @@
+"""Plug-ins of other packages: found by their entry points, and told where they are broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.harness import plugins
+from tests.harness.conftest import Mean
+
+
+def install(folder: Path, name: str, code: str) -> None:
+    """Makes a distribution of one module, as pip would leave it."""
+    (folder / f"{name}.py").write_text(code)
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[neucrowd_tf.plugins]\n{name} = {name}\n")
+
+
+def test_an_installed_package_registers_and_a_broken_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+    code = (
+        "from neucrowd_tf.registry import register_method\n"
+        "from tests.harness.conftest import Mean\n"
+        "register_method('acme_mean', summary='of another house')(Mean)\n"
+    )
+    install(tmp_path, "acme_crowd", code)
+    install(tmp_path, "broken_crowd", "import nothing_of_that_name\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.warns(UserWarning, match=r"plug-in broken_crowd \(broken_crowd\) is left out"):
+        plugins.register()
+    assert registry.method("acme_mean").factory is Mean
+    assert "  acme_mean " in plugins.listing()

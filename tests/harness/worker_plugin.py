@@ -1,0 +1,33 @@
+"""What a worker process imports in test_pool.py: the small dataset and methods, registered for good
+(the process ends). TensorFlow stays out, for time: no TensorBoard logs, and no calibration error,
+which is TensorFlow Probability's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neucrowd_tf import metrics, registry
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.harness import process
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.training.run import Run
+from tests.harness.conftest import Mean, tiny_dataset
+
+
+def start(options: Options) -> None:
+    if options.device != "auto":
+        raise UsageError("--device: expected another one")
+
+
+registry.register_dataset("tiny", summary="for tests", simulated=True)(tiny_dataset)
+registry.register_method("mean", summary="for tests")(Mean)
+registry.register_method("broken", summary="for tests", defaults={"fail": "error"})(Mean)
+registry.register_method("killed", summary="for tests", defaults={"fail": "kill"})(Mean)
+changed: Any = process
+changed.start = start
+changed.forget_networks = lambda: None
+changed = metrics
+changed.expected_calibration_error = lambda *_, **__: 0.0
+for name in ("scalars", "hparams", "flush"):
+    setattr(Run, name, lambda *_: None)
