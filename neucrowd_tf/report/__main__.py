@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from neucrowd_tf.annotations import as_name_array, read_annotations
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.features import read_features
+from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.quiet import import_tensorflow
+from neucrowd_tf.io.tables import read_truth
 
 PROBLEM = 2
 
@@ -52,11 +57,6 @@ def write(arguments: argparse.Namespace) -> Path:
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    from neucrowd_tf.annotations import as_name_array, read_annotations
-    from neucrowd_tf.io.features import read_features
-    from neucrowd_tf.io.files import write_text
-    from neucrowd_tf.io.quiet import import_tensorflow
-    from neucrowd_tf.io.tables import read_truth
     from neucrowd_tf.report.build import build_report
     from neucrowd_tf.report.results import read_run
 
