@@ -18,7 +18,7 @@ from neucrowd_tf.io.importers import (
     toloka,
 )
 from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
-from neucrowd_tf.io.importers.sources import Head, open_archive, read_head
+from neucrowd_tf.io.importers.sources import Head, open_archive, read_head, read_text, records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +136,8 @@ def read_export(
     name = _detect(head)
     if name is None and head.kind == "zip":
         open_archive(source).close()  # says what is wrong with a broken one
+    if name is None and head.kind == "json" and not head.first:
+        list(records(read_text(source), str(source)))  # and with JSON that is cut off
     if tool == "auto" and name is None:
         raise DataError(
             f"{source}: expected an export of {', '.join(TOOLS)}, received a file that looks like"

@@ -1,0 +1,162 @@
+"""Which tasks to label again, and whom to ask for each."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.labelling.belief import Belief
+from neucrowd_tf.labelling.gain import expected_gain, expected_information
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+# What information counts for beside gain: it orders the requests whose gain is nothing.
+TIES = 1e-3
+LEAST_WORTH = 1e-9
+# An annotator gets at most so many times an even share of the requests.
+EVEN_SHARES = 2.0
+PER_TASK = 2
+BLOCK = 1 << 22
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One label to ask for.
+
+    Attributes:
+        task, annotator: codes.
+        gain: the expected gain in the consensus' accuracy on this task, given the requests for it
+            that come before.
+    """
+
+    task: int
+    annotator: int
+    gain: float
+
+
+def worths(
+    weights: NDArray[np.float64], errors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns `[R]` worth and gain of each annotator's label of one task.
+
+    Args:
+        weights: `[K, C]` probability of each outcome of the labels that are asked for already (one
+            row where there are none) and of each class; the sum is 1.
+        errors: `[R, C, C]`.
+    """
+    total = weights.sum(axis=1, keepdims=True)
+    probas = (weights / np.maximum(total, 1e-300))[:, None, :]
+    gain = (total * expected_gain(probas, errors[None])).sum(axis=0)
+    information = (total * expected_information(probas, errors[None])).sum(axis=0)
+    return gain + TIES * information, gain
+
+
+def make_plan(
+    crowd: Annotations,
+    belief: Belief,
+    budget: int,
+    *,
+    most_each: int | None = None,
+    per_task: int = PER_TASK,
+) -> list[Request]:
+    """Chooses labels to ask for, the most worthwhile first.
+
+    Greedy: again and again the task and annotator whose label is expected to raise the consensus'
+    accuracy most, given what is asked for already; where no label would, the one that says most of
+    its task. Nobody is asked for what they labelled, or for more than `most_each` labels.
+
+    Args:
+        crowd: the labels at hand.
+        belief: what is believed because of them.
+        budget: how many labels to ask for; fewer are where no other is worth anything.
+        most_each: how many labels an annotator is asked for at most; by default twice an even
+            share.
+        per_task: how many labels of one task to ask for at most.
+
+    Raises:
+        UsageError: a number below 1.
+    """
+    for name, value in (("budget", budget), ("most_each", most_each), ("per_task", per_task)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name}: expected a whole number from 1, received {value}")
+    size = crowd.num_annotators
+    cap = math.ceil(EVEN_SHARES * budget / size) if most_each is None else most_each
+    free = np.ones((crowd.num_instances, size), dtype=bool)
+    free[crowd.instances, crowd.annotators] = False
+    load = np.zeros(size, dtype=np.int64)
+    weights: dict[int, NDArray[np.float64]] = {}
+    asked: dict[int, int] = {}
+    heap = _first_bids(belief, free, crowd)
+    plan: list[Request] = []
+    while heap and len(plan) < budget:
+        _, task, annotator, gain = heapq.heappop(heap)
+        if load[annotator] < cap:
+            plan.append(Request(task, annotator, gain))
+            free[task, annotator] = False
+            load[annotator] += 1
+            asked[task] = asked.get(task, 0) + 1
+            if asked[task] >= per_task:
+                continue
+            before = weights.get(task, belief.probas[task][None])
+            joint = before[:, :, None] * belief.errors[annotator]
+            weights[task] = joint.transpose(0, 2, 1).reshape(-1, before.shape[1])
+        open_to = np.flatnonzero(free[task] & (load < cap))
+        if len(open_to):
+            found = weights.get(task, belief.probas[task][None])
+            worth, gains = worths(found, belief.errors[open_to])
+            best = int(worth.argmax())
+            if worth[best] > LEAST_WORTH:
+                bid = (-float(worth[best]), task, int(open_to[best]), float(gains[best]))
+                heapq.heappush(heap, bid)
+    return plan
+
+
+def _first_bids(
+    belief: Belief, free: NDArray[np.bool_], crowd: Annotations
+) -> list[tuple[float, int, int, float]]:
+    """Returns the best annotator of each task as a heap of (-worth, task, annotator, gain)."""
+    heap: list[tuple[float, int, int, float]] = []
+    tasks = np.flatnonzero(crowd.annotated & free.any(axis=1))
+    cells = crowd.num_annotators * crowd.num_classes**2
+    step = max(1, BLOCK // cells)
+    for start in range(0, len(tasks), step):
+        part = tasks[start : start + step]
+        probas = belief.probas[part][:, None, :]
+        gain = expected_gain(probas, belief.errors[None])
+        worth = gain + TIES * expected_information(probas, belief.errors[None])
+        worth[~free[part]] = -1.0
+        best = worth.argmax(axis=1)
+        for row, (task, r) in enumerate(zip(part.tolist(), best.tolist(), strict=True)):
+            if worth[row, r] > LEAST_WORTH:
+                heap.append((-float(worth[row, r]), task, r, float(gain[row, r])))
+    heapq.heapify(heap)
+    return heap
+
+
+def reason(crowd: Annotations, belief: Belief, votes: NDArray[np.int64], request: Request) -> str:
+    """Says in words why a label is asked for.
+
+    Args:
+        crowd: the labels at hand.
+        belief: what is believed because of them.
+        votes: `[N, C]` how often each task was given each class.
+        request: the label.
+    """
+    names = [str(name) for name in crowd.class_names.tolist()]
+    row, given = belief.probas[request.task], votes[request.task]
+    likely = np.argsort(-row, kind="stable")[:2].tolist()
+    said = ", ".join(
+        f"{int(given[c])} {names[c]!r}" for c in np.argsort(-given, kind="stable") if given[c]
+    )
+    belief_said = " or ".join(f"{names[c]!r} ({row[c]:.0%})" for c in likely)
+    error = belief.errors[request.annotator]
+    right = ", ".join(f"{names[c]!r} {error[c, c]:.0%}" for c in likely)
+    return f"labels: {said}; likely {belief_said}; asked since right on {right}"

@@ -1,0 +1,133 @@
+"""Which tasks to label again, and by whom.
+
+    python -m neucrowd_tf.relabel --annotations=F|--run=RUN --budget=500 --output=relabel.csv
+        [--gold=gold.csv] [--most_each=N] [--per_task=2] [--question=NAME] [--first]
+
+Writes `task,worker,priority,gain,reason`, the most worthwhile label first; without `--output` to
+stdout. `--annotations` takes any layout that --dataset=table reads, an annotation tool's export, or
+`-`; `--run` takes the annotations of a run on a user's own tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
+from neucrowd_tf.io.files import read_json, write_text
+
+PROBLEM = 2
+STDOUT = Path("-")
+HEADER = ("task", "worker", "priority", "gain", "reason")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m neucrowd_tf.relabel",
+        description="Lists the labels to ask for next: the task, the annotator, why.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--annotations", type=Path, help="labels, a tool's export, or - for stdin")
+    add("--run", type=Path, help="the folder of a run on tables of one's own")
+    add("--budget", type=int, required=True, help="how many labels to ask for")
+    add("--output", type=Path, default=STDOUT, help=f"CSV {','.join(HEADER)} (default: stdout)")
+    add("--gold", type=Path, help="CSV task,label: labels that are known")
+    add("--most_each", type=int, help="most labels an annotator is asked for (default: twice even)")
+    add("--per_task", type=int, default=2, help="most labels of one task")
+    add("--question", help="which question of an export")
+    add("--first", action="store_true", help="the first of several choices in an export's answer")
+    return parser
+
+
+def annotations_of(run: Path) -> Path:
+    """Returns the annotations' file of a run on a user's own tables.
+
+    Raises:
+        DataError: no run, or one on another dataset.
+    """
+    config = read_json(run / "config.json")
+    settings = config.get("settings") if isinstance(config, dict) else None
+    named = settings.get("annotations") if isinstance(settings, dict) else None
+    if not named:
+        raise DataError(
+            f"{run}: expected a run of --dataset=table, received one whose config.json names no"
+            " annotations; name a file with --annotations"
+        )
+    return Path(str(named))
+
+
+def relabel(arguments: argparse.Namespace) -> list[str]:
+    """Writes the list and returns notes for stderr.
+
+    Raises:
+        UsageError, DataError: what cannot be used, in a line.
+    """
+    if (arguments.annotations is None) == (arguments.run is None):
+        count = "none" if arguments.run is None else "both"
+        raise UsageError(f"expected --annotations or --run, received {count}")
+    # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
+    from neucrowd_tf.labelling.belief import believe
+    from neucrowd_tf.labelling.plan import make_plan, reason
+    from neucrowd_tf.labelling.source import read_crowd, read_gold
+
+    path = annotations_of(arguments.run) if arguments.annotations is None else arguments.annotations
+    crowd, note = read_crowd(path, question=arguments.question, first=arguments.first)
+    crowd.require_identities("relabel")
+    gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
+    belief = believe(crowd, gold)
+    plan = make_plan(
+        crowd, belief, arguments.budget, most_each=arguments.most_each, per_task=arguments.per_task
+    )
+    tasks, workers = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
+    votes = crowd.vote_counts()
+    rows = (
+        [
+            text_cell(tasks[request.task]),
+            text_cell(workers[request.annotator]),
+            str(priority),
+            number_cell(request.gain),
+            text_cell(reason(crowd, belief, votes, request)),
+        ]
+        for priority, request in enumerate(plan, 1)
+    )
+    text = to_csv(HEADER, rows)
+    if arguments.output == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_text(arguments.output, text)
+    now = float(belief.probas[crowd.annotated].max(axis=1).mean())
+    gained = sum(request.gain for request in plan) / max(int(crowd.annotated.sum()), 1)
+    said = (
+        f"{len(plan):,} labels of {len({r.task for r in plan}):,} tasks by"
+        f" {len({r.annotator for r in plan}):,} annotators; expected accuracy of the consensus"
+        f" {now:.3f}, then {now + gained:.3f}"
+    )
+    if len(plan) < arguments.budget:
+        said += f"; no other of the {arguments.budget:,} is worth anything or can be asked for"
+    return [*([note] if note else []), said]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns 0, or 2 with one line on stderr."""
+    try:
+        notes = relabel(_parser().parse_args(argv))
+    except (UsageError, DataError, OSError) as error:
+        sys.stderr.write(f"error: {one_line(error)}\n")
+        return PROBLEM
+    for note in notes:
+        sys.stderr.write(f"{note}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

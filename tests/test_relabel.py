@@ -1,0 +1,295 @@
+"""What to label again, by whom: the scores, the plan, the command and the replay."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.relabel import ask, needed, replay, simulated
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.simulation import from_skills, simulate
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.labelling.activelab import activelab_scores, calibrated
+from neucrowd_tf.labelling.belief import Belief, believe, crowd_accuracy
+from neucrowd_tf.labelling.gain import expected_gain, expected_information
+from neucrowd_tf.labelling.plan import make_plan, worths
+from neucrowd_tf.relabel import main
+from tests.io.importers.exports import EXPORTS, IDS, label_studio
+
+Writer = Callable[[Path], Path]
+
+
+def random_belief(tasks: int = 7, annotators: int = 5, classes: int = 3) -> Belief:
+    rng = np.random.default_rng(0)
+    probas = rng.dirichlet(np.ones(classes), tasks)
+    errors = rng.dirichlet(np.ones(classes), (annotators, classes))
+    errors += 2 * np.eye(classes)
+    return Belief(probas, errors / errors.sum(axis=2, keepdims=True), 0.7)
+
+
+def crowd_of(labels: str) -> Annotations:
+    """A row a task, a column an annotator, - where there is no label."""
+    rows = labels.split()
+    matrix = [["-0123".index(cell) - 1 for cell in row] for row in rows]
+    return Annotations.from_dense(np.array(matrix))
+
+
+# ----------------------------------------------------------------- gain
+
+
+def test_gain_and_information_by_hand() -> None:
+    probas, errors = np.array([0.6, 0.4]), np.array([[0.9, 0.1], [0.2, 0.8]])
+    # Label 0: .6 * .9 = .54 or .4 * .2 = .08; label 1: .6 * .1 = .06 or .4 * .8 = .32. The best of
+    # each add up to .86, which is .26 above .6.
+    assert expected_gain(probas, errors) == pytest.approx(0.26)
+    # The label is 0 with .62: H = .66406. It is noise of .6 * H(.9) + .4 * H(.8)
+    # = .6 * .32508 + .4 * .50040 = .39521. The rest is .26885 nats.
+    assert expected_information(probas, errors) == pytest.approx(0.26885, abs=1e-5)
+
+
+def test_gain_and_information_are_what_a_loop_finds() -> None:
+    belief = random_belief()
+    gains = expected_gain(belief.probas[:, None, :], belief.errors[None])
+    nats = expected_information(belief.probas[:, None, :], belief.errors[None])
+    for (i, p), (r, e) in itertools.product(enumerate(belief.probas), enumerate(belief.errors)):
+        after, told = 0.0, 0.0
+        for label in range(3):
+            chance = sum(p[c] * e[c, label] for c in range(3))
+            posterior = [p[c] * e[c, label] / chance for c in range(3)]
+            after += chance * max(posterior)
+            told += chance * sum(q * np.log(q / p[c]) for c, q in enumerate(posterior))
+        assert gains[i, r] == pytest.approx(after - p.max())
+        assert nats[i, r] == pytest.approx(told)
+
+
+def test_gain_at_the_ends() -> None:
+    belief = random_belief()
+    assert (expected_gain(belief.probas[:, None], belief.errors[None]) >= 0).all()
+    # Whoever never errs makes the consensus certain; a spammer adds nothing, and tells nothing.
+    perfect, spam = np.eye(3), np.full((3, 3), 1 / 3)
+    np.testing.assert_allclose(expected_gain(belief.probas, perfect), 1 - belief.probas.max(axis=1))
+    np.testing.assert_allclose(expected_gain(belief.probas, spam), 0, atol=1e-12)
+    np.testing.assert_allclose(expected_information(belief.probas, spam), 0, atol=1e-12)
+
+
+# ----------------------------------------------------------------- belief
+
+
+def test_crowd_accuracy() -> None:
+    # Three pairs of labels, two of which agree: p = 2/3, so (1 + sqrt(2 * 2/3 - 1)) / 2 = .7887.
+    assert crowd_accuracy(crowd_of("00 11 01")) == pytest.approx(0.7887, abs=1e-4)
+    assert crowd_accuracy(crowd_of("01 10")) == 0.5
+    assert crowd_accuracy(crowd_of("00 11 22")) == 0.98
+    assert crowd_accuracy(crowd_of("0- -1")) == 0.7
+    truth = np.random.default_rng(1).integers(0, 4, 4000)
+    crowd = simulate(truth, from_skills(np.full((30, 4), 0.62)), 1, rates=0.2)
+    assert crowd_accuracy(crowd) == pytest.approx(0.62, abs=0.01)
+
+
+def test_belief_keeps_annotators_of_few_labels_near_the_crowd() -> None:
+    truth = np.random.default_rng(2).integers(0, 2, 300)
+    crowd = simulate(truth, from_skills(np.full((60, 2), 0.8)), 2, rates=0.03)
+    belief = believe(crowd)
+    skills = np.einsum("rcc->r", belief.errors) / 2
+    assert np.abs(skills - belief.accuracy).max() < 0.25 and belief.accuracy == pytest.approx(
+        0.8, abs=0.06
+    )
+    np.testing.assert_allclose(belief.errors.sum(axis=2), 1)
+    gold = {0: int(1 - belief.probas[0].argmax())}
+    assert believe(crowd, gold).probas[0, gold[0]] == 1
+
+
+# ----------------------------------------------------------------- ActiveLab
+
+
+def test_activelab_by_hand() -> None:
+    crowd = crowd_of("00 00 11 11 01 0-")
+    scores = activelab_scores(crowd, np.full((6, 2), 0.5))
+    # Of the five tasks with two labels the consensus is 0 0 1 1 0, and labels agree with it by
+    # (4 + .5) / 5 = .9. Always saying 0 errs .4 of the time, the two annotators differ .2 of the
+    # time: each weighs 1 - .2 / .4 = .5; the classifier, no better than 0 always, nothing.
+    # Agreed tasks: .9, with weight 1 beside an average annotator's .5 on 1/2: 1.15 / 1.5.
+    # The disputed one: .5 * .9 + .5 * .1 = .5. That with one label: (.5 * .9 + .25) / 1.
+    np.testing.assert_allclose(scores, [1.15 / 1.5] * 4 + [0.5, 0.7], atol=1e-5)
+
+
+def test_activelab_is_the_packages() -> None:
+    cleanlab = pytest.importorskip("cleanlab.multiannotator")
+    crowd, truth, _ = simulated(3, tasks=300, annotators=20, classes=3, each=3)
+    dense = crowd.to_dense().astype(float)
+    dense[dense < 0] = np.nan
+    rng = np.random.default_rng(0)
+    probas = rng.dirichlet(np.ones(3), 300)
+    probas[np.arange(300), truth] += 0.7
+    probas /= probas.sum(axis=1, keepdims=True)
+    theirs, _ = cleanlab.get_active_learning_scores(dense, probas)
+    np.testing.assert_allclose(activelab_scores(crowd, probas), theirs, atol=5e-3)
+
+
+def test_calibrated_finds_the_temperature() -> None:
+    rng = np.random.default_rng(0)
+    right = rng.dirichlet(np.ones(3), 2000)
+    votes = np.array([rng.multinomial(5, row) for row in right]).astype(float)
+    sharp = right**3 / (right**3).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(calibrated(sharp, votes), right, atol=0.02)
+
+
+# ----------------------------------------------------------------- plan
+
+
+def test_the_first_request_is_the_best_of_all_pairs() -> None:
+    crowd, belief = crowd_of("0---- -1--- --2-- 0-1-- ----1 22--- 0-0-0"), random_belief()
+    best = max(
+        (worths(belief.probas[i][None], belief.errors)[0][r], i, r)
+        for i in range(7)
+        for r in range(5)
+        if crowd.to_dense()[i, r] < 0
+    )
+    request = make_plan(crowd, belief, 1)[0]
+    assert (request.task, request.annotator) == best[1:]
+
+
+def test_a_second_label_of_a_task_counts_what_the_first_may_say() -> None:
+    belief = random_belief(1)
+    crowd = Annotations([0], [4], [0], num_instances=1, num_annotators=5, num_classes=3)
+    one, two = make_plan(crowd, belief, 2, most_each=1)
+    p, first, second = belief.probas[0], *belief.errors[[one.annotator, two.annotator]]
+    joint = [
+        max(p[c] * first[c, a] * second[c, b] for c in range(3)) for a in range(3) for b in range(3)
+    ]
+    assert one.annotator != two.annotator != 4
+    assert one.gain + two.gain == pytest.approx(sum(joint) - p.max())
+
+
+def test_nobody_is_asked_twice_or_too_often() -> None:
+    crowd, _, _ = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    belief = believe(crowd)
+    plan = make_plan(crowd, belief, 60, per_task=2)
+    pairs = [(request.task, request.annotator) for request in plan]
+    answered = set(zip(crowd.instances.tolist(), crowd.annotators.tolist(), strict=True))
+    assert len(plan) == 60 == len(set(pairs)) and not answered & set(pairs)
+    assert np.bincount([r for _, r in pairs]).max() <= 8  # twice 60 / 15
+    assert np.bincount([i for i, _ in pairs]).max() <= 2
+    assert plan == make_plan(crowd, belief, 60, per_task=2)
+    once = make_plan(crowd, belief, 15, most_each=1, per_task=1)
+    assert len({r.annotator for r in once}) == 15 == len({r.task for r in once})
+    with pytest.raises(UsageError, match="budget: expected a whole number from 1, received 0"):
+        make_plan(crowd, belief, 0)
+
+
+def test_who_is_asked_knows_the_likely_classes() -> None:
+    # Two experts, each for two of four classes; the task is likely 2 or 3.
+    expert = np.full((2, 4, 4), 0.25)
+    expert[0, :2], expert[1, 2:] = np.eye(4)[:2], np.eye(4)[2:]
+    belief = Belief(np.array([[0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 0.0, 0.0]]), expert, 0.6)
+    crowd = Annotations([0, 1], [2, 2], [2, 1], num_instances=2, num_annotators=3, num_classes=4)
+    belief = Belief(belief.probas, np.concatenate([expert, np.full((1, 4, 4), 0.25)]), 0.6)
+    plan = make_plan(crowd, belief, 2)
+    assert {(r.task, r.annotator) for r in plan} == {(0, 1), (1, 0)}
+    assert [r.gain for r in plan] == [0.5, 0.5]
+
+
+# ----------------------------------------------------------------- command
+
+
+@pytest.fixture
+def labels_csv(tmp_path: Path) -> Path:
+    crowd, _, _ = simulated(1, tasks=80, annotators=10, classes=3, each=3)
+    path = tmp_path / "annotations.csv"
+    crowd.to_csv(path)
+    return path
+
+
+def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "relabel.csv"
+    assert main([f"--annotations={labels_csv}", "--budget=20", f"--output={output}"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "" and "20 labels of" in captured.err
+    found = pd.read_csv(output)
+    assert list(found.columns) == ["task", "worker", "priority", "gain", "reason"]
+    assert found["priority"].tolist() == list(range(1, 21))
+    assert (found["gain"] >= 0).all() and found["gain"][0] > 0.05
+    assert found["reason"].str.contains(r"labels: .*; likely .*%.*; asked since right on").all()
+    known = pd.read_csv(labels_csv)
+    assert not found.merge(known, on=["task", "worker"]).size
+    first = output.read_bytes()
+    assert main([f"--annotations={labels_csv}", "--budget=20"]) == 0
+    assert capsys.readouterr().out.encode() == first
+
+
+def test_a_run_names_its_annotations(
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "seed-0"
+    run.mkdir()
+    (run / "config.json").write_text(json.dumps({"settings": {"annotations": str(labels_csv)}}))
+    assert main([f"--run={run}", "--budget=5"]) == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 5
+    (run / "config.json").write_text(json.dumps({"settings": {}}))
+    assert main([f"--run={run}", "--budget=5"]) == 2
+    assert "expected a run of --dataset=table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
+def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Each of the three has labelled each task: nobody is left to ask.
+    assert main([f"--annotations={write(tmp_path)}", "--budget=3"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "task,worker,priority,gain,reason\n"
+    assert "no other of the 3 is worth anything or can be asked for" in captured.err
+
+
+def test_one_line_and_exit_code_2(
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = label_studio(tmp_path)
+    broken.write_text(broken.read_text()[:1500])
+    votes = tmp_path / "votes.csv"
+    votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
+    for flags, message in (
+        (["--budget=3"], "expected --annotations or --run, received none"),
+        ([f"--annotations={labels_csv}"], "--budget"),
+        ([f"--annotations={labels_csv}", "--budget=0"], "budget: expected"),
+        ([f"--annotations={broken}", "--budget=3"], "project-83.json: expected JSON"),
+        ([f"--annotations={votes}", "--budget=3"], "relabel"),
+        ([f"--run={tmp_path / 'none'}", "--budget=3"], "no such file"),
+    ):
+        assert main(flags) == 2
+        captured = capsys.readouterr()
+        assert captured.err.count("\n") == 1 and message in captured.err and captured.out == ""
+
+
+# ----------------------------------------------------------------- replay
+
+
+def test_needed_by_hand() -> None:
+    curve = [(0.0, 0.5), (0.1, 0.6), (0.2, 0.55), (0.3, 0.8)]
+    assert needed(curve, 0.4) == 0.0
+    assert needed(curve, 0.55) == pytest.approx(0.05)
+    assert needed(curve, 0.7) == pytest.approx(0.26)  # .15 of .25 of the way from .2 to .3
+    assert needed(curve, 0.9) == float("inf")
+
+
+def test_ask_takes_a_task_once_a_round() -> None:
+    worth, tasks = np.array([5.0, 4.0, 3.0, 1.0]), np.array([0, 0, 1, 2])
+    rng = np.random.default_rng(0)
+    assert ask(worth, tasks, 3, rng).tolist() == [0, 2, 3]
+    assert ask(worth, tasks, 4, rng).tolist() == [0, 2, 3, 1]
+
+
+def test_replay_reveals_what_was_held_back_and_ours_is_ahead() -> None:
+    ends: dict[str, list[float]] = {"random": [], "item_annotator": []}
+    for seed in range(3):
+        full = simulated(seed, tasks=200, annotators=20, classes=3, each=6)
+        for strategy, found in ends.items():
+            result = replay(full, strategy, seed)
+            assert [share for share, _ in result["curve"]][-1] == pytest.approx(0.5, abs=0.01)
+            found.append(result["curve"][-1][1])
+    assert np.mean(ends["item_annotator"]) > np.mean(ends["random"]) + 0.03
