@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 import warnings
 from collections.abc import Sequence
@@ -125,13 +126,10 @@ class Auto(CrowdEstimator):
             reason = self._unfit(registry.method(name), data.annotations)
             if reason is None:
                 try:
-                    arrays = run.cached(
-                        f"cv-{name}", lambda name=name: self._held_out(name, data, splits, run)
-                    )  # type: ignore[misc]
-                    found[name], self.seconds_[name] = (
-                        arrays["probabilities"],
-                        float(arrays["seconds"]),
-                    )
+                    held_out = functools.partial(self._held_out, name, data, splits, run)
+                    arrays = run.cached(f"cv-{name}", held_out)
+                    found[name] = arrays["probabilities"]
+                    self.seconds_[name] = float(arrays["seconds"])
                 except OSError:
                     raise
                 # one method's failure is a reason to leave it out, not to recommend nothing
