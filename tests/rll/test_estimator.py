@@ -150,7 +150,7 @@ def test_wrong_arguments() -> None:
         ({"confidence": "sure"}, "confidence"),
         ({"k": 0}, "k:"),
         ({"class_prior": (0.2, 0.3, 0.5)}, "class_prior: expected 2 probabilities"),
-        ({"class_prior": 0.5}, "class_prior: expected None or a list of probabilities, received 0.5"),
+        ({"class_prior": 0.5}, "class_prior: expected None or a list of probabilities, received"),
         ({"class_prior": ("a", "b")}, "class_prior: expected None or a list of probabilities"),
         ({"prior_mass": "a"}, "prior_mass: expected a number above 0, received 'a'"),
         ({"alpha": "x", "beta": 1.0}, "alpha: expected None or a number above 0"),
