@@ -29,6 +29,7 @@ from neucrowd_tf.dasc.quality import round_scores
 from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
 
@@ -169,6 +170,17 @@ class SelfTraining(CrowdEstimator):
 
     # ----------------------------------------------------------------- fit
 
+    @contextlib.contextmanager
+    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
+        """Within this context, fits on data of one shape share one compiled network; only the
+        latest fit's predictions can be asked for.
+        """
+        self._networks = NetworkCache() if cache is None else cache
+        try:
+            yield
+        finally:
+            self.__dict__.pop("_networks", None)
+
     def _fit(self, data: TrainingData, run: Run) -> None:
         by_validation, rounds, first = self.pick == "validation", self.rounds, None
         validation = data.validation
@@ -205,7 +217,8 @@ class SelfTraining(CrowdEstimator):
         crowd = observed = data.annotations.observed()
         known = np.zeros(observed.shape, dtype=bool)
         known[observed.instances, observed.annotators] = True
-        with model.reused() if hasattr(model, "reused") else contextlib.nullcontext():
+        kept = self.__dict__.get("_networks")
+        with model.reused(kept) if hasattr(model, "reused") else contextlib.nullcontext():
             for number in range(rounds + 1):
                 self._fit_model(model, crowd, data, number, run)
                 self._record(result, model, crowd, data, run)

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.arguments import strengths
 from neucrowd_tf.errors import DataError
@@ -30,6 +31,7 @@ STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 # not be.
 ABSENT = -100.0
 MAX_ITERATIONS = 1000
+PATIENCE = 2  # strengths in a row that are worse than the best before the rest are left
 FOLDS = 5
 
 
@@ -42,8 +44,8 @@ class LinearHead(Persistent, BaseEstimator):
             zero.
         bias_: `[C]`.
         C_: the inverse regularisation strength that was chosen.
-        scores_: minus the log loss of each strength that was tried, in their order; empty when
-            there was no choice.
+        scores_: minus the log loss of each strength that was tried, in their order (the weakest
+            are left out once two in a row are worse than the best); empty when there was no choice.
     """
 
     mean_: NDArray[np.float64]
@@ -158,14 +160,13 @@ def fit_logistic(
                 (z[train], codes[train], weight[train], z[test], codes[test], weight[test])
                 for train, test in _folds(z, codes, groups, seed)
             ]
-        if parts:
-            scores = np.mean(
-                [_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts], axis=0
-            )
-            head.scores_ = [float(score) for score in scores]
-            best = int(np.argmax(scores))
-    head.C_ = float(Cs[best]) if head.scores_ else float(Cs[len(Cs) // 2])
-    head.kernel_, head.bias_ = _weights(z, codes, weight, num_classes, [head.C_])[0]
+        # Threads that wait for each other cost more than they give in matrices this small.
+        with threadpool_limits(1):
+            head.scores_ = _path(parts, num_classes, Cs) if parts else []
+    best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
+    head.C_ = float(Cs[best])
+    with threadpool_limits(1):
+        head.kernel_, head.bias_ = next(_weights(z, codes, weight, num_classes, [head.C_]))
     return head
 
 
@@ -200,11 +201,10 @@ def _weights(
     weight: NDArray[Any],
     num_classes: int,
     Cs: Sequence[float],
-) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Returns kernel `[d, C]` and bias `[C]` for each strength; each solution starts from the one
-    before.
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yields kernel `[d, C]` and bias `[C]` for each strength, fitted when it is asked for; each
+    solution starts from the one before.
     """
-    found = []
     present = np.unique(codes)
     model = LogisticRegression(max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
     for strength in Cs:
@@ -225,7 +225,19 @@ def _weights(
             else:
                 kernel[:, present] = model.coef_.T
                 bias[present] = model.intercept_
-        found.append((kernel, bias))
+        yield kernel, bias
+
+
+def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
+    """Returns the mean score of strengths in their order, up to the one that is the second in a row
+    to be worse than the best: weaker regularisation overfits further, and costs most.
+    """
+    found: list[float] = []
+    held_out = (_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts)
+    for scores in zip(*held_out, strict=True):
+        found.append(float(np.mean(scores)))
+        if len(found) - 1 - int(np.argmax(found)) >= PATIENCE:
+            break
     return found
 
 
@@ -239,13 +251,9 @@ def _scores(
     *,
     num_classes: int,
     Cs: Sequence[float],
-) -> list[float]:
-    """Returns minus the log loss of each strength on held-out rows."""
+) -> Iterator[float]:
+    """Yields minus the log loss of each strength on held-out rows."""
     classes = np.arange(num_classes)
-    found = []
     for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
         probabilities = softmax(held @ kernel + bias, axis=1)
-        found.append(
-            -float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=classes))
-        )
-    return found
+        yield -float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=classes))
