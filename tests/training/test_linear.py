@@ -149,7 +149,7 @@ def test_weak_strengths_are_left_out_once_two_are_worse_than_the_best() -> None:
     strengths = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
     head = fit_logistic(x, codes, 2, strengths)
     best = int(np.argmax(head.scores_))
-    assert len(head.scores_) == best + 3 < len(strengths) and head.C_ == strengths[best]
+    assert len(head.scores_) == best + 3 < len(strengths) and strengths[best] == head.C_
     alone = fit_logistic(x, codes, 2, [head.C_])
     np.testing.assert_array_equal(head.kernel_, alone.kernel_)
 
