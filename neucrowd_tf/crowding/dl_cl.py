@@ -7,18 +7,16 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from neucrowd_tf.arguments import argument, estimator, flag, many, number, text, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
     import keras
+    import numpy as np
     from numpy.typing import NDArray
-
-_ROWS_AT_ONCE = 4096
 
 
 @estimator
@@ -94,7 +92,4 @@ class PretrainedClassifier:
 
     def standardised(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns features as the classifier and the other networks take them."""
-        rows = range(0, len(features), _ROWS_AT_ONCE)
-        return np.concatenate(
-            [np.asarray(self.standardise(features[row : row + _ROWS_AT_ONCE])) for row in rows]
-        )
+        return in_blocks(self.standardise, features)

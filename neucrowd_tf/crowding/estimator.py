@@ -17,6 +17,7 @@ from neucrowd_tf.crowding.playing import Game, held_out, play
 from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.blocks import ROWS, in_blocks
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run
@@ -386,11 +387,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             )
 
         predict = self._caches.predictions.get(self.model_, compiled)
-        rows = 4096 if len(self.feature_shape_) == 1 else 256
-        parts = [
-            np.asarray(predict(features[row : row + rows])) for row in range(0, len(features), rows)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, len(self.classes_)), np.float32)
+        return in_blocks(predict, features, ROWS if len(self.feature_shape_) == 1 else 256)
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
         """Returns how likely each annotator gives each label to each instance, `[M, R, C]`, at the

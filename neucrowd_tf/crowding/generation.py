@@ -71,7 +71,7 @@ class TrainedGenerator(NamedTuple):
         self,
         features: NDArray[np.float32],
         annotations: Annotations,
-        columns: NDArray[np.int64],
+        columns: NDArray[np.integer[Any]],
         seed: int,
     ) -> Annotations:
         """Returns annotations with generated ones in the empty cells of the chosen annotators.
