@@ -3,6 +3,7 @@
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.catalogue import AGGREGATORS, make_aggregator
+from neucrowd_tf.aggregation.consensus import Consensus
 from neucrowd_tf.aggregation.crowdlab import Crowdlab
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene, EMResult, dawid_skene_em
 from neucrowd_tf.aggregation.ebcc import EBCC
@@ -23,6 +24,7 @@ __all__ = [
     "AGGREGATORS",
     "Aggregator",
     "BWA",
+    "Consensus",
     "Crowdlab",
     "DawidSkene",
     "EBCC",

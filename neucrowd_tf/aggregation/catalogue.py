@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.bwa import BWA
+from neucrowd_tf.aggregation.consensus import Consensus
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ebcc import EBCC
 from neucrowd_tf.aggregation.glad import Glad
@@ -44,6 +45,7 @@ AGGREGATORS: dict[str, Callable[[int], Aggregator]] = {
     "iwmv": _maker(IterativeWeightedMajorityVote),
     "kos": _maker(Kos),
     "mmsr": _maker(Mmsr),
+    "consensus": _maker(Consensus),
 }
 
 

@@ -175,8 +175,8 @@ class EBCC(IterativeAggregator):
 
     Attributes: see `IterativeAggregator` (`history_` is the best restart's evidence lower bound;
     `errors_` are means over groups), and
-        bounds_: `[restarts]` the bound that each restart reached; those given up early have the one
-            they had then.
+        bounds_: `[restarts]` the bound that each restart reached, the first with one group a class;
+            those given up early have the one they had then.
 
     References:
         Li, Rubinstein and Cohn (2019), Exploiting worker correlation for label aggregation in
@@ -211,7 +211,8 @@ class EBCC(IterativeAggregator):
         ]
         tried = [run(one, shard, max_iter=self.max_iter, tol=slowly) for one in starts]
         self.bounds_ = np.array([fit.history[-1] for fit in tried])
-        order = np.argsort(-self.bounds_, kind="stable")[: math.ceil(len(tried) * CONTINUED)]
+        best = np.argsort(-self.bounds_, kind="stable")[: math.ceil(len(tried) * CONTINUED)]
+        order = np.union1d(best, [0])
         ended = [
             run(starts[i], shard, max_iter=self.max_iter, tol=self.tol, begin=tried[i])
             for i in order

@@ -1,0 +1,176 @@
+"""A default that is seldom wrong: methods are chosen among without truth."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, expected_skills
+from neucrowd_tf.aggregation.bwa import BWA
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.ebcc import EBCC
+from neucrowd_tf.aggregation.glad import Glad
+from neucrowd_tf.aggregation.ibcc import IBCC
+from neucrowd_tf.aggregation.mace import Mace
+from neucrowd_tf.aggregation.majority_vote import MajorityVote, majority_labels
+from neucrowd_tf.aggregation.weighted_vote import (
+    IterativeWeightedMajorityVote,
+    Wawa,
+    ZeroBasedSkill,
+)
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+# What is chosen among where annotators err independently; from a seed, unfitted.
+CANDIDATES: dict[str, Callable[[int], Aggregator]] = {
+    "wawa": lambda seed: Wawa(seed=seed),
+    "zbs": lambda seed: ZeroBasedSkill(seed=seed, max_iter=30),
+    "iwmv": lambda seed: IterativeWeightedMajorityVote(seed=seed),
+    "dawid_skene": lambda seed: DawidSkene(seed=seed, tol=1e-5),
+    "dawid_skene, smoothing 1": lambda seed: DawidSkene(seed=seed, smoothing=1.0, tol=1e-5),
+    "fast_dawid_skene": lambda seed: DawidSkene(seed=seed, hard=True),
+    "one_coin": lambda seed: DawidSkene(seed=seed, one_coin=True, tol=1e-5),
+    "one_coin, uniform": lambda seed: DawidSkene(
+        seed=seed, one_coin=True, prior="uniform", tol=1e-5
+    ),
+    "glad": lambda seed: Glad(seed=seed, tol=1e-4),
+    "mace": lambda seed: Mace(seed=seed, restarts=2, tol=1e-5),
+    "mace, em": lambda seed: Mace(seed=seed, restarts=2, method="em", tol=1e-5),
+    "ibcc": lambda seed: IBCC(seed=seed, tol=1e-5),
+    "bwa": lambda seed: BWA(seed=seed),
+}
+
+
+def deal(annotations: Annotations, folds: int, seed: int) -> NDArray[np.int64]:
+    """Returns `[A]` the fold of each annotation; an instance's are dealt out evenly."""
+    rng = np.random.default_rng([seed, 0])
+    instances = annotations.instances
+    order = np.lexsort((rng.random(len(instances)), instances))
+    first_fold = rng.integers(0, folds, annotations.num_instances)
+    grouped = instances[order]
+    position = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
+    found = np.empty(len(grouped), dtype=np.int64)
+    found[order] = (position + first_fold[grouped]) % folds
+    return found
+
+
+def read_out(
+    annotations: Annotations, probas: NDArray[np.float64], strength: float
+) -> NDArray[np.float64]:
+    """Returns `[R, C observed, C true]`: what annotators say under beliefs `[N, C]`, each drawn
+    towards all annotators' by `strength` labels a class.
+    """
+    size = annotations.num_classes
+    counts = np.asarray(annotations.one_hot().T @ probas).reshape(-1, size, size)
+    everyone = counts.sum(axis=0) + 1e-3
+    counts += strength * everyone / everyone.sum(axis=0) + 1e-3
+    shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+    return shares
+
+
+def held_out_score(
+    annotations: Annotations, held: Annotations, probas: NDArray[np.float64], strength: float
+) -> float:
+    """Returns the log probability of held-out annotations under beliefs `[N, C]` that were inferred
+    from other ones, given what the annotators said there.
+    """
+    said = read_out(annotations, probas, strength)[held.annotators, held.labels]
+    return float(np.log(np.maximum((probas[held.instances] * said).sum(axis=1), 1e-12)).sum())
+
+
+@estimator
+class Consensus(Aggregator):
+    """Chooses among methods, and combines them, without truth.
+
+    First EBCC is compared with itself with one group a class. Where the bound of more groups is
+    better by `decisive`, annotators err together, methods that take them for independent are
+    misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
+    Else annotations are held out in turn, and the `best` methods that predict them best from the
+    rest are averaged.
+
+    Vote counts alone get the majority vote.
+
+    Attributes: see `Aggregator`, and
+        chosen_: the names of the methods whose mean `probas_` are.
+        gain_: by how many nats EBCC's bound rises with more groups.
+        scores_: each method's mean log probability of a held-out annotation; empty where EBCC was
+            chosen.
+    """
+
+    best: int = argument(3, whole(1), "methods to average.")
+    folds: int = argument(5, whole(2), "parts that annotations are held out in.")
+    decisive: float = argument(
+        5.0,
+        number(least=0),
+        "nats of EBCC's bound that tell of annotators who err together (a Bayes factor of 150, very"
+        " strong evidence by Kass and Raftery).",
+    )
+    strength: float = argument(
+        5.0, number(least=0), "labels a class by which annotators are drawn towards their mean."
+    )
+    restarts: int = argument(10, whole(2), "starts of EBCC, the first with one group a class.")
+    chosen_: tuple[str, ...] = fitted()
+    gain_: float = fitted()
+    scores_: dict[str, float] = fitted()
+
+    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
+        """Chooses and infers.
+
+        Args:
+            annotations: `Annotations` (vote counts alone will do) or a dense `[N, R]` matrix with
+                -1 for missing.
+            gold_labels: see `gold_codes`; these instances keep their labels.
+
+        Raises:
+            DataError: no annotation, or gold labels that cannot be used.
+            UsageError: an argument out of range.
+        """
+        crowd, gold = self._start(annotations, gold_labels)
+        self.scores_, self.gain_ = {}, 0.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            members = self._members(crowd, gold)
+        self.chosen_ = tuple(members)
+        found = list(members.values())
+        self.probas_ = np.mean([one.probas_ for one in found], axis=0)
+        self.priors_ = np.mean([one.priors_ for one in found], axis=0)
+        self.errors_ = self.skills_ = None
+        if crowd.has_identities:
+            self.errors_ = np.mean([one.errors_ for one in found], axis=0)
+            self.skills_ = expected_skills(self.errors_, self.priors_)
+        apply_gold(self.probas_, gold)
+        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        return self
+
+    def _members(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> dict[str, Aggregator]:
+        """Returns the chosen methods, fitted."""
+        if not crowd.has_identities:
+            return {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed).fit(crowd, gold)}
+        joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5).fit(crowd, gold)
+        self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
+        if self.gain_ > self.decisive:
+            return {"ebcc": joint}
+        self.scores_ = self._scores(crowd, gold)
+        names = sorted(self.scores_, key=lambda name: -self.scores_[name])[: self.best]
+        return {name: CANDIDATES[name](self.seed).fit(crowd, gold) for name in names}
+
+    def _scores(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> dict[str, float]:
+        folds = deal(crowd, self.folds, self.seed)
+        scores = dict.fromkeys(CANDIDATES, 0.0)
+        for fold in range(self.folds):
+            held = folds == fold
+            if held.all() or not held.any():
+                continue
+            kept, left = crowd.select(~held), crowd.select(held)
+            for name, make in CANDIDATES.items():
+                probas = make(self.seed).fit(kept, gold).probas_
+                scores[name] += held_out_score(kept, left, probas, self.strength)
+        return {name: score / crowd.num_annotations for name, score in scores.items()}

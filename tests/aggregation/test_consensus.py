@@ -1,0 +1,68 @@
+"""Consensus: when annotators err together, when they don't, and how held-out labels are scored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.aggregation import Consensus, DawidSkene, Glad, MajorityVote
+from neucrowd_tf.aggregation.consensus import deal, held_out_score, read_out
+from neucrowd_tf.annotations import Annotations
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def _together(seed: int) -> tuple[Annotations, np.ndarray]:
+    """Annotators of two kinds: twelve of twenty are all misled by the same third of the instances
+    of class 1.
+    """
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(600) < 0.5).astype(int)
+    misleading = (truth == 1) & (rng.random(600) < 0.35)
+    right = np.full((600, 20), 0.9)
+    right[np.ix_(misleading, np.arange(12))] = 0.15
+    labels = np.where(rng.random((600, 20)) < right, truth[:, None], 1 - truth[:, None])
+    return Annotations.from_dense(np.where(rng.random((600, 20)) < 0.5, labels, -1)), truth
+
+
+def test_annotators_who_err_together_are_told_by_the_bound() -> None:
+    crowd, truth = _together(0)
+    found = Consensus().fit(crowd)
+    assert found.chosen_ == ("ebcc",)
+    assert found.gain_ > 5
+    assert found.scores_ == {}
+    independent = DawidSkene().fit(crowd)
+    assert (found.labels_ == truth).mean() >= (independent.labels_ == truth).mean()
+
+
+def test_independent_annotators_are_averaged_over_the_best_methods(
+    crowd: Annotations, truth: np.ndarray
+) -> None:
+    found = Consensus().fit(crowd)
+    assert found.gain_ < 5
+    assert len(found.chosen_) == 3
+    worst_chosen = min(found.scores_[name] for name in found.chosen_)
+    assert sum(score > worst_chosen for score in found.scores_.values()) == 2
+    right = (found.labels_ == truth).mean()
+    rivals = [MajorityVote(), DawidSkene(), Glad()]
+    assert right >= max((m.fit(crowd).labels_ == truth).mean() for m in rivals) - 0.01
+
+
+def test_held_out_score_by_hand() -> None:
+    # One annotator said 0, 0, 1 of instances believed to be 0, 0, 1 for sure: with no pull its
+    # matrix is the identity (but for .001), so that a further 0 for an instance believed to be 0
+    # with .8 has probability .8.
+    crowd = Annotations([0, 1, 2], [0, 0, 0], [0, 0, 1], num_instances=4)
+    probas = np.array([[1, 0], [1, 0], [0, 1], [0.8, 0.2]])
+    np.testing.assert_allclose(read_out(crowd, probas, 0.0)[0], np.eye(2), atol=2e-3)
+    held = Annotations([3], [0], [0], num_instances=4, num_classes=2)
+    assert held_out_score(crowd, held, probas, 0.0) == pytest.approx(np.log(0.8), abs=2e-3)
+    # Pulled without end towards everyone's, the same matrix here.
+    assert held_out_score(crowd, held, probas, 1e6) == pytest.approx(np.log(0.8), abs=2e-3)
+
+
+def test_annotations_of_an_instance_are_dealt_out_evenly(crowd: Annotations) -> None:
+    folds = deal(crowd, 5, 0)
+    for instance in range(20):
+        assert sorted(folds[crowd.instances == instance]) == [0, 1, 2, 3, 4]
+    assert (deal(crowd, 5, 1) != folds).any()

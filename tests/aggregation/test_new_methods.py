@@ -1,0 +1,235 @@
+"""The newer methods: values worked out by hand, naive loops, agreement with crowd-kit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from crowdkit import aggregation as crowdkit
+from scipy.special import digamma
+
+from neucrowd_tf.aggregation import (
+    BWA,
+    EBCC,
+    IBCC,
+    Aggregator,
+    DawidSkene,
+    GoldMajorityVote,
+    IterativeWeightedMajorityVote,
+    Kos,
+    Mace,
+    Mmsr,
+    Wawa,
+    ZeroBasedSkill,
+)
+from neucrowd_tf.aggregation.ebcc import EBCCModel
+from neucrowd_tf.aggregation.ibcc import diagonal_counts
+from neucrowd_tf.aggregation.sums import Shard, run
+from neucrowd_tf.annotations import Annotations
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+HAND = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
+
+
+def test_wawa_by_hand() -> None:
+    # The votes are 0, 1, 1, 0: annotator 0 agrees in 3 of 4, annotator 1 in all, annotator 2 in 3.
+    found = Wawa().fit(HAND)
+    np.testing.assert_allclose(found.skills_, [3 / 4, 1, 3 / 4])
+    np.testing.assert_allclose(found.probas_[:, 0], [1.75 / 2.5, 0, 0.75 / 2.5, 1])
+
+
+def test_iwmv_by_hand() -> None:
+    # Weights 2 p - 1 = .5, 1, .5; the votes stay, so that the second vote ends it. Instance 0:
+    # 1.5 against .5.
+    found = IterativeWeightedMajorityVote().fit(HAND)
+    np.testing.assert_allclose(found.weights_, [0.5, 1, 0.5])
+    np.testing.assert_allclose(found.probas_[:, 0], [0.75, 0, 0.25, 1])
+    assert found.converged_
+    assert found.n_iter_ == 1
+
+
+def test_gold_majority_vote_by_hand() -> None:
+    # Of instances 0 (truth 1) and 1 (truth 1): annotators 0 and 1 are right once of twice, 2
+    # always.
+    found = GoldMajorityVote().fit(HAND, {0: 1, 1: 1})
+    np.testing.assert_allclose(found.skills_, [0.5, 0.5, 1])
+    np.testing.assert_allclose(found.probas_[2:, 0], [0.25, 1])
+    np.testing.assert_array_equal(found.labels_, [1, 1, 1, 0])
+
+
+def test_kos_by_hand() -> None:
+    # One round from messages of one: instance 0 (labels -, -, +) tells each annotator the others'
+    # sum: 0, 0, -2; annotators hear from the other instances and answer.
+    signs = np.where(HAND == 1, 1.0, -1.0)
+    beliefs = signs.sum(axis=1, keepdims=True) - signs
+    heard = signs * beliefs
+    answers = heard.sum(axis=0) - heard
+    expected = (signs * answers).sum(axis=1)
+    np.testing.assert_array_equal(expected > 0, [False, True, True, False])
+    np.testing.assert_array_equal(Kos().fit(HAND).labels_, [0, 1, 1, 0])
+
+
+def _ibcc_by_loops(crowd: Annotations, iterations: int) -> np.ndarray:
+    size = crowd.num_classes
+    votes = crowd.vote_counts()
+    z = votes / votes.sum(axis=1, keepdims=True)
+    for _ in range(iterations):
+        counts = np.tile(np.eye(size) * 3 + 1, (crowd.num_annotators, 1, 1))
+        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
+            counts[r, :, y] += z[i]
+        logs = digamma(counts) - digamma(counts.sum(axis=2, keepdims=True))
+        scores = np.tile(digamma(z.sum(axis=0) + 1), (crowd.num_instances, 1))
+        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
+            scores[i] += logs[r, :, y]
+        z = np.exp(scores - scores.max(axis=1, keepdims=True))
+        z /= z.sum(axis=1, keepdims=True)
+    return z
+
+
+def test_ibcc_agrees_with_loops(make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(1, instances=40, annotators=6)
+    found = IBCC(max_iter=5, tol=-np.inf).fit(crowd)
+    np.testing.assert_allclose(found.probas_, _ibcc_by_loops(crowd, 5), atol=1e-9)
+
+
+def test_ebcc_with_one_group_is_ibcc(crowd: Annotations) -> None:
+    """One group a class has a share of one, whose divergence is zero."""
+    shard = Shard(crowd.one_hot(), 3)
+    prior = diagonal_counts(3, 4.0, 1.0)
+    joint = run(EBCCModel(prior, np.ones(3), 1, 0.1, 0, 1), shard, max_iter=20, tol=-np.inf)
+    alone = IBCC(max_iter=20, tol=-np.inf).fit(crowd)
+    np.testing.assert_allclose(joint.beliefs, alone.probas_, atol=1e-9)
+    np.testing.assert_allclose(joint.history, alone.history_)
+
+
+def test_ebcc_keeps_the_best_bound(crowd: Annotations) -> None:
+    found = EBCC(restarts=6).fit(crowd)
+    assert found.bounds_.shape == (6,)
+    assert found.history_[-1] == found.bounds_.max()
+
+
+def test_bwa_agrees_with_the_paper_s_updates_by_loops(make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(2, instances=30, annotators=6)
+    dense = crowd.to_dense()
+    found = BWA(max_iter=4, tol=-np.inf).fit(crowd)
+    values = np.empty((30, 3))
+    for c in range(3):
+        z = np.array([(row[row >= 0] == c).mean() for row in dense])
+        given = (dense >= 0).sum()
+        rate = 15 * sum((row >= 0).sum() * p * (1 - p) for row, p in zip(dense, z, strict=True))
+        rate *= 4 * (1 - 1 / 3) / given
+        for _ in range(4):
+            mean = z.mean()
+            v = []
+            for r in range(6):
+                rows = np.flatnonzero(dense[:, r] >= 0)
+                apart = sum((z[i] - (dense[i, r] == c)) ** 2 for i in rows)
+                v.append((15 + len(rows)) / (rate + apart))
+            z = np.array(
+                [
+                    (mean + sum(v[r] * (dense[i, r] == c) for r in range(6) if dense[i, r] >= 0))
+                    / (1 + sum(v[r] for r in range(6) if dense[i, r] >= 0))
+                    for i in range(30)
+                ]
+            )
+        values[:, c] = z
+    np.testing.assert_allclose(found.probas_, values / values.sum(axis=1, keepdims=True), atol=1e-9)
+
+
+def test_mace_finds_who_knows_and_what_spammers_say() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 500)
+    theta = np.array([0.9, 0.8, 0.7, 0.6, 0.1, 0.0])
+    labels = np.where(rng.random((500, 6)) < theta, truth[:, None], 2)
+    for method in ("vb", "em"):
+        found = Mace(method=method).fit(labels)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found.competences_, theta, atol=0.08)
+        assert (found.habits_[3:, 2] > 0.85).all()
+        assert (found.labels_ == truth).mean() > 0.93
+
+
+def test_mace_reaches_what_crowd_kit_s_does(make_crowd: Callable) -> None:
+    crowd, truth = make_crowd(7, instances=200, annotators=15, classes=3, labels_each=5)
+    theirs = crowdkit.MACE(n_restarts=1, n_iter=50).fit_predict(crowd.to_frame())
+    ours = Mace().fit(crowd)
+    right = (theirs.loc[crowd.instance_names].to_numpy() == truth).mean()
+    assert abs((ours.labels_ == truth).mean() - right) <= 0.02
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(Wawa(), crowdkit.Wawa()), (ZeroBasedSkill(max_iter=8), crowdkit.ZeroBasedSkill(n_iter=8))],
+    ids=["wawa", "zbs"],
+)
+def test_weighted_votes_agree_with_crowd_kit(
+    ours: Aggregator, theirs: object, make_crowd: Callable
+) -> None:
+    crowd, _ = make_crowd(3, instances=150, annotators=15, labels_each=5, skill=0.8)
+    frame = crowd.to_frame()
+    # Ties of the first vote are broken otherwise there, so that an odd number of two classes votes.
+    two = frame[frame.label < 2]
+    odd = two.groupby("task").filter(lambda rows: len(rows) % 2 == 1)
+    crowd = Annotations.from_frame(odd)
+    skills = theirs.fit(odd).skills_  # type: ignore[attr-defined]
+    expected = crowdkit.MajorityVote().fit(odd, skills=skills).probas_
+    found = ours.fit(crowd)
+    np.testing.assert_allclose(found.skills_, skills.loc[crowd.annotator_names], atol=1e-9)
+    np.testing.assert_allclose(
+        found.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=1e-9
+    )
+
+
+def test_gold_majority_vote_agrees_with_crowd_kit(crowd: Annotations, truth: np.ndarray) -> None:
+    frame = crowd.to_frame()
+    gold = pd.Series(truth[:150], index=range(150))
+    skills = crowdkit.GoldMajorityVote().fit(frame, gold).skills_
+    expected = crowdkit.MajorityVote().fit(frame, skills=skills).probas_
+    found = GoldMajorityVote().fit(crowd, dict(gold.items()))
+    np.testing.assert_allclose(
+        found.probas_[150:], expected.loc[range(150, 300), crowd.class_names], atol=1e-9
+    )
+
+
+def test_kos_and_mmsr_agree_with_crowd_kit(make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(4, instances=200, annotators=15, classes=2, labels_each=7)
+    frame = crowd.to_frame()
+    kos = crowdkit.KOS(n_iter=20).fit_predict(frame).loc[crowd.instance_names]
+    assert (Kos().fit(crowd).labels_ == kos.to_numpy()).mean() > 0.98
+    theirs = crowdkit.MMSR().fit(frame)
+    ours = Mmsr().fit(crowd)
+    assert ours.converged_
+    expected = theirs.predict(frame).loc[crowd.instance_names].to_numpy()
+    assert (ours.labels_ == expected).mean() >= 0.95
+    weights = theirs.skills_.loc[crowd.annotator_names].to_numpy()
+    assert np.corrcoef(ours.weights_, weights)[0, 1] > 0.9
+
+
+def test_mmsr_is_not_moved_by_adversaries() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 400)
+    good = np.where(rng.random((400, 12)) < 0.75, truth[:, None], 1 - truth[:, None])
+    bad = np.tile((1 - truth)[:, None], (1, 4))
+    found = Mmsr().fit(np.hstack([good, bad]))
+    assert (found.labels_ == truth).mean() > 0.95
+    assert (found.weights_[12:] < 0).all()
+
+
+def test_fast_dawid_skene_needs_fewer_iterations(crowd: Annotations, truth: np.ndarray) -> None:
+    soft, hard = DawidSkene().fit(crowd), DawidSkene(hard=True).fit(crowd)
+    assert hard.n_iter_ < soft.n_iter_
+    assert (hard.labels_ == soft.labels_).mean() > 0.95
+
+
+def test_fast_dawid_skene_by_hand() -> None:
+    # Votes 0, 1, 1, 0; smoothing 0: annotator 0 says 0 to both of class 0, and 1, 0 to class 1;
+    # annotator 1 is always right; annotator 2 says 1, 0 to class 0, 1, 1 to class 1.
+    found = DawidSkene(hard=True, smoothing=0.0).fit(HAND)
+    np.testing.assert_allclose(
+        found.errors_, [[[1, 0], [0.5, 0.5]], [[1, 0], [0, 1]], [[0.5, 0.5], [0, 1]]]
+    )
+    np.testing.assert_array_equal(found.labels_, [0, 1, 1, 0])
+    # log(1/2) for each instance's class, and log(1/2) for each of four uncertain labels.
+    assert found.history_[-1] == pytest.approx(8 * np.log(0.5))
