@@ -12,6 +12,7 @@ from reproduction import (
     iced_suites,
     neucrowd_suites,
     smoke,
+    truth_inference,
 )
 from reproduction.run import run_suite
 from reproduction.suite import Suite
@@ -21,6 +22,7 @@ SUITES: tuple[Suite, ...] = (
     *dasc_suites.SUITES,
     *crowding_suites.SUITES,
     *iced_suites.SUITES,
+    *truth_inference.SUITES,
     Suite(
         "dataset_tables",
         "Datasets, table 1 of NeuCrowd, DASC and ICED and table 3 of DASC, recomputed",

@@ -1,0 +1,99 @@
+"""Truth-inference benchmarks: annotations without features, and the truth of some instances.
+
+Under `<data_dir>/truth_inference` each folder with a `label.csv` (`item,worker,label`) and a
+`truth.csv` (`item,truth`) is a benchmark; `printed.csv` (`dataset`, then a column a method) has
+published accuracies.
+
+References:
+    Li, Rubinstein and Cohn (2019), Exploiting worker correlation for label aggregation in
+    crowdsourcing, collect them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FOLDER = "truth_inference"
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """One set.
+
+    Attributes:
+        annotations: the crowd's; of an annotator's several labels of an instance the first.
+        truth: `[N]` class codes, -1 where unknown; -2 where the truth is a class that nobody named.
+    """
+
+    annotations: Annotations
+    truth: NDArray[np.int64]
+
+    def accuracy(self, probas: NDArray[np.float64]) -> float:
+        """Returns the share of instances with a truth whose most probable class it is; a class tied
+        at the top counts by its share.
+        """
+        top = (probas == probas.max(axis=1, keepdims=True)).astype(np.float64)
+        top /= top.sum(axis=1, keepdims=True)
+        rows = np.flatnonzero(self.truth != -1)
+        hit = np.where(self.truth[rows] >= 0, top[rows, self.truth[rows]], 0.0)
+        return float(hit.mean())
+
+
+def names(data_dir: Path | None) -> list[str]:
+    """Returns the benchmarks that are there, in alphabetical order."""
+    if data_dir is None:
+        return []
+    return sorted(
+        path.parent.name
+        for path in (data_dir / FOLDER).glob("*/label.csv")
+        if path.with_name("truth.csv").exists()
+    )
+
+
+def load(data_dir: Path, name: str) -> Benchmark:
+    """Reads one benchmark.
+
+    Raises:
+        DataError: it is not there, or a truth is of an item without labels.
+    """
+    folder = data_dir / FOLDER / name
+    if not (folder / "label.csv").exists():
+        raise DataError(f"{folder}: expected label.csv and truth.csv, received none")
+    crowd = Annotations.from_csv(folder / "label.csv", duplicates="first")
+    table = pd.read_csv(folder / "truth.csv", dtype=str)
+    if list(table.columns) != ["item", "truth"]:
+        raise DataError(
+            f"{folder / 'truth.csv'}: expected the columns item, truth, received"
+            f" {', '.join(map(repr, table.columns))}"
+        )
+    item = {str(key): code for code, key in enumerate(crowd.instance_names.tolist())}
+    label = {str(key): code for code, key in enumerate(crowd.class_names.tolist())}
+    truth = np.full(crowd.num_instances, -1, dtype=np.int64)
+    for row, (task, value) in enumerate(zip(table["item"], table["truth"], strict=True)):
+        if task not in item:
+            raise DataError(
+                f"{folder / 'truth.csv'}: row {row}, column 'item': expected an item with labels,"
+                f" received {task!r}"
+            )
+        truth[item[task]] = label.get(value, -2)
+    return Benchmark(crowd, truth)
+
+
+def printed(data_dir: Path) -> dict[str, dict[str, float]]:
+    """Returns published accuracies: method -> benchmark -> accuracy; nothing without the file."""
+    path = data_dir / FOLDER / "printed.csv"
+    if not path.exists():
+        return {}
+    table: Any = pd.read_csv(path).set_index("dataset")
+    return {method: table[method].to_dict() for method in table.columns}

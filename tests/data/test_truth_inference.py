@@ -1,0 +1,64 @@
+"""The truth-inference benchmarks' reader and the suite over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data import truth_inference
+from neucrowd_tf.aggregation import IBCC
+from neucrowd_tf.errors import DataError
+from reproduction.truth_inference import METHODS, measure
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    one = tmp_path / "truth_inference" / "tiny"
+    one.mkdir(parents=True)
+    (one / "label.csv").write_text(
+        "item,worker,label\n5,a,0\n5,a,0\n5,b,1\n7,a,1\n7,b,1\n7,b,0\n9,a,0\n9,b,0\n"
+    )
+    (one / "truth.csv").write_text("item,truth\n5,0\n7,1\n9,3\n")
+    (tmp_path / "truth_inference" / "printed.csv").write_text("dataset,ibcc\ntiny,0.5\n")
+    return tmp_path
+
+
+def test_reads_labels_and_truth(folder: Path) -> None:
+    assert truth_inference.names(folder) == ["tiny"]
+    found = truth_inference.load(folder, "tiny")
+    assert found.annotations.num_annotations == 6  # repeats, and a second opinion, left out
+    np.testing.assert_array_equal(found.truth, [0, 1, -2])
+    # Item 5 is a tie and counts half, item 7 is right, item 9's class was never named.
+    shares = np.array([[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
+    assert found.accuracy(shares) == pytest.approx(1.5 / 3)
+    assert truth_inference.printed(folder) == {"ibcc": {"tiny": 0.5}}
+
+
+def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
+    assert truth_inference.names(None) == []
+    with pytest.raises(DataError, match=r"expected label\.csv and truth\.csv"):
+        truth_inference.load(folder, "none")
+    (folder / "truth_inference" / "tiny" / "truth.csv").write_text("item,truth\n11,0\n")
+    with pytest.raises(DataError, match=r"row 0, column 'item'.* received '11'"):
+        truth_inference.load(folder, "tiny")
+
+
+def test_every_method_is_measured(folder: Path) -> None:
+    rows = measure(folder, "tiny", METHODS, False, 0)
+    assert [row[0] for row in rows] == list(METHODS)
+    assert all(0 <= row[1] <= 1 and row[2] >= 0 for row in rows)
+    (theirs,) = measure(folder, "tiny", ("majority_vote",), True, 0)
+    assert theirs[0] == "majority_vote (crowd-kit)"
+
+
+def test_printed_accuracies_are_reached(data_dir: Path) -> None:
+    """Two small published sets, to half a point."""
+    for name in ("CF", "rte"):
+        if name not in truth_inference.names(data_dir):
+            pytest.skip("the benchmarks are not in the data folder")
+        found = truth_inference.load(data_dir, name)
+        printed = truth_inference.printed(data_dir)["ibcc"][name]
+        reached = found.accuracy(IBCC().fit(found.annotations).probas_)
+        assert reached == pytest.approx(printed, abs=0.005)
