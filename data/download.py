@@ -153,8 +153,12 @@ def download(
             )
             return
         except requests.HTTPError as error:
-            reason = f"the server answered {error.response.status_code} {error.response.reason}"
-            if error.response.status_code < 500 and error.response.status_code not in (408, 429):
+            answer = error.response
+            if answer is None:
+                reason = _cause(error)
+                continue
+            reason = f"the server answered {answer.status_code} {answer.reason}"
+            if answer.status_code < 500 and answer.status_code not in (408, 429):
                 break
         except (requests.RequestException, ValueError) as error:  # ValueError: another digest
             reason = _cause(error)

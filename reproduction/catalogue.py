@@ -42,7 +42,5 @@ def register() -> None:
     runs.
     """
     for suite in SUITES:
-        make = partial(run_suite, suite)
-        registry.register_suite(registry.Suite(suite.name, make, suite.title))
-    make = smoke.run
-    registry.register_suite(registry.Suite("smoke", make, smoke.TITLE, in_all=False))
+        registry.register_suite(registry.Suite(suite.name, partial(run_suite, suite), suite.title))
+    registry.register_suite(registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False))

@@ -318,7 +318,7 @@ class ClassifierEstimator(CrowdEstimator):
 
         from neucrowd_tf.crowd_layers import bases
 
-        common = {"l2": self.l2, "seed": self.seed}
+        common: dict[str, Any] = {"l2": self.l2, "seed": self.seed}
         if isinstance(self.base, keras.Model):
             made = bases.copied(self.base, input_shape, num_classes)
         elif callable(self.base):

@@ -268,7 +268,8 @@ def _ended(
     works: Iterable[Work], executor: pool.Executor, keep_going: bool
 ) -> Iterator[tuple[Work, Outcome]]:
     """Keeps the executor at work, and yields each run as it ends."""
-    waiting, running = iter(works), {}
+    waiting = iter(works)
+    running: dict[Any, Work] = {}
     while True:
         for work in islice(waiting, executor.width - len(running)):
             running[executor.submit(make_run, work)] = work

@@ -5,6 +5,7 @@ recommendation.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,15 +146,8 @@ def _curves(
     ]
     found = []
     for name in names[:MOST_CURVES]:
-        stages = model.curves[name]
-        found.append(
-            draw(
-                artist,
-                f"Learning curve: {shown(name)}",
-                missing,
-                lambda a, stages=stages: a.curves(stages),
-            )
-        )  # type: ignore[misc]
+        picture = methodcaller("curves", model.curves[name])
+        found.append(draw(artist, f"Learning curve: {shown(name)}", missing, picture))
     return [picture for picture in found if picture]
 
 
