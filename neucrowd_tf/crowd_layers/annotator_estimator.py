@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _CELLS_AT_ONCE = 1 << 23
+# What gathering the weights of one annotation costs, in cells of a matrix product.
+_GATHERING = 32
 
 
 @dataclasses.dataclass
@@ -83,13 +85,14 @@ class AnnotatorEstimator(ClassifierEstimator):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         head = self._head(data.annotations.num_annotators, len(self.classes_))
         configuration = json.dumps(head.get_config(), sort_keys=True, default=repr)
-        return (*super()._spec(data, run), self.imbalance, self.gamma, type(head), configuration)
+        own = (self.imbalance, self.gamma, type(head), configuration, self._few_cells(data))
+        return (*super()._spec(data, run), *own)
 
     def _build(self, data: TrainingData) -> CrowdNetwork:
         import keras
 
+        from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel, CrowdModel, MatrixModel
         from neucrowd_tf.crowd_layers.layers import Standardise
-        from neucrowd_tf.crowd_layers.model import CrowdModel
 
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
@@ -102,16 +105,18 @@ class AnnotatorEstimator(ClassifierEstimator):
         probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
             probabilities
         )
-        model = CrowdModel(
-            keras.Model(inputs, logits, name="network"),
-            head,
-            data.features,
-            annotators,
-            classes,
-            gamma=self.gamma if self.imbalance in ("focal", "cb_focal") else 0.0,
-            weighted=self.imbalance == "resampling",
-            augment=self._augmentation(),
-        )
+        gamma = self.gamma if self.imbalance in ("focal", "cb_focal") else 0.0
+        common = {"gamma": gamma, "augment": self._augmentation()}
+        model: CrowdModel
+        if self._few_cells(data):
+            network = keras.Model(inputs, head.input, name="network")
+            model = AnnotationModel(network, head, data.features, classes, **common)
+        else:
+            network = keras.Model(inputs, logits, name="network")
+            weighted = self.imbalance == "resampling"
+            model = MatrixModel(
+                network, head, data.features, annotators, classes, weighted=weighted, **common
+            )
         outputs = {"probabilities": probabilities, "annotators": answers}
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
         return CrowdNetwork(model, whole, base, layer, head=head)
@@ -121,14 +126,16 @@ class AnnotatorEstimator(ClassifierEstimator):
         counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
         weights, copies = class_weights(counts, self.imbalance, self.beta), None
         if self.imbalance == "resampling":
-            copies = np.ones(crowd.shape, dtype=np.uint8)
-            copies[crowd.instances, crowd.annotators] = resampled_multiplicities(
-                crowd.labels, weights, self.seed
-            )
+            copies = resampled_multiplicities(crowd.labels, weights, self.seed)
             weights = np.ones_like(weights)
-        network.model.set_labels(
-            crowd.to_dense(np.int8 if crowd.num_classes <= 127 else np.int32), weights, copies
-        )
+        network.model.set_annotations(crowd, weights, copies)
+
+    @staticmethod
+    def _few_cells(data: TrainingData) -> bool:
+        """Returns whether so few cells have a label that gathering weights for each annotation
+        costs less than a product with all annotators' weights.
+        """
+        return data.annotations.num_annotations * _GATHERING < np.prod(data.annotations.shape)
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)

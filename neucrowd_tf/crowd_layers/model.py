@@ -1,6 +1,4 @@
-"""The Keras model that trains a classifier through annotator heads; batches are instances with
-their whole row of labels.
-"""
+"""The Keras model that is trained on batches of instances, drawn by index inside the step."""
 
 from __future__ import annotations
 
@@ -11,7 +9,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.losses import annotation_losses
 from neucrowd_tf.training.tuplets import prefetch
 
 if TYPE_CHECKING:
@@ -148,7 +145,11 @@ class InstanceModel(keras.Model):
             mean = tf.math.divide_no_nan(total, size)
             loss = mean + self.penalty() / count
         variables = self.trained_variables
-        gradients = tape.gradient(loss, variables)
+        # Gathered weights have gradients with an entry a use; an optimizer's moments need their sum.
+        gradients = [
+            tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
+            for gradient in tape.gradient(loss, variables)
+        ]
         self.optimizer.apply(gradients, variables)
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
@@ -157,72 +158,3 @@ class InstanceModel(keras.Model):
     def trained_variables(self) -> list[Any]:
         """What the optimizer changes."""
         return [variable for part in self.parts for variable in part.trainable_variables]
-
-
-class CrowdModel(InstanceModel):
-    """A network from features to annotators' logits, trained on the annotations that there are.
-
-    Args:
-        network: features to logits `[B, R, C]`.
-        head: the network's annotator head, whose `penalty()` is added to the loss.
-        num_annotators, num_classes: R and C.
-        gamma: of the focal loss; 0 is cross-entropy.
-        weighted: whether cells have multiplicities (oversampling), which `set_labels` is then
-            given.
-    """
-
-    def __init__(
-        self,
-        network: keras.Model,
-        head: Any,
-        features: NDArray[np.float32],
-        num_annotators: int,
-        num_classes: int,
-        *,
-        gamma: float = 0.0,
-        weighted: bool = False,
-        augment: Callable[[Any, Any], Any] | None = None,
-    ) -> None:
-        super().__init__(features, [network], augment)
-        self.network, self.head, self.gamma, self.weighted = network, head, gamma, weighted
-        shape = (len(features), num_annotators)
-        self._labels = tf.Variable(
-            tf.fill(shape, tf.constant(-1, tf.int8 if num_classes <= 127 else tf.int32)),
-            trainable=False,
-            name="labels",
-        )
-        self._weights = tf.Variable(tf.ones([num_classes]), trainable=False, name="class_weights")
-        self._copies = (
-            tf.Variable(tf.ones(shape, tf.uint8), trainable=False, name="copies")
-            if weighted
-            else None
-        )
-
-    def set_labels(
-        self,
-        labels: NDArray[np.integer[Any]],
-        weights: NDArray[np.float32],
-        copies: NDArray[np.uint8] | None = None,
-    ) -> None:
-        """Sets what is trained on, without tracing anything anew.
-
-        Args:
-            labels: `[N, R]` class codes, -1 for none.
-            weights: `[C]` weight of an annotation of each class.
-            copies: `[N, R]` how often an annotation counts, where the model is `weighted`.
-        """
-        self._labels.assign(labels)
-        self._weights.assign(weights)
-        if self._copies is not None and copies is not None:
-            self._copies.assign(copies)
-
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
-        labels = tf.cast(tf.gather(self._labels, rows), tf.int32)
-        losses = annotation_losses(labels, self.network(features, training=True), self.gamma)
-        weights = tf.where(labels >= 0, tf.gather(self._weights, tf.maximum(labels, 0)), 0.0)
-        if self._copies is not None:
-            weights = weights * tf.cast(tf.gather(self._copies, rows), tf.float32)
-        return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
-
-    def penalty(self) -> Any:
-        return super().penalty() + self.head.penalty()

@@ -143,3 +143,25 @@ def test_unknown_names(heads):
         heads.CrowdConnection(2, "M")
     with pytest.raises(ValueError, match="normalisation: expected 'row' or 'column'"):
         heads.ConfusionHead(2, "diagonal")
+
+
+@pytest.mark.parametrize("make", ["MW", "VW+B", "row", "column", "doctors", "fallback"])
+def test_cells_are_the_dense_logits_gathered(heads, make):
+    from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+
+    rng = np.random.default_rng(4)
+    p = softmax(rng.normal(size=(5, 3))).astype(np.float32)
+    rows, annotators = np.array([0, 0, 4, 2], np.int32), np.array([1, 3, 0, 3], np.int32)
+    if make in ("row", "column"):
+        head = heads.ConfusionHead(4, make)
+    elif make == "doctors":
+        head = heads.DoctorHeads(4, 2, seed=1)
+    else:
+        head = heads.CrowdConnection(4, "MW" if make == "fallback" else make)
+    head(p)
+    for weight in head.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    dense = np.asarray(head(p))
+    found = AnnotatorHead.cells(head, p, rows, annotators) if make == "fallback" else None
+    found = head.cells(p, rows, annotators) if found is None else found
+    np.testing.assert_allclose(found, dense[rows, annotators], atol=1e-5)

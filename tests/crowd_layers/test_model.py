@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
+from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
 
 
 def test_positions_cover_each_epoch():
@@ -65,6 +65,50 @@ def test_loss_against_loop(crowd):
     assert float(total) == pytest.approx(expected, rel=1e-4) and float(size) == pytest.approx(
         weights, rel=1e-5
     )
+
+
+@pytest.fixture
+def wide():
+    """Three labels an instance by 150 annotators: few of the cells, all in one class or another."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=60)
+    features = rng.normal(size=(60, 3)).astype(np.float32)
+    features[np.arange(60), truth] += 3.0
+    dense = np.full((60, 150), -1)
+    for i in range(60):
+        who = rng.choice(150, size=3, replace=False)
+        dense[i, who] = np.where(rng.random(3) < 0.8, truth[i], 1 - truth[i])
+    return features, Annotations.from_dense(dense, num_classes=2)
+
+
+@pytest.mark.parametrize("kind", [CrowdLayer, AnnoReg, WeightedDoctorNet])
+@pytest.mark.parametrize("imbalance", ["resampling", "cb_focal"])
+def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monkeypatch):
+    features, annotations = wide
+    model = kind(
+        hidden_units=(6,), dropout=0.0, epochs=3, batch_size=25, learning_rate=0.02
+    ).set_params(imbalance=imbalance)
+    with model.reused():
+        sparse = model.fit(features, annotations).predict_annotators(features)
+        assert type(model.network.model).__name__ == "AnnotationModel"
+    monkeypatch.setattr(kind, "_few_cells", staticmethod(lambda data: False))
+    with model.reused():
+        dense = model.fit(features, annotations).predict_annotators(features)
+        assert type(model.network.model).__name__ == "MatrixModel"
+    np.testing.assert_allclose(sparse, dense, atol=1e-5)
+
+
+def test_rounds_with_other_numbers_of_annotations_share_a_network(wide):
+    features, annotations = wide
+    fewer = annotations.select(np.arange(annotations.num_annotations) % 3 > 0)
+    model = CrowdLayer(hidden_units=(6,), epochs=2, batch_size=25)
+    alone = model.fit(features, fewer).predict_proba(features)
+    with model.reused():
+        model.fit(features, annotations)
+        network = model.network
+        again = model.fit(features, fewer).predict_proba(features)
+        assert model.network is network
+    np.testing.assert_array_equal(again, alone)
 
 
 def test_augmentation_is_a_function_of_the_seed():

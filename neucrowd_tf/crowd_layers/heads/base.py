@@ -51,6 +51,21 @@ class AnnotatorHead(keras.layers.Layer):
             shape=(self.num_annotators, *shape), initializer=made, dtype="float32", name=name
         )
 
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        """Returns the logits `[K, C]` of K cells alone, where annotations are far fewer than cells.
+
+        A head that gathers its weights for these annotators costs nothing for the others; this
+        fallback computes all and gathers the result.
+
+        Args:
+            inputs: `[B, h]`, what `call` takes.
+            rows: `[K]` positions among the inputs.
+            annotators: `[K]` codes.
+        """
+        logits = self(inputs)
+        places = rows * self.num_annotators + annotators
+        return ops.take(ops.reshape(logits, (-1, logits.shape[-1])), places, axis=0)
+
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return (input_shape[0], self.num_annotators, input_shape[-1])
 
@@ -60,6 +75,11 @@ class AnnotatorHead(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_annotators": self.num_annotators}
+
+
+def cell_product(inputs: Any, rows: Any, matrices: Any) -> Any:
+    """Returns `[K, C]`: input `[h]` of each of K rows times its own of the matrices `[K, h, C]`."""
+    return ops.sum(ops.take(inputs, rows, axis=0)[:, :, None] * matrices, axis=1)
 
 
 def annotator_product(rows: Any, matrices: Any) -> Any:

@@ -7,7 +7,12 @@ from typing import Any, Literal, get_args
 import keras
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, StackedIdentity, annotator_product
+from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
+    StackedIdentity,
+    annotator_product,
+    cell_product,
+)
 
 Normalisation = Literal["row", "column"]
 
@@ -59,13 +64,21 @@ class ConfusionHead(AnnotatorHead):
         References:
             DASC, eq. 10.
         """
+        return self._normalised(ops.convert_to_tensor(self.matrix))
+
+    def _normalised(self, weights: Any) -> Any:
         # Deviation: eq. 10 prints a softmax over columns; rows make W_k the confusion matrix that
         # the text speaks of.
-        axis = -1 if self.normalisation == "row" else -2
-        return ops.softmax(ops.convert_to_tensor(self.matrix), axis=axis)
+        return ops.softmax(weights, axis=-1 if self.normalisation == "row" else -2)
 
     def call(self, probabilities: Any) -> Any:
-        products = annotator_product(ops.cast(probabilities, "float32"), self.matrices())
+        return self._logits(annotator_product(ops.cast(probabilities, "float32"), self.matrices()))
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        matrices = self._normalised(ops.take(self.matrix, annotators, axis=0))
+        return self._logits(cell_product(ops.cast(inputs, "float32"), rows, matrices))
+
+    def _logits(self, products: Any) -> Any:
         if self.normalisation == "column":
             return products
         # Rows of p and of W_k sum to one, so the logarithm is a logit whose softmax is the product

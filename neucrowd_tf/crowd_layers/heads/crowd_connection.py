@@ -7,7 +7,12 @@ from typing import Any, Literal, get_args
 import keras
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, StackedIdentity, annotator_product
+from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
+    StackedIdentity,
+    annotator_product,
+    cell_product,
+)
 
 Connection = Literal["MW", "VW", "VB", "VW+B"]
 
@@ -67,6 +72,15 @@ class CrowdConnection(AnnotatorHead):
         if self.vector is not None:
             logits = logits * self.vector[None]
         return logits if self.bias is None else logits + self.bias[None]
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        p = ops.cast(inputs, "float32")
+        if self.connection == "MW":
+            return cell_product(p, rows, ops.take(self.matrix, annotators, axis=0))
+        logits = ops.take(p, rows, axis=0)
+        if self.vector is not None:
+            logits = logits * ops.take(self.vector, annotators, axis=0)
+        return logits if self.bias is None else logits + ops.take(self.bias, annotators, axis=0)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "connection": self.connection}

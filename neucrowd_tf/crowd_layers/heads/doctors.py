@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, annotator_product
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, annotator_product, cell_product
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -71,6 +71,11 @@ class DoctorHeads(AnnotatorHead):
             DASC, eq. 5.
         """
         return annotator_product(ops.cast(features, "float32"), self.kernel) + self.bias[None]
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        kernels = ops.take(self.kernel, annotators, axis=0)
+        logits = cell_product(ops.cast(inputs, "float32"), rows, kernels)
+        return logits + ops.take(self.bias, annotators, axis=0)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return (input_shape[0], self.num_annotators, self.num_classes)

@@ -1,0 +1,184 @@
+"""The Keras models that train a classifier through an annotator head: on a matrix of labels, or on
+single annotations where few of the cells have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd_layers.losses import annotation_losses
+from neucrowd_tf.crowd_layers.model import InstanceModel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Augment = Callable[[Any, Any], Any]
+
+
+class CrowdModel(InstanceModel):
+    """A network and an annotator head, trained on the annotations that there are.
+
+    Args:
+        parts: what is trained.
+        head: the annotator head, whose `penalty()` is added to the loss.
+        num_classes: C.
+        gamma: of the focal loss; 0 is cross-entropy.
+    """
+
+    def __init__(
+        self,
+        parts: list[Any],
+        head: Any,
+        features: NDArray[np.float32],
+        num_classes: int,
+        gamma: float,
+        augment: Augment | None,
+    ) -> None:
+        super().__init__(features, parts, augment)
+        self.network, self.head, self.gamma = parts[0], head, gamma
+        self._weights = tf.Variable(tf.ones([num_classes]), trainable=False, name="class_weights")
+
+    def set_annotations(
+        self,
+        annotations: Annotations,
+        weights: NDArray[np.float32],
+        copies: NDArray[np.uint8] | None = None,
+    ) -> None:
+        """Sets what is trained on, without tracing anything anew.
+
+        Args:
+            annotations: N instances by R annotators.
+            weights: `[C]` weight of an annotation of each class.
+            copies: `[A]` how often each annotation counts; None counts each once.
+        """
+        raise NotImplementedError
+
+    def penalty(self) -> Any:
+        return super().penalty() + self.head.penalty()
+
+
+class MatrixModel(CrowdModel):
+    """Trains on the matrix `[N, R]` of labels: one product serves all annotators, which is quickest
+    where a good part of the cells has a label.
+
+    Args:
+        network: features to logits `[B, R, C]`, through the head.
+        head, features, num_classes, gamma, augment: as of `CrowdModel`.
+        num_annotators: R.
+        weighted: whether annotations have copies (oversampling).
+    """
+
+    def __init__(
+        self,
+        network: keras.Model,
+        head: Any,
+        features: NDArray[np.float32],
+        num_annotators: int,
+        num_classes: int,
+        *,
+        gamma: float = 0.0,
+        weighted: bool = False,
+        augment: Augment | None = None,
+    ) -> None:
+        super().__init__([network], head, features, num_classes, gamma, augment)
+        shape = (len(features), num_annotators)
+        self._labels = tf.Variable(
+            tf.fill(shape, tf.constant(-1, tf.int8 if num_classes <= 127 else tf.int32)),
+            trainable=False,
+            name="labels",
+        )
+        self._copies = None
+        if weighted:
+            self._copies = tf.Variable(tf.ones(shape, tf.uint8), trainable=False, name="copies")
+
+    def set_annotations(
+        self,
+        annotations: Annotations,
+        weights: NDArray[np.float32],
+        copies: NDArray[np.uint8] | None = None,
+    ) -> None:
+        self._labels.assign(annotations.to_dense(self._labels.dtype.as_numpy_dtype))
+        self._weights.assign(weights)
+        if self._copies is not None and copies is not None:
+            matrix = np.ones(annotations.shape, dtype=np.uint8)
+            matrix[annotations.instances, annotations.annotators] = copies
+            self._copies.assign(matrix)
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        labels = tf.cast(tf.gather(self._labels, rows), tf.int32)
+        losses = annotation_losses(labels, self.network(features, training=True), self.gamma)
+        weights = tf.where(labels >= 0, tf.gather(self._weights, tf.maximum(labels, 0)), 0.0)
+        if self._copies is not None:
+            weights = weights * tf.cast(tf.gather(self._copies, rows), tf.float32)
+        return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
+
+
+class AnnotationModel(CrowdModel):
+    """Trains on single annotations: a step gathers the head's weights for the annotators of its
+    instances' annotations, so that time and memory go with labels, not with instances times
+    annotators.
+
+    Args:
+        network: features to what the head takes.
+        head, features, num_classes, gamma, augment: as of `CrowdModel`.
+    """
+
+    def __init__(
+        self,
+        network: keras.Model,
+        head: Any,
+        features: NDArray[np.float32],
+        num_classes: int,
+        *,
+        gamma: float = 0.0,
+        augment: Augment | None = None,
+    ) -> None:
+        super().__init__([network, head], head, features, num_classes, gamma, augment)
+        self._first = tf.Variable(
+            tf.zeros([self.num_instances + 1], tf.int32), trainable=False, name="first"
+        )
+        # Their number differs between rounds of self-training.
+        self._annotators, self._labels, self._copies = (
+            tf.Variable(
+                tf.zeros([0], kind), shape=tf.TensorShape([None]), trainable=False, name=name
+            )
+            for name, kind in (
+                ("annotators", tf.int32),
+                ("labels", tf.int32),
+                ("copies", tf.float32),
+            )
+        )
+
+    def set_annotations(
+        self,
+        annotations: Annotations,
+        weights: NDArray[np.float32],
+        copies: NDArray[np.uint8] | None = None,
+    ) -> None:
+        order = np.argsort(annotations.instances, kind="stable")
+        counts = np.bincount(annotations.instances, minlength=self.num_instances)
+        self._first.assign(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        self._annotators.assign(annotations.annotators[order].astype(np.int32))
+        self._labels.assign(annotations.labels[order].astype(np.int32))
+        given = np.ones(len(order)) if copies is None else copies[order]
+        self._copies.assign(given.astype(np.float32))
+        self._weights.assign(weights)
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        places = tf.ragged.range(tf.gather(self._first, rows), tf.gather(self._first, rows + 1))
+        annotations = places.flat_values
+        labels = tf.gather(self._labels, annotations)
+        logits = self.head.cells(
+            self.network(features, training=True),
+            tf.cast(places.value_rowids(), tf.int32),
+            tf.gather(self._annotators, annotations),
+        )
+        losses = annotation_losses(labels, logits, self.gamma)
+        weights = tf.gather(self._weights, labels) * tf.gather(self._copies, annotations)
+        return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
