@@ -106,7 +106,7 @@ class AnnotatorEstimator(ClassifierEstimator):
             probabilities
         )
         gamma = self.gamma if self.imbalance in ("focal", "cb_focal") else 0.0
-        common = {"gamma": gamma, "augment": self._augmentation()}
+        common: dict[str, Any] = {"gamma": gamma, "augment": self._augmentation()}
         model: CrowdModel
         if self._few_cells(data):
             network = keras.Model(inputs, head.input, name="network")
@@ -135,7 +135,8 @@ class AnnotatorEstimator(ClassifierEstimator):
         """Returns whether so few cells have a label that gathering weights for each annotation
         costs less than a product with all annotators' weights.
         """
-        return data.annotations.num_annotations * _GATHERING < np.prod(data.annotations.shape)
+        cells = data.annotations.num_instances * data.annotations.num_annotators
+        return data.annotations.num_annotations * _GATHERING < cells
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)

@@ -145,7 +145,7 @@ class InstanceModel(keras.Model):
             mean = tf.math.divide_no_nan(total, size)
             loss = mean + self.penalty() / count
         variables = self.trained_variables
-        # Gathered weights have gradients with an entry a use; an optimizer's moments need their sum.
+        # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
             for gradient in tape.gradient(loss, variables)
