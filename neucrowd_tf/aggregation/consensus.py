@@ -143,8 +143,9 @@ class Consensus(Aggregator):
         self.probas_ = np.mean([one.probas_ for one in found], axis=0)
         self.priors_ = np.mean([one.priors_ for one in found], axis=0)
         self.errors_ = self.skills_ = None
-        if crowd.has_identities:
-            self.errors_ = np.mean([one.errors_ for one in found], axis=0)
+        known = [one.errors_ for one in found if one.errors_ is not None]
+        if known:
+            self.errors_ = np.mean(known, axis=0)
             self.skills_ = expected_skills(self.errors_, self.priors_)
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)

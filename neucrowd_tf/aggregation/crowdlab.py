@@ -63,8 +63,8 @@ class Crowdlab(Aggregator):
         model = _probabilities(probabilities, (crowd.num_instances, crowd.num_classes))
         shard = Shard(crowd.one_hot(), crowd.num_classes)
         votes = crowd.vote_counts().astype(np.float64)
-        self.skills_ = mutual_agreement(shard, votes)
-        said = self._weigh(votes, model)
+        skills = self.skills_ = mutual_agreement(shard, votes)
+        said = self._weigh(votes, model, skills)
         total = np.asarray(shard.who @ self.weights_) + self.model_weight_
         told = shard.one_hot @ np.kron(self.weights_[:, None], said)
         self.probas_ = (told + self.model_weight_ * model) / total[:, None]
@@ -72,7 +72,7 @@ class Crowdlab(Aggregator):
         self.priors_ = self.probas_[self.annotated_].mean(axis=0)
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
-        self.errors_ = coin_errors(self.skills_, crowd.num_classes)
+        self.errors_ = coin_errors(skills, crowd.num_classes)
         return self
 
     def _weigh(self, votes: NDArray[np.float64], model: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -89,7 +89,7 @@ class Crowdlab(Aggregator):
             commonest = float((labels != np.bincount(labels).argmax()).mean())
             wrong = float((model[several].argmax(axis=1) != labels).mean())
         commonest = max(commonest, LEAST)
-        self.weights_ = np.maximum(1.0 - (1.0 - self.skills_) / commonest, LEAST)
+        self.weights_ = np.maximum(1.0 - (1.0 - skills) / commonest, LEAST)
         self.model_weight_ = float(
             max(1.0 - wrong / commonest, LEAST) * np.sqrt(given[given > 0].mean())
         )

@@ -38,7 +38,7 @@ InitialErrors: TypeAlias = "Mapping[Hashable, ArrayLike] | ArrayLike | None"
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make an answer impossible.
-# smoothing=0 is the paper's.
+# smoothing=0 is the paper's. Fast Dawid-Skene begins with shares of votes, too.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 
+# Deviation: IBCC, EBCC and BWA stop by their objective, not by how far a posterior moves, so that
+# beliefs need not be kept.
 @estimator
 class IterativeAggregator(Aggregator):
     """Base of the methods that iterate over sums until their objective stops rising.

@@ -51,6 +51,8 @@ def messages(
     return np.bincount(instances, signs * reliabilities, shape[0]).astype(np.float64)
 
 
+# Deviation: with several classes each question is decided by the messages, not by a low-rank
+# approximation.
 @estimator
 class Kos(Aggregator):
     """Karger, Oh and Shah's message passing. With C classes the C - 1 questions "is the class above

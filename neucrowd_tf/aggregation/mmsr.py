@@ -54,6 +54,7 @@ def trimmed_means(
     return np.where(number > 0, total / np.maximum(number, 1), last)
 
 
+# Deviation: the signs are those of an eigenvector, not of a construction from the sign graph.
 def signs_of(agreement: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns `[R]` +1 or -1, such that annotators of one sign agree more than chance and the
     majority is good: the signs of the leading eigenvector of the agreements' signs.

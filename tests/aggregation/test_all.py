@@ -31,6 +31,8 @@ NAMES = sorted(AGGREGATORS)
 
 def _made(name: str, seed: int = 0) -> Aggregator:
     made = make_aggregator(name, seed)
+    if name == "consensus":
+        return made.set_params(restarts=3, folds=2, best=2)
     return made.set_params(restarts=4) if name in ("ebcc", "mace") else made
 
 
