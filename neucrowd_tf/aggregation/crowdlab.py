@@ -75,7 +75,9 @@ class Crowdlab(Aggregator):
         self.errors_ = coin_errors(skills, crowd.num_classes)
         return self
 
-    def _weigh(self, votes: NDArray[np.float64], model: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _weigh(
+        self, votes: NDArray[np.float64], model: NDArray[np.float64], skills: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Sets the weights, and returns `[C said, C]` what a label tells of the classes."""
         size = votes.shape[1]
         # The vote, ties by the model; instances with one label tell nothing of agreement.

@@ -4,7 +4,7 @@ the labels by EM.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from scipy import optimize
@@ -21,8 +21,10 @@ from neucrowd_tf.aggregation.base import (
     tolerance,
     warn_not_converged,
 )
+from neucrowd_tf.aggregation.glad_integrated import IntegratedGladModel
 from neucrowd_tf.aggregation.majority_vote import majority_labels
-from neucrowd_tf.arguments import argument, estimator, fitted, whole
+from neucrowd_tf.aggregation.sums import Shard, run
+from neucrowd_tf.arguments import argument, estimator, fitted, one_of, whole
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -202,6 +204,13 @@ class Glad(Aggregator):
         None,
         "mean and standard deviation of b_i, the logarithm of the inverse difficulty.",
     )
+    easiness: Literal["estimated", "integrated"] = argument(
+        "estimated",
+        one_of("estimated", "integrated"),
+        '"estimated" finds b_i with a_r by L-BFGS, as the paper does by conjugate gradients;'
+        ' "integrated" averages over b_i on a grid, so that an E-step needs one instance at a'
+        " time and an M-step sums over them.",
+    )
     max_iter: int = argument(100, whole(1), "most EM iterations.")
     tol: float = argument(
         1e-5, tolerance, "stops when the objective rises by less than this for each annotation."
@@ -229,15 +238,39 @@ class Glad(Aggregator):
         crowd, gold = self._start(annotations, gold_labels, "GLAD")
         held = resolve_prior(self.prior, crowd.class_names)
         self._check_arguments()
-        model = _Model(crowd, gold, self.ability_prior, self.easiness_prior)
-        with threadpool_limits(
-            limits=1, user_api="blas"
-        ):  # on vectors of this size a second thread costs more than it gives
-            theta, probas, priors, change = self._run(model, held, crowd.num_annotations)
+        if self.easiness == "integrated":
+            theta, probas, priors, change = self._integrate(crowd, gold, held)
+        else:
+            theta, probas, priors, change = self._estimate(crowd, gold, held)
         self._store(apply_gold(probas, gold), priors, theta, crowd)
         if not self.converged_:
             warn_not_converged("Glad", self.max_iter, change, self.tol)
         return self
+
+    def _integrate(
+        self, crowd: Annotations, gold: NDArray[np.int64] | None, held: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+        """Runs EM over sums; returns what `_run` does, the easiness its posterior mean."""
+        shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
+        model = IntegratedGladModel(
+            crowd.num_classes, self.ability_prior, self.easiness_prior, held
+        )
+        found = run(model, shard, max_iter=self.max_iter, tol=self.tol)
+        self.history_, self.n_iter_ = found.history, len(found.history)
+        self.converged_ = found.converged
+        beliefs = found.beliefs.reshape(crowd.num_instances, crowd.num_classes, -1)
+        easiness = beliefs.sum(axis=1) @ model.grid()[0]
+        theta = np.concatenate([found.parameters.abilities, easiness])
+        return theta, beliefs.sum(axis=2), found.parameters.priors, found.change
+
+    def _estimate(
+        self, crowd: Annotations, gold: NDArray[np.int64] | None, held: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+        model = _Model(crowd, gold, self.ability_prior, self.easiness_prior)
+        with threadpool_limits(
+            limits=1, user_api="blas"
+        ):  # on vectors of this size a second thread costs more than it gives
+            return self._run(model, held, crowd.num_annotations)
 
     def _run(
         self, model: _Model, held: NDArray[np.float64] | None, num_annotations: int

@@ -24,8 +24,9 @@ AGGREGATORS = [
     DawidSkene(smoothing=0.0),
     Glad(),
     Glad(prior="update"),
+    Glad(easiness="integrated"),
 ]
-IDS = ["mv", "ds", "one_coin", "ds_unsmoothed", "glad", "glad_update"]
+IDS = ["mv", "ds", "one_coin", "ds_unsmoothed", "glad", "glad_update", "glad_integrated"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("error::RuntimeWarning"),

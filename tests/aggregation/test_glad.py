@@ -17,6 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import Glad, MajorityVote
 from neucrowd_tf.aggregation.glad import _Model
+from neucrowd_tf.aggregation.glad_integrated import Abilities, IntegratedGladModel
+from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -237,3 +239,34 @@ def test_any_crowd_gives_finite_results(dense: np.ndarray) -> None:
     ):
         assert np.isfinite(values).all()
     assert (np.diff(found.history_) >= -1e-8 * (1 + np.abs(found.history_[:-1]))).all()
+
+
+def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callable) -> None:
+    crowd, _ = make_crowd(6, instances=12, annotators=4, classes=3, labels_each=3)
+    model = IntegratedGladModel(3, (1.0, 1.0), (0.5, 0.7), None)
+    shard = Shard(crowd.one_hot(), 3)
+    abilities, priors = np.array([0.2, 1.5, -0.4, 2.0]), np.array([0.5, 0.3, 0.2])
+    beliefs, part = model.e_step(shard, Abilities(abilities, priors))
+    points, weights = np.polynomial.hermite_e.hermegauss(9)
+    joint = np.zeros((12, 3, 9))
+    for i in range(12):
+        for c in range(3):
+            for g in range(9):
+                p = priors[c] * weights[g] / weights.sum()
+                for row in np.flatnonzero(crowd.instances == i):
+                    strength = np.exp(0.5 + 0.7 * points[g])
+                    right = expit(abilities[crowd.annotators[row]] * strength)
+                    p *= right if crowd.labels[row] == c else (1 - right) / 2
+                joint[i, c, g] = p
+    total = joint.sum(axis=(1, 2))
+    np.testing.assert_allclose(part["evidence"], np.log(total).sum())
+    np.testing.assert_allclose(beliefs.reshape(12, 3, 9), joint / total[:, None, None], atol=1e-9)
+
+
+def test_integrated_easiness_finds_what_the_estimated_one_does(
+    crowd: Annotations, truth: np.ndarray
+) -> None:
+    one, other = Glad().fit(crowd), Glad(easiness="integrated").fit(crowd)
+    assert (one.labels_ == other.labels_).mean() > 0.95
+    assert np.corrcoef(one.abilities_, other.abilities_)[0, 1] > 0.9
+    assert stats.spearmanr(one.difficulties_, other.difficulties_).statistic > 0.8

@@ -1,0 +1,111 @@
+"""GLAD over sums: an instance's easiness is integrated out on a grid, so that its E-step is local
+and its M-step is one number an annotator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import normalise_log
+from neucrowd_tf.aggregation.sums import TINY, LatentModel, Shard, Sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Deviation: the paper estimates difficulties with the abilities.
+POINTS = 9
+CLIMBS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Abilities:
+    """Parameters: abilities `[R]` and class priors `[C]`."""
+
+    abilities: NDArray[np.float64]
+    priors: NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class IntegratedGladModel(LatentModel[Abilities]):
+    """EM over sums; the beliefs `[n, C * G]` are of the class and of the easiness' grid point.
+
+    Attributes:
+        num_classes: C.
+        ability_prior, easiness_prior: mean and standard deviation.
+        prior: `[C]` class prior to hold, or None to estimate it.
+    """
+
+    num_classes: int
+    ability_prior: tuple[float, float]
+    easiness_prior: tuple[float, float]
+    prior: NDArray[np.float64] | None
+
+    def grid(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns Gauss and Hermite's points `[G]` of the easiness b, and their weights."""
+        points, weights = np.polynomial.hermite_e.hermegauss(POINTS)
+        mean, deviation = self.easiness_prior
+        return mean + deviation * points, weights / weights.sum()
+
+    def start(self, shard: Shard) -> NDArray[np.float64]:
+        """Returns the beliefs under the prior's mean ability, as GLAD begins."""
+        held = np.full(self.num_classes, 1.0 / self.num_classes)
+        abilities = np.full(shard.num_annotators, self.ability_prior[0])
+        priors = held if self.prior is None else self.prior
+        return self.e_step(shard, Abilities(abilities, priors))[0]
+
+    def e_step(self, shard: Shard, parameters: Abilities) -> tuple[NDArray[np.float64], Sums]:
+        """Returns beliefs and log evidence (equation 3 of the paper, at each grid point)."""
+        size = self.num_classes
+        points, weights = self.grid()
+        x = parameters.abilities[:, None] * np.exp(points)
+        others = np.log(max(size - 1, 1))
+        wrong = -np.logaddexp(0.0, x) - others
+        table = np.repeat(np.repeat(wrong[:, None, None, :], size, 1), size, 2)
+        places = np.arange(size)
+        table[:, places, places, :] += (x + others)[:, None, :]
+        scores = shard.one_hot @ table.reshape(-1, size * POINTS)
+        if shard.gold is not None:
+            rows = np.flatnonzero(shard.gold >= 0)
+            known = np.repeat(places, POINTS) == shard.gold[rows, None]
+            scores[rows] = np.where(known, scores[rows], -np.inf)
+        prior = np.log(np.maximum(parameters.priors, TINY))[:, None] + np.log(weights)
+        evidence = normalise_log(scores, prior.reshape(-1), 1024)
+        return scores, {"evidence": evidence.sum()}
+
+    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+        """Returns how many labels at each grid point are right and how many there are `[R, G]`, and
+        the class mass.
+        """
+        size = self.num_classes
+        counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size, POINTS)
+        return {
+            "right": np.einsum("rccg->rg", counts),
+            "given": counts.sum(axis=(1, 2)),
+            "mass": (shard.used @ beliefs).reshape(size, POINTS).sum(axis=1),
+            "instances": shard.used.sum(),
+        }
+
+    def m_step(self, sums: Sums, parameters: Abilities | None) -> Abilities:
+        """Climbs the expected log likelihood of each ability, which is concave, in steps that its
+        curvature's bound of a quarter makes safe (equation 4 of the paper).
+        """
+        mean, deviation = self.ability_prior
+        slope = np.exp(self.grid()[0])
+        right, given = sums["right"], sums["given"]
+        abilities = np.full(len(right), mean) if parameters is None else parameters.abilities.copy()
+        curvature = 0.25 * given @ slope**2 + deviation**-2
+        for _ in range(CLIMBS):
+            chance = 0.5 * (1.0 + np.tanh(0.5 * abilities[:, None] * slope))
+            gradient = (right - given * chance) @ slope - (abilities - mean) / deviation**2
+            abilities += gradient / curvature
+        priors = self.prior if self.prior is not None else sums["mass"] / sums["instances"]
+        return Abilities(abilities, priors)
+
+    def objective(self, sums: Sums, parameters: Abilities) -> float:
+        """Returns the log likelihood, easiness integrated out, plus the abilities' log prior."""
+        mean, deviation = self.ability_prior
+        apart = ((parameters.abilities - mean) / deviation) ** 2
+        return float(sums["evidence"] - 0.5 * apart.sum())
