@@ -4,16 +4,16 @@ and memory beside crowd-kit's.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import multiprocessing
-import resource
-import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from reproduction.curves import RESULTS
 from reproduction.suite import Suite
+
+# Accuracy, the printed one, seconds and MB.
+Figures: TypeAlias = "tuple[float, float, float, float]"
 
 # Without gold labels it is the majority vote.
 METHODS = tuple(name for name in AGGREGATORS if name != "gold_majority_vote")
@@ -38,9 +41,20 @@ COLUMNS = ("dataset", "method", "accuracy", "printed", "difference", "seconds", 
 ABSENT = "not run: no truth_inference folder in data_dir"
 
 
-def _peak_mb() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024 if sys.platform != "darwin" else 1024**2)
+def _memory(key: str) -> float:
+    """Returns a line of this process's memory in MB: its peak since the last reset (VmHWM), or what
+    it has now (VmRSS); NaN where the system does not tell.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return float("nan")
+    return next((int(x.split()[1]) / 1024 for x in lines if x.startswith(key)), float("nan"))
+
+
+def _reset_peak() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def _ours(method: str, data: benchmarks.Benchmark, seed: int) -> np.ndarray:
@@ -57,7 +71,7 @@ def _theirs(method: str, data: benchmarks.Benchmark, seed: int) -> np.ndarray:
 
 
 def measure(
-    data_dir: Path, name: str, methods: tuple[str, ...], peer: bool, seed: int
+    data_dir: Path, methods: tuple[str, ...], peer: bool, seed: int, name: str
 ) -> list[tuple[str, float, float, float]]:
     """Returns (method, accuracy, seconds, MB above what there was before) of one benchmark, in this
     process.
@@ -67,45 +81,48 @@ def measure(
     run: Callable[..., np.ndarray] = _theirs if peer else _ours
     if peer:
         importlib.import_module("crowdkit.aggregation")
-    before = _peak_mb()
     rows = []
     for method in methods:
+        _reset_peak()
+        before = _memory("VmRSS")
         start = time.perf_counter()
         probas = run(method, data, seed)
         took = time.perf_counter() - start
         shown = f"{method} (crowd-kit)" if peer else method
-        rows.append((shown, data.accuracy(probas), took, _peak_mb() - before))
+        rows.append((shown, data.accuracy(probas), took, _memory("VmHWM") - before))
     return rows
 
 
-def _apart(*arguments: Any) -> list[tuple[str, float, float, float]]:
-    """Runs `measure` in a process of its own, so that peaks are its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(measure, arguments)
-
-
-def rows_of(data_dir: Path, seed: int) -> list[list[str]]:
-    """Returns the table's rows: each benchmark's, then the means."""
+def measured(data_dir: Path, seed: int) -> Iterator[tuple[str, str, Figures]]:
+    """Yields benchmark, method and figures; ours come from one process, crowd-kit's from another,
+    one after the other.
+    """
     printed = benchmarks.printed(data_dir)
+    sides = [(METHODS, False)]
+    if importlib.util.find_spec("crowdkit") is not None:
+        sides.append((tuple(SHARED), True))
     known = benchmarks.names(data_dir)
-    peer = importlib.util.find_spec("crowdkit") is not None
-    shared = tuple(SHARED)
-    alone = tuple(name for name in METHODS if name not in SHARED)
-    rows: list[list[str]] = []
-    found: dict[str, list[tuple[float, float, float, float]]] = {}
-    for name in known:
-        measured = _apart(data_dir, name, shared, False, seed)
-        measured += _apart(data_dir, name, shared, True, seed) if peer else []
-        measured += _apart(data_dir, name, alone, False, seed)
-        for method, accuracy, took, memory in measured:
-            print_ = printed.get(method, {}).get(name, float("nan"))
-            found.setdefault(method, []).append((accuracy, print_, took, memory))
-            rows.append(_row(name, method, (accuracy, print_, took, memory)))
-    for method, figures in found.items():
-        accuracy, print_, took, _ = np.mean(figures, axis=0)
-        most = max(figure[3] for figure in figures)
-        rows.append(_row(f"mean of {len(figures)}", method, (accuracy, print_, took, most)))
-    return rows
+    for methods, peer in sides:
+        one = partial(measure, data_dir, methods, peer, seed)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            for name, rows in zip(known, pool.imap(one, known), strict=True):
+                for method, accuracy, took, memory in rows:
+                    print_ = printed.get(method, {}).get(name, float("nan"))
+                    yield name, method, (accuracy, print_, took, memory)
+
+
+def table(figures: Sequence[tuple[str, str, Figures]]) -> list[list[str]]:
+    """Returns the means over the benchmarks, of memory the largest, then each benchmark's rows."""
+    by_method: dict[str, list[Figures]] = {}
+    for _, method, one in figures:
+        by_method.setdefault(method, []).append(one)
+    rows = []
+    for method, found in by_method.items():
+        accuracy, print_, took, _ = np.mean(found, axis=0)
+        most = max(one[3] for one in found)
+        rows.append(_row(f"mean of {len(found)}", method, (accuracy, print_, took, most)))
+    ordered = sorted(figures, key=lambda row: row[0])
+    return rows + [_row(name, method, one) for name, method, one in ordered]
 
 
 def _row(name: str, method: str, figures: tuple[float, ...]) -> list[str]:
@@ -121,12 +138,18 @@ def _row(name: str, method: str, figures: tuple[float, ...]) -> list[str]:
 
 
 def write(suite: Suite, options: Options) -> list[Path]:
-    """Writes the table as CSV and Markdown."""
-    known = benchmarks.names(options.data_dir)
-    if options.data_dir is None or not known:
-        rows = [["", "", "", "", "", "", ABSENT]]
-    else:
-        rows = rows_of(options.data_dir, options.seed)
+    """Writes the table as CSV and Markdown, again after each benchmark."""
+    if options.data_dir is None or not benchmarks.names(options.data_dir):
+        return _write(suite, options, [["", "", "", "", "", "", ABSENT]])
+    figures: list[tuple[str, str, Figures]] = []
+    for one in measured(options.data_dir, options.seed):
+        if figures and one[0] != figures[-1][0]:
+            _write(suite, options, table(figures))
+        figures.append(one)
+    return _write(suite, options, table(figures))
+
+
+def _write(suite: Suite, options: Options, rows: list[list[str]]) -> list[Path]:
     folder = options.output_dir / RESULTS
     csv_path, page = folder / f"{suite.name}.csv", folder / f"{suite.name}.md"
     write_text(csv_path, to_csv(COLUMNS, rows))
@@ -140,9 +163,7 @@ def write(suite: Suite, options: Options) -> list[Path]:
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
     ]
-    # The means first: they are what is read.
-    ordered = sorted(rows, key=lambda row: not row[0].startswith("mean"))
-    said += ["| " + " | ".join(row) + " |" for row in ordered]
+    said += ["| " + " | ".join(row) + " |" for row in rows]
     write_text(page, "\n".join([*said, ""]))
     return [csv_path, page]
 
@@ -156,10 +177,9 @@ SUITES: tuple[Suite, ...] = (
         note=(
             "Accuracy on the instances with a truth (a label tied at the top counts by its share);"
             " printed: EBCC's, IBCC's and BWA's from Li, Rubinstein and Cohn's notebooks, with 40"
-            " restarts of EBCC. Seconds are of one process; memory is the peak above that of the"
-            " data, of the methods of a row and those above it that share its process, and for the"
-            " means the largest. crowd-kit ran in the same run; its MACE with one start, as all of"
-            " its starts are the same."
+            " restarts of EBCC. Seconds are of one process, memory is the peak above what there"
+            " was before, for the means the largest. crowd-kit ran in the same run; its MACE with"
+            " one start, as all of its starts are the same."
         ),
     ),
 )

@@ -46,10 +46,10 @@ def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
 
 
 def test_every_method_is_measured(folder: Path) -> None:
-    rows = measure(folder, "tiny", METHODS, False, 0)
+    rows = measure(folder, METHODS, False, 0, "tiny")
     assert [row[0] for row in rows] == list(METHODS)
     assert all(0 <= row[1] <= 1 and row[2] >= 0 for row in rows)
-    (theirs,) = measure(folder, "tiny", ("majority_vote",), True, 0)
+    (theirs,) = measure(folder, ("majority_vote",), True, 0, "tiny")
     assert theirs[0] == "majority_vote (crowd-kit)"
 
 
