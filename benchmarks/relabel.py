@@ -8,11 +8,12 @@ held back. In ten rounds each strategy asks for 50 % more, and gets those labels
 the annotators) that it chose which were held back; a task is asked for once a round. After 10, 25
 and 50 % more, the consensus is compared with the truth, which no strategy sees.
 
-Strategies: `random`; `entropy` of the consensus; `activelab` (with an out-of-fold logistic
-regression where a dataset has features, else with the shares of the classes), these three with an
-annotator at random; ours by `item` (the mean gain over those who could be asked, one of them at
-random); ours by `item_annotator`. The consensus is `neucrowd_tf.labelling.believe` for all; those
-of Dawid and Skene's model with its defaults and of the majority are given beside it.
+Strategies: `random`; `entropy` of the consensus; `activelab`, these three with an annotator at
+random; ours by `item` (the mean gain over those who could be asked, one of them at random); ours by
+`item_annotator`. ActiveLab and ours are told what a classifier says, a logistic regression on the
+majority's labels, out of fold, where a dataset has features (LabelMe, Music), else the shares of
+the classes. The consensus knows labels alone; it is `neucrowd_tf.labelling.belief.believe` for all,
+and those of Dawid and Skene's model with its defaults and of the majority are given beside it.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ from neucrowd_tf.annotations.simulation import (
 from neucrowd_tf.evaluation.intervals import mean_interval
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.labelling.activelab import activelab_scores
-from neucrowd_tf.labelling.belief import Belief, believe
+from neucrowd_tf.labelling.belief import Belief, believe, informed
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
+from neucrowd_tf.labelling.plan import TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEEP, MARKS, ROUNDS = 0.4, (0.1, 0.25, 0.5), 10
 STRATEGIES = ("random", "entropy", "activelab", "item", "item_annotator")
-TIES = 1e-3  # what information counts for beside gain: it orders pairs whose gain is nothing
 FOLDS = 5
 
 Replay = tuple[Annotations, "NDArray[np.int64]", "NDArray[np.float64] | None"]
@@ -122,12 +123,14 @@ def scores(
     tasks, annotators = pairs
     if strategy == "random":
         return np.zeros(len(tasks))
+    if strategy != "entropy":
+        probas = classifier(crowd, features)
     if strategy == "entropy":
         return np.asarray(entr(belief.probas).sum(axis=1)[tasks])
     if strategy == "activelab":
-        return -activelab_scores(crowd, classifier(crowd, features))[tasks]
-    probas, errors = belief.probas[tasks], belief.errors[annotators]
-    worth = expected_gain(probas, errors) + TIES * expected_information(probas, errors)
+        return -activelab_scores(crowd, probas)[tasks]
+    believed, errors = informed(belief, crowd, probas).probas[tasks], belief.errors[annotators]
+    worth = expected_gain(believed, errors) + TIES * expected_information(believed, errors)
     if strategy == "item":
         total = np.bincount(tasks, weights=worth, minlength=crowd.num_instances)
         return np.asarray((total / np.maximum(np.bincount(tasks, minlength=len(total)), 1))[tasks])

@@ -1,7 +1,8 @@
 """Which tasks to label again, and by whom.
 
     python -m neucrowd_tf.relabel --annotations=F|--run=RUN --budget=500 --output=relabel.csv
-        [--gold=gold.csv] [--most_each=N] [--per_task=2] [--question=NAME] [--first]
+        [--gold=gold.csv] [--probabilities=P.csv] [--most_each=N] [--per_task=2] [--question=NAME]
+        [--first]
 
 Writes `task,worker,priority,gain,reason`, the most worthwhile label first; without `--output` to
 stdout. `--annotations` takes any layout that --dataset=table reads, an annotation tool's export, or
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--budget", type=int, required=True, help="how many labels to ask for")
     add("--output", type=Path, default=STDOUT, help=f"CSV {','.join(HEADER)} (default: stdout)")
     add("--gold", type=Path, help="CSV task,label: labels that are known")
+    add("--probabilities", type=Path, help="CSV task,p_<class>...: a model's, out of sample")
     add("--most_each", type=int, help="most labels an annotator is asked for (default: twice even)")
     add("--per_task", type=int, default=2, help="most labels of one task")
     add("--question", help="which question of an export")
@@ -76,15 +78,17 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
         count = "none" if arguments.run is None else "both"
         raise UsageError(f"expected --annotations or --run, received {count}")
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
-    from neucrowd_tf.labelling.belief import believe
+    from neucrowd_tf.labelling.belief import believe, informed
     from neucrowd_tf.labelling.plan import make_plan, reason
-    from neucrowd_tf.labelling.source import read_crowd, read_gold
+    from neucrowd_tf.labelling.source import read_crowd, read_gold, read_probabilities
 
     path = annotations_of(arguments.run) if arguments.annotations is None else arguments.annotations
     crowd, note = read_crowd(path, question=arguments.question, first=arguments.first)
     crowd.require_identities("relabel")
     gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
     belief = believe(crowd, gold)
+    if arguments.probabilities is not None:
+        belief = informed(belief, crowd, read_probabilities(arguments.probabilities, crowd))
     plan = make_plan(
         crowd, belief, arguments.budget, most_each=arguments.most_each, per_task=arguments.per_task
     )

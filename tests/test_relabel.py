@@ -17,9 +17,10 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.labelling.activelab import activelab_scores, calibrated
-from neucrowd_tf.labelling.belief import Belief, believe, crowd_accuracy
+from neucrowd_tf.labelling.belief import Belief, believe, crowd_accuracy, informed
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
 from neucrowd_tf.labelling.plan import make_plan, worths
+from neucrowd_tf.labelling.source import read_probabilities
 from neucrowd_tf.relabel import main
 from tests.io.importers.exports import EXPORTS, IDS, label_studio
 
@@ -222,6 +223,49 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     first = output.read_bytes()
     assert main([f"--annotations={labels_csv}", "--budget=20"]) == 0
     assert capsys.readouterr().out.encode() == first
+
+
+def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels, model = tmp_path / "a.csv", tmp_path / "p.csv"
+    rows = [f"{task},{worker},x" for task in "abcd" for worker in "uv"]
+    rows += [f"{task},w,{label}" for task, label in zip("efgh", "xyyy", strict=True)]
+    labels.write_text("task,worker,label\n" + "\n".join(rows) + "\n")
+    model.write_text("task,p_y,p_x\nf,.2,.8\ne,.3,.9\nother,1,0\n")
+    crowd = Annotations.from_csv(labels)
+    found = read_probabilities(model, crowd)
+    # e: .9 and .3 add up to 1.2; f as it is; the others have the mean of the two.
+    np.testing.assert_allclose(found[4:6], [[0.75, 0.25], [0.8, 0.2]])
+    np.testing.assert_allclose(found[[0, 7]], [[0.775, 0.225]] * 2)
+    flags = [f"--annotations={labels}", "--budget=1", "--per_task=1"]
+    assert main([*flags, f"--probabilities={model}"]) == 0
+    told = capsys.readouterr().out
+    assert main(flags) == 0
+    assert told.count("\n") == 2 and told != capsys.readouterr().out
+    for content, message in {
+        "task,p_x\na,1\n": "row 2: expected a column 'p_y', received none",
+        "task,p_x,p_y\na,1,z\n": "row 2: expected probabilities, received '1', 'z'",
+        "task,p_x,p_y\nz,1,0\n": "expected tasks of the annotations",
+    }.items():
+        model.write_text(content)
+        assert main([*flags, f"--probabilities={model}"]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_informed_is_bayes_rule() -> None:
+    # Votes two to one everywhere leave the classifier's temperature at what fits them; with its
+    # probabilities all alike it says nothing.
+    belief = random_belief(4)
+    crowd = crowd_of("0- 1- 2- 01")
+    flat = np.tile([0.2, 0.5, 0.3], (4, 1))
+    np.testing.assert_allclose(informed(belief, crowd, flat).probas, belief.probas)
+    probas = np.random.default_rng(1).dirichlet(np.ones(3), 4)
+    scaled = calibrated(probas, crowd.vote_counts().astype(float))
+    expected = [
+        [belief.probas[i, c] * scaled[i, c] / scaled[:, c].mean() for c in range(3)]
+        for i in range(4)
+    ]
+    found = informed(belief, crowd, probas).probas
+    np.testing.assert_allclose(found, np.array(expected) / np.sum(expected, 1, keepdims=True))
 
 
 def test_a_run_names_its_annotations(

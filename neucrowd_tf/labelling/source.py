@@ -7,11 +7,17 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.importers import TOOLS, detect, read_export
 from neucrowd_tf.io.importers.sources import rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 STDIN = Path("-")
 
@@ -83,3 +89,37 @@ def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:
         if gold.setdefault(tasks[task], classes[label]) != classes[label]:
             raise DataError(f"{where}: expected each task once, received {task!r} again")
     return gold
+
+
+def read_probabilities(path: Path, annotations: Annotations) -> NDArray[np.float64]:
+    """Reads a model's probabilities: CSV `task` and `p_<class>` for each class, as predictions.csv
+    has them.
+
+    Returns:
+        `[N, C]` in the annotations' order, rows summing to one; a task that the file does not have
+        gets the mean.
+
+    Raises:
+        DataError: a column that is missing, no number from 0, or no task of the annotations.
+    """
+    classes = [f"p_{name}" for name in annotations.class_names.tolist()]
+    places = {str(name): code for code, name in enumerate(annotations.instance_names.tolist())}
+    found = np.full((annotations.num_instances, len(classes)), np.nan)
+    for place, row in rows(path, ","):
+        where = f"{path}: {place}"
+        for name in ("task", *classes):
+            if name not in row:
+                raise DataError(f"{where}: expected a column {name!r}, received none")
+        if row["task"] not in places:
+            continue
+        try:
+            numbers = np.array([float(row[name]) for name in classes])
+        except ValueError:
+            numbers = np.array([-1.0])
+        if not (numbers >= 0).all() or not 0 < numbers.sum() < np.inf:
+            shown = ", ".join(repr(row[name]) for name in classes[:8])
+            raise DataError(f"{where}: expected probabilities, received {shown}")
+        found[places[row["task"]]] = numbers / numbers.sum()
+    if np.isnan(found).all():
+        raise DataError(f"{path}: expected tasks of the annotations, received none of them")
+    return np.where(np.isnan(found), np.nanmean(found, axis=0), found)
