@@ -131,8 +131,10 @@ def parse() -> Iterator[Callable[[Sequence[str]], flags.Options]]:
 
 @pytest.fixture
 def command(parse: Any, tiny: Any, without_tensorflow: None) -> Callable[..., int]:
-    """Runs a command line in this process, without TensorFlow, and returns the exit code."""
-    return _command(parse)
+    """Runs a command line in this process, without TensorFlow and, unless --report asks for them,
+    without reports, and returns the exit code.
+    """
+    return _command(parse, "--noreport")
 
 
 @pytest.fixture
@@ -144,10 +146,10 @@ def whole_command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Cal
     return _command(parse)
 
 
-def _command(parse: Any) -> Callable[..., int]:
+def _command(parse: Any, *first: str) -> Callable[..., int]:
     def run(*items: str, installed: bool = False) -> int:
         try:
-            options = parse(items)
+            options = parse([*first, *items])
         except UsageError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2

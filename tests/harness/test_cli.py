@@ -16,7 +16,8 @@ Command = Callable[..., int]
 
 def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> None:
     """The first one's page is written before the second one has run."""
-    assert command("--dataset=tiny", "--method=mean,oracle", f"--output_dir={tmp_path}") == 0
+    flags = ("--dataset=tiny", "--method=mean,oracle", "--report")
+    assert command(*flags, f"--output_dir={tmp_path}") == 0
     for method in ("mean", "oracle"):
         page = (tmp_path / "tiny" / method / "seed-0" / "report.html").read_text(encoding="utf-8")
         part = page[page.index('id="comparison"') : page.index('id="reading"')]
@@ -53,11 +54,15 @@ def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str])
 
 
 def test_the_installed_command_says_where_the_rest_is(
-    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: Command,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without a checkout there are no baselines, no benchmark data and no suites: nothing lists
-    them, and errors tell.
+    """Without a checkout there are no further baselines, no benchmark data and no suites: nothing
+    lists them, and errors tell.
     """
+    monkeypatch.setattr(registry, "_SUITES", {})
     for flags in (
         ["--dataset=tiny", "--method=autos"],
         ["--method=mean", "--dataset=hotels"],

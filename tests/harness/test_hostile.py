@@ -97,7 +97,13 @@ def test_what_goes_out_is_safe(
 ) -> None:
     flags, tasks = table
     assert (
-        command("--dataset=table", "--method=ds_lr", *flags, f"--output_dir={tmp_path / 'out'}")
+        command(
+            "--dataset=table",
+            "--method=ds_lr",
+            "--report",
+            *flags,
+            f"--output_dir={tmp_path / 'out'}",
+        )
         == 0
     )
     run = tmp_path / "out" / "table" / "ds_lr" / "seed-0"

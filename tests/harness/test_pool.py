@@ -19,7 +19,8 @@ PLUGINS = ("tests.harness.worker_plugin",)
 
 
 def options(out: Path, *methods: str, **more: Any) -> flags.Options:
-    return flags.Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2, **more)
+    given = flags.Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2)
+    return dataclasses.replace(given, report=False, **more)
 
 
 def run(given: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
