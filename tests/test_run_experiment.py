@@ -12,6 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import neucrowd_tf
+from neucrowd_tf.harness import cli
+
 SMALL = (
     "--hparam=epochs=2",
     "--hparam=steps_per_epoch=2",
@@ -31,30 +34,13 @@ def command(repository: Path, *flags: str, timeout: int = 300) -> subprocess.Com
     )
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            ["--dataset=breast_cancer", "--metod=mv_lr"],
-            "error: --metod: expected a flag of this command",
-        ),
-        (["--dataset=breast_cancer", "--method=mv_lr", "--seed=x"], "error: flag --seed=x"),
-        (["--dataset=breast_cancer", "--method=mv_rl"], "did you mean 'mv_lr'"),
-        (
-            ["--dataset=breast_cancer", "--method=mv_lr", "--distribute=multi_worker"],
-            "error: --distribute: expected none or mirrored",
-        ),
-    ],
-)
-def test_bad_flags(repository: Path, tmp_path: Path, flags: list[str], message: str) -> None:
-    done = command(repository, *flags, f"--output_dir={tmp_path / 'out'}")
-    assert (
-        done.returncode == 2
-        and message in done.stderr
-        and len(done.stderr.splitlines()) == 1
-        and done.stdout == ""
-    )
-    assert not (tmp_path / "out").exists()
+def test_bad_flags(repository: Path, tmp_path: Path) -> None:
+    """The others are told in the same way: tests/harness/test_flags.py."""
+    out = tmp_path / "out"
+    done = command(repository, "--dataset=digits", "--method=mv_rl", f"--output_dir={out}")
+    assert done.returncode == 2 and "did you mean 'mv_lr'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
+    assert not out.exists()
 
 
 def test_help_and_list(repository: Path) -> None:
@@ -94,6 +80,7 @@ def test_a_flagfile_in_another_encoding_is_one_line(repository: Path, tmp_path: 
     )
 
 
+@pytest.mark.ci
 def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
     base = ["--dataset=breast_cancer", "--method=neucrowd", *SMALL, "--device=cpu"]
     done = command(
@@ -139,6 +126,7 @@ def test_gpu(repository: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.ci
 def test_jobs_change_no_byte(repository: Path, tmp_path: Path) -> None:
     base = ["--dataset=breast_cancer", "--method=neucrowd,mv_lr", *SMALL]
     for jobs in (1, 2):
@@ -156,6 +144,7 @@ def test_jobs_change_no_byte(repository: Path, tmp_path: Path) -> None:
         ), path
 
 
+@pytest.mark.ci
 def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: Path) -> None:
     """TensorFlow orders sums by names of a graph's nodes, which Keras numbers; CrowdInG's game is
     where that showed.
@@ -180,6 +169,7 @@ def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: 
         assert (first / file).read_bytes() == (second / file).read_bytes(), file
 
 
+@pytest.mark.ci
 def test_a_table_with_formulas_in_its_ids(repository: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     truth = np.arange(40) % 2
@@ -254,13 +244,9 @@ def test_hotel_as_the_paper_splits_it(repository: Path, tmp_path: Path, data_dir
     assert summary.loc["neucrowd", ["accuracy_paper", "auc_paper"]].tolist() == [0.871, 0.928]
 
 
-def test_the_console_command_knows_the_library(tmp_path: Path) -> None:
-    code = (
-        "import sys; from neucrowd_tf.harness.cli import console_main; sys.argv = ['neucrowd',"
-        " '--list']; console_main()"
-    )
+def test_the_installed_command_knows_the_library(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-m", "neucrowd_tf", "--list"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -268,10 +254,31 @@ def test_the_console_command_knows_the_library(tmp_path: Path) -> None:
         check=False,
         env=_library_path(),
     )
-    assert done.returncode == 0 and "  neucrowd " in done.stdout and "  mv_lr " not in done.stdout
+    assert done.returncode == 0 and "  neucrowd " in done.stdout and "Suites:" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--version"], 0, "neucrowd "),
+        (["predict", "--help"], 0, "usage: python -m neucrowd_tf.predict"),
+        (["report", "--help"], 0, "usage: python -m neucrowd_tf.report"),
+        (["predict"], 2, "the following arguments are required: --model"),
+        (["preditc"], 2, "error: expected flags or one of report, predict, "),
+    ],
+)
+def test_sub_commands(
+    arguments: list[str],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["neucrowd", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.console_main()
+    assert ended.value.code == code and said in "".join(capsys.readouterr())
 
 
 def _library_path() -> dict[str, str]:
-    import neucrowd_tf
-
     return {**os.environ, "PYTHONPATH": str(Path(neucrowd_tf.__file__).parent.parent)}

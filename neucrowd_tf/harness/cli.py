@@ -163,11 +163,11 @@ def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
     values = absl_flags.FLAGS
     for name in flags.NAMES:  # --help shows the flags of the main module
         values.register_key_flag_for_module(sys.argv[0], values[name])
-    parsed: list[flags.Options] = []
+    parsed: list[tuple[flags.Options, bool]] = []
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
-            parsed.append(flags.parse(argv, values))
+            parsed.append((flags.parse(argv, values), values["verbosity"].using_default_value))
         except UsageError as error:
             _tell(f"error: {error}")
             sys.exit(PROBLEM)
@@ -179,9 +179,10 @@ def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
         return [argv[0]]
 
     def begin(_: Sequence[str]) -> int:
-        if values["verbosity"].using_default_value:
+        options, quiet = parsed[0]
+        if quiet:
             logging.set_verbosity(logging.WARNING)  # app.run turns TensorFlow's and Keras' notes on
-        return run(parsed[0], modules, installed=installed)
+        return run(options, modules, installed=installed)
 
     app.run(begin, flags_parser=parse)
     raise SystemExit(0)

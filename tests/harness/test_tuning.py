@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from neucrowd_tf import registry
 from neucrowd_tf.harness.tuning import candidates, score, tune
 
+pytestmark = pytest.mark.usefixtures("without_tensorflow")
 SPACE = {"a": (1, 2, 3), "b": ("x", "y")}
 
 

@@ -1,14 +1,16 @@
-"""Runs a tiny suite as a process of its own, and ends it with SIGKILL at a chosen moment: "fit 3"
-in the third fit, "page" in writing tables.
+"""Runs a tiny suite again and again in forked processes, each ended with SIGKILL at a moment:
+"fit 3" in the third fit, "page" in writing tables, "" not at all.
 
-    python -m tests.reproduction.suite_driver OUT [MOMENT]
+    python -m tests.reproduction.suite_driver [[OUT, MOMENT], ...]
 
-It leaves TensorFlow out, for time: no TensorBoard logs, and no calibration error, which is
-TensorFlow Probability's.
+The argument is JSON; a line of JSON for each process has its exit code, how many metrics.json there
+are then, and whether it made runs. TensorFlow stays out, for time: no TensorBoard logs, and no
+calibration error, which is TensorFlow Probability's.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -28,31 +30,54 @@ def _die(*_: Any) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(out: str, moment: str = "") -> int:
-    kind, _, number = moment.partition(" ")
+class Counted(Mean):
+    """Dies in the fit of that number."""
 
-    class Counted(Mean):
-        def _fit(self, data: Any, run: Any) -> None:
-            super()._fit(data, run)
-            if kind == "fit" and Counted.calls == int(number):
-                _die()
+    last = 0
 
+    def _fit(self, data: Any, run: Any) -> None:
+        super()._fit(data, run)
+        if Counted.calls == Counted.last:
+            _die()
+
+
+def prepare() -> None:
     registry.register_dataset("tiny", summary="for tests", simulated=True)(tiny_dataset)
     registry.register_method("mean", summary="for tests")(Counted)
     registry.register_method("shifted", summary="for tests", defaults={"shift": 0.9})(Counted)
+    process.start = lambda options: None
+    process.forget_networks = lambda: None
+    metrics.expected_calibration_error = lambda *_, **__: 0.0
+    for name in ("scalars", "hparams", "flush"):
+        setattr(Run, name, lambda *_: None)
+
+
+def make(out: str, moment: str) -> int:
+    """Makes the suite in this process, or a part of it."""
+    kind, _, number = moment.partition(" ")
     cases = (
         Case(("tiny",), ("mean", "shifted"), seeds=2),
         Case(("tiny",), ("mean",), "shift=0.1", seeds=2, hparams={"shift": 0.1}, x=0.1),
     )
     suite = Suite("tiny", "Tiny", cases, baseline="mean", analysis=curves.over_settings)
-    process.start = lambda options: None
-    metrics.expected_calibration_error = lambda *_, **__: 0.0
-    for name in ("scalars", "hparams", "flush"):
-        setattr(Run, name, lambda *_: None)
+    if kind == "fit":
+        Counted.last = int(number)
     if kind == "page":
         run.write_csv = _die
-    return len(run.run_suite(suite, Options(output_dir=Path(out)), print))
+    lines: list[str] = []
+    failures = run.run_suite(suite, Options(output_dir=Path(out)), lines.append)
+    return len(failures) or 10 * any("runs to make" in line for line in lines)
+
+
+def main(moments: list[list[str]]) -> None:
+    prepare()
+    for out, moment in moments:
+        child = os.fork()
+        if child == 0:
+            os._exit(make(out, moment))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(json.dumps([code, len(list(Path(out).rglob("metrics.json")))]), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(json.loads(sys.argv[1]))

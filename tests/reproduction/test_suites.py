@@ -179,6 +179,7 @@ def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
         for name, suite in suites.items()
     }
     monkeypatch.setattr(registry, "_SUITES", entries)
+    monkeypatch.setattr(run, "draw", lambda *_: False)  # pictures take most of the time
 
 
 def test_suites_share_runs_and_go_on_after_a_failure(
