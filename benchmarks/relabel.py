@@ -243,9 +243,20 @@ def summary(draws: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     return result
 
 
-def cell(interval: Sequence[float] | None) -> str:
-    """Returns a mean and its interval, or a dash where the accuracy was not reached."""
-    return "-" if interval is None else "{:.3f} [{:.3f}, {:.3f}]".format(*interval)
+def cell(interval: Sequence[float]) -> str:
+    """Returns a mean and its interval."""
+    return "{:.3f} [{:.3f}, {:.3f}]".format(*interval)
+
+
+def share(found: dict[str, Any], other: str) -> str:
+    """Returns the share of another's labels that ours needs, or in how many draws it got there."""
+    if found[f"share_of_{other}"] is not None:
+        return cell(found[f"share_of_{other}"])
+    each = found[f"shares_of_{other}"]
+    reached = ", ".join(f"{value:.3f}" for value in each if value is not None)
+    return f"not reached in {each.count(None)} of {len(each)} draws" + (
+        f", else {reached}" if reached else ""
+    )
 
 
 def markdown(results: dict[str, Any], draws: int) -> str:
@@ -268,13 +279,13 @@ def markdown(results: dict[str, Any], draws: int) -> str:
     lines += [
         "",
         "Labels that `item_annotator` needs for the accuracy that another strategy has after 50 %"
-        " more, as a share of that one's labels (a dash where a draw does not reach it):",
+        " more, as a share of that one's labels:",
         "",
         "| dataset | of random's | of ActiveLab's |",
         "|---|---|---|",
     ]
     for name, found in results.items():
-        shares = [cell(found[f"share_of_{other}"]) for other in ("random", "activelab")]
+        shares = [share(found, other) for other in ("random", "activelab")]
         lines.append(f"| {name} | {' | '.join(shares)} |")
     lines += [
         "",
