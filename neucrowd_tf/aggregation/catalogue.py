@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.bwa import BWA
@@ -24,16 +25,16 @@ from neucrowd_tf.aggregation.weighted_vote import (
 from neucrowd_tf.errors import UsageError
 
 
-def _maker(kind: Callable[..., Aggregator], **options: bool) -> Callable[[int], Aggregator]:
-    return lambda seed: kind(seed=seed, **options)
+def _maker(kind: Callable[..., Aggregator]) -> Callable[[int], Aggregator]:
+    return lambda seed: kind(seed=seed)
 
 
 # Each makes an unfitted aggregator with its defaults from a seed.
 AGGREGATORS: dict[str, Callable[[int], Aggregator]] = {
     "majority_vote": _maker(MajorityVote),
     "dawid_skene": _maker(DawidSkene),
-    "one_coin": _maker(DawidSkene, one_coin=True),
-    "fast_dawid_skene": _maker(DawidSkene, hard=True),
+    "one_coin": _maker(partial(DawidSkene, one_coin=True)),
+    "fast_dawid_skene": _maker(partial(DawidSkene, hard=True)),
     "glad": _maker(Glad),
     "mace": _maker(Mace),
     "ibcc": _maker(IBCC),
