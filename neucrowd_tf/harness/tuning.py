@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.model_selection import KFold, ParameterSampler, StratifiedKFold
 
 from neucrowd_tf import metrics
 from neucrowd_tf.aggregation import majority_labels
@@ -18,7 +18,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, encode_labels
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError
 from neucrowd_tf.harness import process
-from neucrowd_tf.harness.run_files import number_cell, to_csv
+from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.registry import Method
 from neucrowd_tf.training.run import Run
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 HEADER = ("trial", "metric", "score", "status", "parameters")
 FOLDS = 3
-_MAX_GRID = 100_000
-_STREAM = 0x7E57
 
 Fit = Callable[[dict[str, Any], Any, Any, Any], Any]
 
@@ -45,21 +43,10 @@ def candidates(
         fixed: hyper-parameters that the user set; they are not searched.
         seed: of the draws.
     """
-    names = sorted(name for name in space if name not in fixed)
-    total = math.prod(len(space[name]) for name in names)
-    found: list[dict[str, Any]] = [{}]
-    generator = np.random.default_rng([seed, _STREAM])
-    if not names:
-        return found
-    if total <= _MAX_GRID:
-        grid = list(itertools.product(*(space[name] for name in names)))
-        chosen = [grid[i] for i in generator.permutation(len(grid))[: trials - 1]]
-        return found + [dict(zip(names, values, strict=True)) for values in chosen]
-    while len(found) < trials:
-        drawn = {name: space[name][int(generator.integers(len(space[name])))] for name in names}
-        if drawn not in found:
-            found.append(drawn)
-    return found
+    searched = {name: list(values) for name, values in sorted(space.items()) if name not in fixed}
+    total = math.prod(map(len, searched.values())) if searched else 0
+    drawn = ParameterSampler(searched, min(trials - 1, total), random_state=seed) if total else ()
+    return [{}, *drawn]
 
 
 def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, float]:
@@ -84,22 +71,17 @@ def trial_score(
             encode_labels(pair[1], dataset.class_names),
             np.asarray(estimator.predict_proba(pair[0])),
         )
-    from sklearn.model_selection import KFold, StratifiedKFold
-
     rows = np.flatnonzero(annotations.annotated)
     consensus = majority_labels(annotations.vote_counts(), "random", seed)[rows]
     counts = np.bincount(consensus)
     split: Any = StratifiedKFold if counts[counts > 0].min() >= FOLDS else KFold
-    found = []
+    scores = []
     for train, held in split(FOLDS, shuffle=True, random_state=seed).split(rows, consensus):
         estimator = fit(setting, dataset.features[rows[train]], annotations[rows[train]], None)
-        found.append(
-            score(
-                consensus[held], np.asarray(estimator.predict_proba(dataset.features[rows[held]]))
-            )
-        )
-    names = sorted({name for name, _ in found})
-    return "/".join(names), float(np.mean([value for _, value in found]))
+        predicted = np.asarray(estimator.predict_proba(dataset.features[rows[held]]))
+        scores.append(score(consensus[held], predicted))
+    names = sorted({name for name, _ in scores})
+    return "/".join(names), float(np.mean([value for _, value in scores]))
 
 
 def _known(path: Path) -> dict[str, dict[str, str]]:
@@ -156,24 +138,14 @@ def tune(
             except (IdentitiesError, UnsupportedDataError):
                 raise
             except Exception as error:
-                row, problem = (
-                    {
-                        "metric": "",
-                        "score": "",
-                        "status": f"failed: {' '.join(str(error).split())}",
-                    },
-                    error,
-                )
+                status, problem = f"failed: {' '.join(str(error).split())}", error
+                row = {"metric": "", "score": "", "status": status}
         rows.append({**row, "trial": str(number), "parameters": text})
         write_text(path, to_csv(HEADER, ([item[name] for name in HEADER] for item in rows)))
         if row["score"] and (best is None or float(row["score"]) > best[0]):
             best = float(row["score"]), setting
     if best is None:
-        raise (
-            problem
-            if problem is not None
-            else UnsupportedDataError(
-                f"--tune: none of {len(rows)} settings of {method.name} could be scored"
-            )
+        raise problem or UnsupportedDataError(
+            f"--tune: none of {len(rows)} settings of {method.name} could be scored"
         )
     return best[1]
