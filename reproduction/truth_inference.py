@@ -178,8 +178,9 @@ SUITES: tuple[Suite, ...] = (
             "Accuracy on the instances with a truth (a label tied at the top counts by its share);"
             " printed: EBCC's, IBCC's and BWA's from Li, Rubinstein and Cohn's notebooks, with 40"
             " restarts of EBCC. Seconds are of one process, memory is the peak above what there"
-            " was before, for the means the largest. crowd-kit ran in the same run; its MACE with"
-            " one start, as all of its starts are the same."
+            " was before (0 where memory that an earlier row left free was enough), for the means"
+            " the largest. crowd-kit ran in the same run; its MACE with one start, as all of its"
+            " starts are the same."
         ),
     ),
 )
