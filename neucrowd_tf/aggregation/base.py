@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.arguments import (
     Constraint,
     argument,
     check_arguments,
+    declared,
     estimator,
     fitted,
     one_of,
@@ -47,7 +46,7 @@ tolerance = Constraint(
 
 
 @estimator
-class Aggregator(Persistent, BaseEstimator):
+class Aggregator(Persistent):
     """Base of the truth-inference methods; results end in `_`; `save(folder)` and
     `neucrowd_tf.load` keep them.
 
@@ -79,6 +78,41 @@ class Aggregator(Persistent, BaseEstimator):
     classes_: NDArray[Any] = fitted()
     instance_names_: NDArray[Any] = fitted()
     annotator_names_: NDArray[Any] = fitted()
+
+    # scikit-learn's contract without its base class, whose import takes longer than all else here.
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the arguments by name, as scikit-learn's estimators do."""
+        return {field.name: getattr(self, field.name) for field in declared(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets arguments by name.
+
+        Raises:
+            ValueError: no argument has that name.
+        """
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__}: expected one of the arguments {', '.join(known)},"
+                    f" received {name!r}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = (
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in declared(self)
+            if not _is_default(getattr(self, field.name), field.default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator.__sklearn_tags__(self)
 
     def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
         """Infers the labels of `annotations`; see the subclasses."""
@@ -350,8 +384,14 @@ def normalise_log(
     return evidence
 
 
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(np.all(value == default)))
+
+
 def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
     """Warns that an iterative method ran out of iterations."""
+    from sklearn.exceptions import ConvergenceWarning
+
     warnings.warn(
         f"{name} did not converge in {max_iter} iterations: the objective still rose by"
         f" {change:.3g} an annotation, expected less than tol={tol:g}; raise max_iter or tol",

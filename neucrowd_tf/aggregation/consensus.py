@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, expected_skills
 from neucrowd_tf.aggregation.bwa import BWA
@@ -133,6 +132,8 @@ class Consensus(Aggregator):
             DataError: no annotation, or gold labels that cannot be used.
             UsageError: an argument out of range.
         """
+        from sklearn.exceptions import ConvergenceWarning
+
         crowd, gold = self._start(annotations, gold_labels)
         self.scores_, self.gain_ = {}, 0.0
         with warnings.catch_warnings():

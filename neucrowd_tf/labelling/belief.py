@@ -9,7 +9,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.labelling.activelab import calibrated
@@ -70,6 +69,8 @@ def believe(crowd: Annotations, gold: Any = None) -> Belief:
         crowd: with identities.
         gold: labels that are known, as `DawidSkene.fit` takes them.
     """
+    from sklearn.exceptions import ConvergenceWarning
+
     size = crowd.num_classes
     accuracy = crowd_accuracy(crowd)
     row = np.full((size, size), (1.0 - accuracy) / max(size - 1, 1))

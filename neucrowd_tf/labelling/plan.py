@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -141,7 +141,9 @@ def _first_bids(
     return heap
 
 
-def reason(crowd: Annotations, belief: Belief, votes: NDArray[np.int64], request: Request) -> str:
+def reason(
+    crowd: Annotations, belief: Belief, votes: NDArray[np.integer[Any]], request: Request
+) -> str:
     """Says in words why a label is asked for.
 
     Args:
