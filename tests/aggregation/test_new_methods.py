@@ -151,12 +151,17 @@ def test_mace_finds_who_knows_and_what_spammers_say() -> None:
         assert (found.labels_ == truth).mean() > 0.93
 
 
-def test_mace_reaches_what_crowd_kit_s_does(make_crowd: Callable) -> None:
-    crowd, truth = make_crowd(7, instances=200, annotators=15, classes=3, labels_each=5)
-    theirs = crowdkit.MACE(n_restarts=1, n_iter=50).fit_predict(crowd.to_frame())
+def test_mace_agrees_with_crowd_kit(make_crowd: Callable) -> None:
+    """crowd-kit gives annotators and labels the habits of others unless their sorted order is that
+    in which they appear, so they are named by that.
+    """
+    crowd, _ = make_crowd(7, instances=150, annotators=15, classes=3, labels_each=5)
+    frame = crowd.to_frame()
+    codes, labels = pd.factorize(frame["label"])
+    frame["label"], frame["worker"] = codes, pd.factorize(frame["worker"])[0]
+    theirs = crowdkit.MACE(n_restarts=1, n_iter=50).fit(frame).labels_.loc[crowd.instance_names]
     ours = Mace().fit(crowd)
-    right = (theirs.loc[crowd.instance_names].to_numpy() == truth).mean()
-    assert abs((ours.labels_ == truth).mean() - right) <= 0.02
+    assert (ours.labels_ == labels[theirs.to_numpy()]).mean() > 0.98
 
 
 @pytest.mark.parametrize(
