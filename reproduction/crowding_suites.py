@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from reproduction import crowding_figures
-from reproduction.printed import TABLES
-from reproduction.suite import Case, Suite
+from reproduction.suite import Case, Suite, case
 
-_LABELME_MUSIC = ("labelme", "music")
+_LABELME_MUSIC = "labelme music"
 # Section 4.1's 40 epochs of the game; nothing stops a collapse in the curves.
 _GAME = {"epochs": 40, "collapse_drop": 1.0, "refit": False}
 LAMBDAS = (0.1, 0.25, 0.5, 0.75, 1.0)
 THRESHOLDS = (0.2, 0.35, 0.5, 0.65, 0.8)
 
 
-def _game(*methods: str) -> Case:
-    return Case(
+def _game(methods: str) -> Case:
+    return case(
         _LABELME_MUSIC, methods, "game=40", seeds=3, hparams=_GAME, options={"curves": True}
     )
 
 
 def _keep(share: float) -> Case:
     options = {"keep_annotations": share, "keep_one": True}
-    return Case(
-        _LABELME_MUSIC,
-        ("mv_dl", "dl_cl", "crowding"),
-        f"keep={share},one",
-        options=options,
-        x=share,
+    return case(
+        _LABELME_MUSIC, "mv_dl dl_cl crowding", f"keep={share},one", options=options, x=share
     )
 
 
@@ -35,50 +30,29 @@ SUITES: tuple[Suite, ...] = (
         "crowding_table1",
         "CrowdInG, table 1 (augmentations)",
         (
-            Case(
-                _LABELME_MUSIC,
-                (
-                    "dl_cl",
-                    "doctor_net",
-                    "dl_cl_self",
-                    "dl_cl_gcn",
-                    "dl_cl_gan",
-                    "dl_cl_ing",
-                    "crowding",
-                ),
+            case(
+                _LABELME_MUSIC, "dl_cl doctor_net dl_cl_self dl_cl_gcn dl_cl_gan dl_cl_ing crowding"
             ),
         ),
-        ("accuracy",),
-        TABLES["crowding_table1"],
         baseline="dl_cl",
     ),
     Suite(
         "crowding_table2",
         "CrowdInG, table 2 (variants)",
         (
-            Case(
+            case(
                 _LABELME_MUSIC,
-                (
-                    "dl_cl",
-                    "crowdg",
-                    "crowdingu",
-                    "crowdingi",
-                    "crowdingr",
-                    "crowding_no_lca",
-                    "crowding_one_step",
-                    "crowding",
-                ),
+                "dl_cl crowdg crowdingu crowdingi crowdingr crowding_no_lca crowding_one_step"
+                " crowding",
             ),
         ),
-        ("accuracy",),
-        TABLES["crowding_table2"],
         baseline="dl_cl",
         note="crowding_no_lca is ours; the paper has crowding_one_step in figure 2b.",
     ),
     Suite(
         "crowding_fig2",
         "CrowdInG, figure 2 (accuracy by entropy; one step against two)",
-        (Case(_LABELME_MUSIC, ("dl_cl",), seeds=3), _game("crowding", "crowding_one_step")),
+        (case(_LABELME_MUSIC, "dl_cl", seeds=3), _game("crowding crowding_one_step")),
         analysis=crowding_figures.figure_2,
         note=(
             "Forty epochs of the game without the guard that stops a collapse; the table's accuracy"
@@ -89,13 +63,10 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig3",
         "CrowdInG, figure 3 (rivals)",
         (
-            Case(
+            case(_LABELME_MUSIC, "mv_dl dl_cl anno_reg max_mig aggnet mbem crowding"),
+            case(
                 _LABELME_MUSIC,
-                ("mv_dl", "dl_cl", "anno_reg", "max_mig", "aggnet", "mbem", "crowding"),
-            ),
-            Case(
-                _LABELME_MUSIC,
-                ("mv_dl", "anno_reg", "max_mig", "aggnet"),
+                "mv_dl anno_reg max_mig aggnet",
                 "curves",
                 seeds=3,
                 options={"curves": True},
@@ -120,7 +91,7 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig5",
         "CrowdInG, figure 5 (annotations removed, each instance keeps one)",
         (
-            Case(_LABELME_MUSIC, ("mv_dl", "dl_cl", "crowding"), x=1.0),
+            case(_LABELME_MUSIC, "mv_dl dl_cl crowding", x=1.0),
             *(_keep(share) for share in (0.8, 0.6, 0.4, 0.2)),
         ),
         baseline="dl_cl",
@@ -134,13 +105,13 @@ SUITES: tuple[Suite, ...] = (
         "crowding_fig6",
         "CrowdInG, figure 6 (lambda and t)",
         (
-            Case(_LABELME_MUSIC, ("dl_cl",)),
+            case(_LABELME_MUSIC, "dl_cl"),
             *(
-                Case(_LABELME_MUSIC, ("crowding",), f"lambda={v}", hparams={"information": v}, x=v)
+                case(_LABELME_MUSIC, "crowding", f"lambda={v}", hparams={"information": v}, x=v)
                 for v in LAMBDAS
             ),
             *(
-                Case(_LABELME_MUSIC, ("crowding",), f"t={v}", hparams={"threshold": v}, x=v)
+                case(_LABELME_MUSIC, "crowding", f"t={v}", hparams={"threshold": v}, x=v)
                 for v in THRESHOLDS
             ),
         ),

@@ -131,13 +131,3 @@ def figure_6(suite: Suite, options: Options) -> list[Path]:
             if value is not None and (line != "ce" or kind == "dasc"):
                 points.append(Point(_panel(run), line, removed, run.seed, value))
     return _write(suite, options, "curve", points, "share removed", "test accuracy")
-
-
-def figure_7(suite: Suite, options: Options) -> list[Path]:
-    """Focal losses with self-training against DASC: test accuracy (a) and R (b) by round."""
-    return by_round(suite, options)
-
-
-def figure_8(suite: Suite, options: Options) -> list[Path]:
-    """Test accuracy by round on heavily imbalanced tasks."""
-    return by_round(suite, options)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from reproduction import dasc_figures
-from reproduction.printed import TABLES
-from reproduction.suite import Case, Suite
+from reproduction.suite import Case, Suite, case
 
-BASES = ("anno_reg", "crowd_layer", "wdn")
-SELECTIONS = ("confidence", "random", "dasc")
-_LABELME_MUSIC = ("labelme", "music")
-_HEAVY = ("labelme_ovr_0", "labelme_ovr_4", "digits_ovr_8")
+BASES = "anno_reg crowd_layer wdn"
+SELECTIONS = "confidence random dasc"
+_LABELME_MUSIC = "labelme music"
+_HEAVY = "labelme_ovr_0 labelme_ovr_4 digits_ovr_8"
+_METRICS = ("accuracy", "last_round_accuracy")
 _ROUNDS = (
     "`accuracy` is that of the round that the method picks, by validation data or, on Music, by"
     " held-out instances against their majority votes; `last_round_accuracy` that of the last"
@@ -17,15 +17,15 @@ _ROUNDS = (
 )
 
 
-def _each(prefixes: tuple[str, ...], bases: tuple[str, ...] = BASES) -> tuple[str, ...]:
-    return tuple(f"{prefix}_{base}" if prefix else base for prefix in prefixes for base in bases)
+def _each(prefixes: str, bases: str = BASES) -> str:
+    return " ".join(f"{prefix}_{base}" for prefix in prefixes.split() for base in bases.split())
+
+
+_TWO = _each(SELECTIONS, "anno_reg crowd_layer")
 
 
 def _keep(share: float) -> Case:
-    methods = _each(SELECTIONS, ("anno_reg", "crowd_layer"))
-    return Case(
-        _LABELME_MUSIC, methods, f"keep={share}", options={"keep_annotations": share}, x=share
-    )
+    return case(_LABELME_MUSIC, _TWO, f"keep={share}", options={"keep_annotations": share}, x=share)
 
 
 SUITES: tuple[Suite, ...] = (
@@ -33,41 +33,36 @@ SUITES: tuple[Suite, ...] = (
         "dasc_table2",
         "DASC, table 2",
         (
-            Case(
+            case(
                 _LABELME_MUSIC,
-                (
-                    "gold_dl",
-                    "mv_dl",
-                    "ds_dl",
-                    *_each(("", "resampling", "reweighting", "focal", *SELECTIONS)),
-                ),
+                "gold_dl mv_dl ds_dl "
+                f"{BASES} {_each(f'resampling reweighting focal {SELECTIONS}')}",
             ),
         ),
-        ("accuracy", "last_round_accuracy"),
-        TABLES["dasc_table2"],
+        _METRICS,
         baseline="crowd_layer",
         note=f"{_ROUNDS} gold_dl trains on the truth: an upper bound, no crowd method.",
     ),
     Suite(
         "dasc_fig1",
         "DASC, figure 1 (confidence alone skews the annotations)",
-        (Case(("labelme",), ("confidence_crowd_layer",)),),
-        ("accuracy", "last_round_accuracy"),
+        (case("labelme", "confidence_crowd_layer"),),
+        _METRICS,
         analysis=dasc_figures.figure_1,
     ),
     Suite(
         "dasc_fig4",
         "DASC, figure 4 (imbalance ratio R by round)",
-        (Case(_LABELME_MUSIC, _each(SELECTIONS)),),
-        ("accuracy", "last_round_accuracy"),
+        (case(_LABELME_MUSIC, _each(SELECTIONS)),),
+        _METRICS,
         analysis=dasc_figures.figure_4,
     ),
     Suite(
         "dasc_fig5",
         "DASC, figure 5 (precision on majority, recall on minority classes of the first and fifth"
         " selection)",
-        (Case(_LABELME_MUSIC, _each(SELECTIONS)),),
-        ("accuracy", "last_round_accuracy"),
+        (case(_LABELME_MUSIC, _each(SELECTIONS)),),
+        _METRICS,
         analysis=dasc_figures.figure_5,
         note=(
             "From the truth of training instances, after the fit. Anno-Reg on LabelMe has no fifth"
@@ -77,11 +72,8 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "dasc_fig6",
         "DASC, figure 6 (annotations removed)",
-        (
-            Case(_LABELME_MUSIC, _each(SELECTIONS, ("anno_reg", "crowd_layer")), x=1.0),
-            *(_keep(share) for share in (0.8, 0.6, 0.4, 0.2)),
-        ),
-        ("accuracy", "last_round_accuracy"),
+        (case(_LABELME_MUSIC, _TWO, x=1.0), *map(_keep, (0.8, 0.6, 0.4, 0.2))),
+        _METRICS,
         analysis=dasc_figures.figure_6,
         note=(
             f"{_ROUNDS} CE is round 0 of DASC: the base model. Weighted Doctor Net is left out, for"
@@ -91,26 +83,21 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "dasc_fig7",
         "DASC, figure 7 (imbalance losses with self-training)",
-        (
-            Case(
-                _LABELME_MUSIC,
-                ("focal_self_crowd_layer", "cb_focal_self_crowd_layer", "dasc_crowd_layer"),
-            ),
-        ),
-        ("accuracy", "last_round_accuracy"),
+        (case(_LABELME_MUSIC, _each("focal_self cb_focal_self dasc", "crowd_layer")),),
+        _METRICS,
         baseline="dasc_crowd_layer",
-        analysis=dasc_figures.figure_7,
+        analysis=dasc_figures.by_round,
         note=_ROUNDS,
     ),
     Suite(
         "dasc_fig8",
         "DASC, figure 8 (heavy imbalance, 14 rounds)",
         (
-            Case(_HEAVY, _each(SELECTIONS, ("crowd_layer",)), seeds=3),
-            Case(_HEAVY[:1], _each(SELECTIONS, ("anno_reg",)), seeds=1),
+            case(_HEAVY, _each(SELECTIONS, "crowd_layer"), seeds=3),
+            case("labelme_ovr_0", _each(SELECTIONS, "anno_reg"), seeds=1),
         ),
         ("accuracy", "balanced_accuracy", "last_round_accuracy"),
-        analysis=dasc_figures.figure_8,
+        analysis=dasc_figures.by_round,
         note=(
             "Data1 and Data2 are not published in a form that can be had; one class against the"
             " rest of public data stands in, under its own name."
@@ -119,14 +106,8 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "dasc_cifar10n",
         "DASC, long-tailed CIFAR-10N with a small CNN (ours)",
-        (
-            Case(
-                ("cifar10n_lt",),
-                ("crowd_layer", "confidence_crowd_layer", "dasc_crowd_layer"),
-                seeds=1,
-            ),
-        ),
-        ("accuracy", "last_round_accuracy"),
+        (case("cifar10n_lt", f"crowd_layer {_each('confidence dasc', 'crowd_layer')}", seeds=1),),
+        _METRICS,
         analysis=dasc_figures.by_round,
         note=(
             "4,761 of 10,000 training images, class sizes 5 to 1, one seed. The paper's CIFAR10-H"

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 from reproduction import curves
-from reproduction.printed import TABLES
-from reproduction.suite import Case, Suite
+from reproduction.suite import Suite, case
 
-METRIC_LEARNING = ("contrastive", "triplet", "triplet_semi", "center", "lifted")
-_WITH_NAMES = tuple(
-    f"{name}_{labels}" for name in (*METRIC_LEARNING, "relation_net") for labels in ("ds", "glad")
-)
-_NEUCROWD = ("neucrowd_no_sa_ra_sn", "neucrowd_no_sa_ra", "neucrowd_no_sa", "neucrowd")
-_RLL = ("rll", "rll_mle", "rll_bayesian")
+METRIC_LEARNING = "contrastive triplet triplet_semi center lifted"
+_NAMES = METRIC_LEARNING.split()
+_WITH_DS = " ".join(f"{name}_ds" for name in _NAMES)
+_WITH_BOTH = " ".join(f"{name}_{by}" for name in (*_NAMES, "relation_net") for by in ("ds", "glad"))
+_NEUCROWD = "neucrowd_no_sa_ra_sn neucrowd_no_sa_ra neucrowd_no_sa neucrowd"
+_RLL = "rll rll_mle rll_bayesian"
 _OWN_NAMES = (
     "The paper's datasets are private; the same methods on hotel, syn1 and syn2 stand under those"
     " names."
 )
-_ALL = ("hotel", "syn1", "syn2")
+_ALL, _SYNTHETIC = "hotel syn1 syn2", "syn1 syn2"
+_NEUCROWD_METRICS, _RLL_METRICS = ("accuracy", "auc"), ("accuracy", "f1_positive")
 
 SUITES: tuple[Suite, ...] = (
     Suite(
         "neucrowd_table2",
         "NeuCrowd, table 2",
         (
-            Case(("hotel",), ("mv_lr", "softprob", *METRIC_LEARNING, "neucrowd")),
-            Case(
-                ("syn1", "syn2"),
-                (
-                    "mv_lr",
-                    "softprob",
-                    "ds_lr",
-                    "glad_lr",
-                    *METRIC_LEARNING,
-                    *(f"{name}_ds" for name in METRIC_LEARNING),
-                    "neucrowd",
-                ),
-            ),
+            case("hotel", f"mv_lr softprob {METRIC_LEARNING} neucrowd"),
+            case(_SYNTHETIC, f"mv_lr softprob ds_lr glad_lr {METRIC_LEARNING} {_WITH_DS} neucrowd"),
         ),
-        ("accuracy", "auc"),
-        TABLES["neucrowd_table2"],
+        _NEUCROWD_METRICS,
         baseline="mv_lr",
         note=(
             "Hotel is published as vote counts, so what needs annotator identities (EM, GLAD)"
@@ -48,16 +36,15 @@ SUITES: tuple[Suite, ...] = (
     Suite(
         "neucrowd_table3",
         "NeuCrowd, table 3 (ablations)",
-        (Case(_ALL, _NEUCROWD),),
-        ("accuracy", "auc"),
-        TABLES["neucrowd_table3"],
+        (case(_ALL, _NEUCROWD),),
+        _NEUCROWD_METRICS,
         baseline="neucrowd",
     ),
     Suite(
         "neucrowd_fig2",
         "NeuCrowd, figure 2 (training loss by epoch)",
-        (Case(("hotel",), _NEUCROWD, "epochs=50", hparams={"epochs": 50}),),
-        ("accuracy", "auc"),
+        (case("hotel", _NEUCROWD, "epochs=50", hparams={"epochs": 50}),),
+        _NEUCROWD_METRICS,
         analysis=curves.training_loss,
         note=(
             "Losses of batches that a sampling network makes harder are not losses of the same"
@@ -68,15 +55,15 @@ SUITES: tuple[Suite, ...] = (
         "neucrowd_cv",
         "NeuCrowd, hotel under 5 x 5 repeated cross-validation (ours)",
         (
-            Case(
-                ("hotel",),
-                ("mv_lr", "softprob", *METRIC_LEARNING, "relation_net", *_RLL, *_NEUCROWD),
+            case(
+                "hotel",
+                f"mv_lr softprob {METRIC_LEARNING} relation_net {_RLL} {_NEUCROWD}",
                 "cv=5x5",
                 seeds=1,
                 options={"evaluation": "cv", "folds": 5, "repeats": 5},
             ),
         ),
-        ("accuracy", "auc"),
+        _NEUCROWD_METRICS,
         baseline="mv_lr",
         note=(
             "Pooled reviews without duplicates; the paper's split has 140 test reviews, so one of"
@@ -87,23 +74,19 @@ SUITES: tuple[Suite, ...] = (
         "rll_table1",
         "RLL, table I",
         (
-            Case(("hotel",), ("softprob", "contrastive", "triplet", "relation_net", *_RLL)),
-            Case(
-                ("syn1", "syn2"), ("softprob", "ds_lr", "glad_lr", "contrastive", "triplet", *_RLL)
-            ),
-            Case(("syn1", "syn2"), ("relation_net", *_WITH_NAMES)),
+            case("hotel", f"softprob contrastive triplet relation_net {_RLL}"),
+            case(_SYNTHETIC, f"softprob ds_lr glad_lr contrastive triplet {_RLL}"),
+            case(_SYNTHETIC, f"relation_net {_WITH_BOTH}"),
         ),
-        ("accuracy", "f1_positive"),
-        TABLES["rll_table1"],
+        _RLL_METRICS,
         baseline="softprob",
         note=_OWN_NAMES,
     ),
     Suite(
         "rll_table2",
         "RLL, table II (k negatives)",
-        tuple(Case(_ALL, ("rll_bayesian",), f"k={k}", hparams={"k": k}, x=k) for k in (2, 3, 4, 5)),
-        ("accuracy", "f1_positive"),
-        TABLES["rll_table2"],
+        tuple(case(_ALL, "rll_bayesian", f"k={k}", hparams={"k": k}, x=k) for k in (2, 3, 4, 5)),
+        _RLL_METRICS,
         analysis=curves.over_settings,
         note=_OWN_NAMES,
     ),
@@ -111,11 +94,10 @@ SUITES: tuple[Suite, ...] = (
         "rll_table3",
         "RLL, table III (d annotators)",
         tuple(
-            Case(_ALL, ("rll_bayesian",), f"d={d}", hparams={"annotators_per_instance": d}, x=d)
+            case(_ALL, "rll_bayesian", f"d={d}", hparams={"annotators_per_instance": d}, x=d)
             for d in (1, 3, 5)
         ),
-        ("accuracy", "f1_positive"),
-        TABLES["rll_table3"],
+        _RLL_METRICS,
         analysis=curves.over_settings,
         note=_OWN_NAMES,
     ),

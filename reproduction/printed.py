@@ -14,72 +14,15 @@ from neucrowd_tf import registry
 
 Figure = tuple[float, float | None]
 Table = dict[tuple[str, str], dict[str, Figure]]
-
 # Datasets that the papers describe and nobody published.
 PRIVATE = frozenset({"pre_k", "oral", "class", "emotion"})
 # Published, but not part of the usual data folder: a table shows them when a user has them.
 ELSEWHERE = frozenset({"cifar10h", "cifar10h_lt", "gisette_syn"})
-
-
-def _rows(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the name and the cells of each line."""
-    for line in text.strip().splitlines():
-        name, *cells = line.split()
-        yield name, cells
-
-
-def _shares(datasets: str, metrics: str, text: str) -> Table:
-    """Returns a table whose columns run over datasets and, within each, metrics; "-" is no cell."""
-    table: Table = {}
-    for method, cells in _rows(text):
-        columns = product(datasets.split(), metrics.split())
-        for (dataset, metric), cell in zip(columns, cells, strict=True):
-            if cell != "-":
-                table.setdefault((dataset, method), {})[metric] = (float(cell), None)
-    return table
-
-
-def _per_cent(datasets: str, text: str) -> Table:
-    """Returns a table of accuracies in per cent with their standard deviations, a column a
-    dataset.
-    """
-    table: Table = {}
-    rows = list(_rows(text))
-    for column, dataset in enumerate(datasets.split()):
-        for method, cells in rows:
-            mean, deviation = map(float, cells[column].split("/"))
-            table[dataset, method] = {"accuracy": (mean / 100, deviation / 100)}
-    return table
-
-
-def _last_round(table: Table) -> Table:
-    """Gives self-training's figures the name of what they are: those of its last round, which is
-    what the paper predicts with.
-    """
-    self_training = ("confidence_", "random_", "dasc_")
-    return {
-        key: {"last_round_accuracy": row["accuracy"]} if key[1].startswith(self_training) else row
-        for key, row in table.items()
-    }
-
-
-def _warm_ups(datasets: dict[str, int], text: str) -> Table:
-    """Returns ICED's table 3, whose rows are named after the setting of each dataset's runs."""
-    table = _shares(" ".join(datasets), "accuracy f1", text)
-    return {
-        (dataset, f"warm_up={name},{epochs}_epochs/iced"): row
-        for dataset, epochs in datasets.items()
-        for (other, name), row in table.items()
-        if other == dataset
-    }
-
-
-TABLES: dict[str, Table] = {
-    # Hao, Ding, Liu: NeuCrowd, tables 2 and 3. Softprob is printed as not converging on Pre-K.
-    "neucrowd_table2": _shares(
-        "syn1 syn2 pre_k hotel oral",
-        "accuracy auc",
-        """
+# A heading has the table, its datasets and its metrics; a line has a method and its figures, for
+# each dataset those of all metrics. "-" is no figure; mean/deviation is in per cent.
+_TABLES = """
+# Hao, Ding, Liu: NeuCrowd, tables 2 and 3. Softprob is printed as not converging on Pre-K.
+[neucrowd_table2 | syn1 syn2 pre_k hotel oral | accuracy auc]
 softprob        .666 .720 .664 .734    -    - .850 .921 .825 .940
 ds_lr           .652 .717 .666 .732 .830 .923 .857 .918 .815 .949
 glad_lr         .614 .664 .636 .701 .830 .923 .850 .911 .805 .948
@@ -94,23 +37,13 @@ triplet_semi_ds .616 .653 .640 .685 .745 .725 .750 .792 .850 .908
 center_ds       .594 .600 .592 .620 .790 .794 .850 .918 .865 .948
 lifted_ds       .588 .600 .600 .616 .720 .740 .857 .911 .860 .944
 neucrowd        .678 .729 .688 .751 .870 .898 .871 .928 .865 .927
-""",
-    ),
-    "neucrowd_table3": _shares(
-        "syn1 syn2 pre_k hotel oral",
-        "accuracy auc",
-        """
+[neucrowd_table3 | syn1 syn2 pre_k hotel oral | accuracy auc]
 neucrowd_no_sa_ra_sn .650 .712 .674 .662 .806 .870 .770 .838 .837 .908
 neucrowd_no_sa_ra    .665 .713 .664 .720 .806 .882 .850 .921 .810 .904
 neucrowd_no_sa       .670 .714 .680 .723 .822 .869 .857 .823 .884 .948
 neucrowd             .678 .729 .688 .751 .870 .898 .871 .928 .865 .927
-""",
-    ),
-    # Xu et al.: RLL, tables I, II (k negatives) and III (d annotators). Both datasets are private.
-    "rll_table1": _shares(
-        "oral class",
-        "accuracy f1_positive",
-        """
+# Xu et al.: RLL, tables I, II (k negatives) and III (d annotators). Both datasets are private.
+[rll_table1 | oral class | accuracy f1_positive]
 softprob          .815 .869 .758 .810
 ds_lr             .843 .887 .606 .698
 glad_lr           .831 .881 .697 .773
@@ -126,32 +59,18 @@ relation_net_glad .854 .889 .730 .842
 rll               .871 .901 .818 .880
 rll_mle           .871 .903 .848 .902
 rll_bayesian      .888 .915 .879 .920
-""",
-    ),
-    "rll_table2": _shares(
-        "oral class",
-        "accuracy f1_positive",
-        """
+[rll_table2 | oral class | accuracy f1_positive]
 k=2/rll_bayesian .809 .852 .699 .813
 k=3/rll_bayesian .888 .915 .879 .920
 k=4/rll_bayesian .831 .875 .757 .855
 k=5/rll_bayesian .803 .851 .750 .846
-""",
-    ),
-    "rll_table3": _shares(
-        "oral class",
-        "accuracy f1_positive",
-        """
+[rll_table3 | oral class | accuracy f1_positive]
 d=1/rll_bayesian .826 .873 .727 .842
 d=3/rll_bayesian .876 .922 .758 .840
 d=5/rll_bayesian .888 .915 .879 .920
-""",
-    ),
-    # DASC, table 2 (mean and standard deviation over 5 repetitions).
-    "dasc_table2": _last_round(
-        _per_cent(
-            "labelme music cifar10h_lt",
-            """
+# DASC, table 2 (mean and standard deviation over 5 repetitions). Self-training's figures are those
+# of its last round, which is what the paper predicts with.
+[dasc_table2 | labelme music cifar10h_lt | accuracy]
 mv_dl                    81.3/.4 59.3/1.7  44.9/.7
 ds_dl                    82.2/.4  65.2/.8  43.4/.8
 anno_reg                 82.3/.3  65.8/.7 40.9/1.0
@@ -166,6 +85,7 @@ reweighting_wdn         78.8/1.6 56.2/1.4 17.6/1.3
 focal_anno_reg           81.7/.4 63.4/1.2  39.7/.4
 focal_crowd_layer        84.2/.2  65.0/.6 47.6/1.2
 focal_wdn               78.4/1.5 57.5/2.4 17.9/1.3
+[dasc_table2 | labelme music cifar10h_lt | last_round_accuracy]
 confidence_anno_reg      82.4/.2  65.8/.9 49.4/1.2
 confidence_crowd_layer  71.4/7.3  57.6/.8 48.8/1.0
 confidence_wdn          77.7/1.7 61.5/1.7 31.9/1.7
@@ -175,36 +95,22 @@ random_wdn              74.3/1.2 60.1/1.8  14.7/.6
 dasc_anno_reg            85.6/.3 68.0/1.1 51.0/1.3
 dasc_crowd_layer         87.6/.4  68.5/.5  55.3/.6
 dasc_wdn                 82.3/.9 65.7/1.4 36.9/1.7
-""",
-        )
-    ),
-    # Chu and Wang: CrowdInG, tables 1 and 2.
-    "crowding_table1": _per_cent(
-        "labelme music cifar10h",
-        """
+# Chu and Wang: CrowdInG, tables 1 and 2.
+[crowding_table1 | labelme music cifar10h | accuracy]
 doctor_net 82.12/.43 75.41/.42 67.23/.54
 dl_cl_self 85.24/.51 82.56/.49 64.94/.84
 dl_cl_gcn  82.74/.34 81.42/.74 65.02/.61
 dl_cl_gan  85.16/.26 83.17/.48 65.34/.32
 dl_cl_ing  85.42/.57 83.38/.59 66.17/.35
 crowding   87.03/.55 83.73/.62 68.85/.47
-""",
-    ),
-    "crowding_table2": _per_cent(
-        "labelme music cifar10h",
-        """
+[crowding_table2 | labelme music cifar10h | accuracy]
 crowdg    85.89/.47 83.14/.28 66.15/.34
 crowdingu 83.12/.39 81.28/.51 67.12/.59
 crowdingi 84.34/.72 82.24/.47 66.90/.31
 crowdingr 86.17/.44 82.74/.58 67.88/.62
 crowding  87.03/.55 83.73/.62 68.85/.47
-""",
-    ),
-    # Wang et al.: ICED, tables 2 and 3 (warm-up alone: Trad-I, Trad-II, ICED-w).
-    "iced_table2": _shares(
-        "gisette_syn usps_syn gsad_syn emotion",
-        "accuracy f1",
-        """
+# Wang et al.: ICED, tables 2 and 3 (warm-up alone: Trad-I, Trad-II, ICED-w).
+[iced_table2 | gisette_syn usps_syn gsad_syn emotion | accuracy f1]
 mv_lr       .8179 .8175 .8494 .8480 .7094 .6872 .8289 .8277
 mv_dnn      .8000 .7979 .8735 .8732 .8333 .8327 .7944 .7901
 ds_lr       .7671 .7592 .8193 .8136 .6974 .6716 .8311 .8294
@@ -213,60 +119,75 @@ crowd_layer .8200 .8167 .9006 .8998 .8342 .8295 .8300 .8273
 mbem        .6967 .4211 .7813 .5334 .6826 .5577 .6344 .5324
 cpc         .8021 .8020 .8313 .8311 .6154 .5917     -     -
 iced        .8521 .8512 .9036 .9030 .8872 .8865 .8644 .8640
-""",
-    ),
-    "iced_table3": _warm_ups(
-        {"gisette_syn": 15, "usps_syn": 6, "gsad_syn": 6},
-        """
-all    .8014 .7989 .7500 .7333 .4581 .3142
-top    .6079 .5372 .7922 .7828 .4504 .3105
-groups .8186 .8126 .8373 .8329 .8376 .8332
-""",
-    ),
-}
-
-
-def _statistics(columns: str, text: str) -> dict[str, dict[str, float]]:
-    names = columns.split()
-    return {
-        dataset: {
-            name: float(cell) if "." in cell else int(cell)
-            for name, cell in zip(names, cells, strict=True)
-            if cell != "-"
-        }
-        for dataset, cells in _rows(text)
-    }
-
-
+[iced_table3 | gisette_syn | accuracy f1]
+warm_up=all,15_epochs/iced .8014 .7989
+warm_up=top,15_epochs/iced .6079 .5372
+warm_up=groups,15_epochs/iced .8186 .8126
+[iced_table3 | usps_syn gsad_syn | accuracy f1]
+warm_up=all,6_epochs/iced .7500 .7333 .4581 .3142
+warm_up=top,6_epochs/iced .7922 .7828 .4504 .3105
+warm_up=groups,6_epochs/iced .8373 .8329 .8376 .8332
+"""
 # What the papers print of the datasets that nobody published; of the others it stands with the data
-# (`Card.paper`). Ratios R are those of annotations and of the truth.
-DATASETS: dict[str, dict[str, dict[str, float]]] = {
-    # NeuCrowd, table 1.
-    "NeuCrowd": _statistics(
-        "num_annotators num_features train_size validation_size test_size kappa class_ratio",
-        """
+# (`Card.paper`). A heading has the paper and the statistics; ratios are those of annotations and of
+# the truth.
+_DATASETS = """
+[NeuCrowd | num_annotators num_features train_size validation_size test_size kappa class_ratio]
 pre_k 11 1632 940 247 300 .60 .65
 oral  11   50 908 384 200 .41 .70
-""",
-    ),
-    # DASC, table 3.
-    "DASC": _statistics(
-        "train_size test_size imbalance_ratio truth_imbalance_ratio mean_annotator_accuracy"
-        " std_annotator_accuracy annotations_per_annotator",
-        """
+[DASC | train_size test_size imbalance_ratio truth_imbalance_ratio mean_annotator_accuracy \
+std_annotator_accuracy annotations_per_annotator]
 data1_label_2  1258 200 6.530  5.989 .927 .025 347.8
 data1_label_4  1258 200 8.003 10.541 .925 .023 348.1
 data1_label_9  1258 200 7.073  7.169 .914 .038 347.1
 data1_label_12 1158 300 4.903  4.732 .955 .030 318.3
 data2_label_3   500 200 3.104  3.587 .898 .041 188.5
 data2_label_4   500 200 4.667  5.024 .891 .048 193.9
-""",
-    ),
-    # ICED, table 1.
-    "ICED": _statistics(
-        "num_features train_size num_annotators test_size", "emotion 1582 3027 5 900"
-    ),
-}
+[ICED | num_features train_size num_annotators test_size]
+emotion 1582 3027 5 900
+"""
+
+
+def _lines(text: str) -> Iterator[tuple[list[str], str, list[str]]]:
+    """Yields the parts of the heading, the name and the cells of each line."""
+    heading: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("["):
+            heading = line.strip("[]").split(" | ")
+        elif line and not line.startswith("#"):
+            name, *cells = line.split()
+            yield heading, name, cells
+
+
+def _figure(cell: str) -> Figure:
+    if "/" not in cell:
+        return float(cell), None
+    mean, deviation = cell.split("/")
+    return float(mean) / 100, float(deviation) / 100
+
+
+def _tables() -> dict[str, Table]:
+    tables: dict[str, Table] = {}
+    for (name, datasets, metrics), method, cells in _lines(_TABLES):
+        table = tables.setdefault(name, {})
+        columns = product(datasets.split(), metrics.split())
+        for (dataset, metric), cell in zip(columns, cells, strict=True):
+            if cell != "-":
+                table.setdefault((dataset, method), {})[metric] = _figure(cell)
+    return tables
+
+
+def _datasets() -> dict[str, dict[str, dict[str, float]]]:
+    papers: dict[str, dict[str, dict[str, float]]] = {}
+    for (paper, statistics), dataset, cells in _lines(_DATASETS):
+        numbers = [float(cell) if "." in cell else int(cell) for cell in cells]
+        row = dict(zip(statistics.split(), numbers, strict=True))
+        papers.setdefault(paper, {})[dataset] = row
+    return papers
+
+
+TABLES = _tables()
+DATASETS = _datasets()
 
 
 def register() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.harness.flags import Options
-from reproduction.printed import Table
+from reproduction.printed import TABLES, Table
 
 # The first seed of every table. Freeze presets in a commit before seeds from here on are run.
 FIRST_SEED = 1000
@@ -72,7 +72,7 @@ class Suite:
         title: what it is ("NeuCrowd, table 2"); the paper comes before the comma.
         cases: the runs.
         metrics: what the table shows, as metrics.json or evaluation.json names it.
-        printed: the paper's figures.
+        printed: the paper's figures; without them those of the table with the suite's name.
         baseline: a method that the others' gains are measured over, run by run.
         analysis: makes further tables or pictures from the finished runs.
         note: what a reader has to know.
@@ -82,10 +82,15 @@ class Suite:
     title: str
     cases: tuple[Case, ...]
     metrics: tuple[str, ...] = ("accuracy",)
-    printed: Table = dataclasses.field(default_factory=dict)
+    printed: Table | None = None
     baseline: str = ""
     analysis: Analysis | None = None
     note: str = ""
+
+    @property
+    def figures(self) -> Table:
+        """The paper's figures."""
+        return TABLES.get(self.name, {}) if self.printed is None else self.printed
 
     @property
     def paper(self) -> str:

@@ -163,11 +163,11 @@ def cells(suite: Suite, root: Path) -> list[Cell]:
                         if metric == suite.metrics[0]
                         else None
                     )
-                    paper = suite.printed.get((dataset, name), {}).get(metric, (None,))[0]
+                    paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
                     found.append(
                         Cell(dataset, name, metric, paper, values, case.folds, reason, gain)
                     )
-    for (dataset, name), printed in suite.printed.items():
+    for (dataset, name), printed in suite.figures.items():
         if (dataset, name) not in seen:
             absent = (
                 ""
