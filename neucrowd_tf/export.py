@@ -22,7 +22,8 @@ def export_saved_model(
 
     The signature `serving_default` takes raw features, one float32 input `features` of shape
     `[None, ...]`, and gives `probabilities` `[None, C]` and, for methods with a representation,
-    `embedding` `[None, h]`, both float32. Preprocessing is inside. A batch may have any size.
+    `embedding` `[None, h]`, both float32. Of a method that was fitted to texts the input is
+    `texts`, strings in UTF-8 of shape `[None]`. Preprocessing is inside. A batch may have any size.
 
     Args:
         estimator: a fitted estimator.
@@ -48,7 +49,7 @@ def export_saved_model(
     ):
         raise DataError(f"{target}: expected a new folder or one with a SavedModel")
     model = estimator.inference_model()
-    shape = tuple(int(size) for size in estimator.feature_shape_)
+    vectors = estimator.text_layer() if hasattr(estimator, "text_layer") else None
 
     def serve(features: Any) -> dict[str, Any]:
         outputs = model(features, training=False)
@@ -60,11 +61,16 @@ def export_saved_model(
 
     archive = keras.export.ExportArchive()
     archive.track(model)
-    archive.add_endpoint(
-        "serving_default",
-        serve,
-        input_signature=[tf.TensorSpec((None, *shape), tf.float32, name="features")],
-    )
+    if vectors is None:
+        shape = tuple(int(size) for size in estimator.feature_shape_)
+        signature = tf.TensorSpec((None, *shape), tf.float32, name="features")
+        archive.add_endpoint("serving_default", serve, input_signature=[signature])
+    else:
+        archive.track(vectors)
+        signature = tf.TensorSpec((None,), tf.string, name="texts")
+        archive.add_endpoint(
+            "serving_default", lambda texts: serve(vectors(texts)), input_signature=[signature]
+        )
     names = {
         "classes": estimator.classes_.tolist(),
         "features": None if feature_names is None else list(feature_names),

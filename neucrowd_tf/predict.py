@@ -1,5 +1,5 @@
-"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model --features=X.csv|--images=DIR
---output=Y.csv
+"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model
+--features=X.csv|--texts=T.csv|--images=DIR --output=Y.csv
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.files import atomic_path, read_json
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.quiet import import_tensorflow
+from neucrowd_tf.io.texts import read_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,8 @@ class Scorer:
     Attributes:
         classes: `[C]` class names.
         feature_names: the columns it was trained on, or None where they are not known.
-        shape: of one row of features.
+        shape: of one row of features; () for texts.
+        takes_texts: whether it scores texts rather than features.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -71,12 +73,14 @@ class Scorer:
             others
             or "probabilities" not in outputs
             or spec.shape.rank is None
-            or spec.shape.rank < 2
+            or (spec.shape.rank == 1) != (spec.dtype == tf.string)
         ):
             found = f"{len(others) + 1} inputs and the outputs {list(outputs)}"
             raise DataError(
                 f"{folder}: expected a model from features to probabilities, received {found}"
             )
+        self._dtype = spec.dtype
+        self.takes_texts = spec.dtype == tf.string
         self.shape = tuple(int(size) for size in spec.shape[1:])
         names = read_json(folder / NAMES) if (folder / NAMES).is_file() else {}
         size = int(outputs["probabilities"].shape[-1])
@@ -88,15 +92,16 @@ class Scorer:
             )
 
     def batches(
-        self, features: NDArray[np.float32], batch_size: int = BATCH
+        self, features: NDArray[Any], batch_size: int = BATCH
     ) -> Iterator[NDArray[np.float32]]:
-        """Yields class probabilities `[<= batch_size, C]` of features `[M, ...]`."""
+        """Yields class probabilities `[<= batch_size, C]` of features `[M, ...]` or texts `[M]`."""
         import tensorflow as tf
 
         for start in range(0, len(features), batch_size):
-            found = self._serve(
-                **{self._name: tf.constant(features[start : start + batch_size], tf.float32)}
-            )
+            part = features[start : start + batch_size]
+            if self.takes_texts:
+                part = np.array([text.encode("utf-8", "replace") for text in part], dtype=object)
+            found = self._serve(**{self._name: tf.constant(part, self._dtype)})
             yield np.asarray(found["probabilities"])
 
 
@@ -136,7 +141,14 @@ def arrange(
     return features
 
 
-def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATCH) -> int:
+def predict(
+    model: Path,
+    features: Path | None,
+    output: Path,
+    *,
+    texts: Path | None = None,
+    batch_size: int = BATCH,
+) -> int:
     """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at
     all.
 
@@ -144,6 +156,7 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
         model: the folder of a SavedModel that `--export` wrote.
         features: CSV, Parquet or NPY, as for `--dataset=table`; or a folder of images, which are
             scaled to the size that a model of square images was trained on.
+        texts: in place of `features`, a CSV `task,text`, for a model that was trained on texts.
         output: the CSV to write.
         batch_size: rows a call of the model.
 
@@ -157,15 +170,7 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
     if output.is_dir():
         raise UsageError(f"--output: expected a file, received the folder {output}")
-    if features.is_dir():
-        scorer = Scorer(model)
-        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
-        tasks, rows = read_images(features, height if height == width else None)
-        names: list[str] = []
-    else:
-        tasks, rows, names = read_features(features)
-        scorer = Scorer(model)
-    rows = arrange(rows, names, scorer, features)
+    scorer, tasks, rows = _scored(model, features, texts)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
     with (
@@ -185,6 +190,33 @@ def predict(model: Path, features: Path, output: Path, *, batch_size: int = BATC
     return done
 
 
+def _scored(
+    model: Path, features: Path | None, texts: Path | None
+) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
+    """Returns the model, and the tasks and what it takes of them."""
+    names: list[str] = []
+    if texts is not None:
+        tasks, found = read_texts(texts)
+        scorer = Scorer(model)
+        if not scorer.takes_texts:
+            raise DataError(
+                f"{model}: expected a model of texts, received one of features: --features"
+            )
+        return scorer, tasks, found
+    if features is None:
+        raise UsageError("expected --features, --texts or --images, received none")
+    if features.is_dir():
+        scorer = Scorer(model)
+        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
+        tasks, rows = read_images(features, height if height == width else None)
+    else:
+        tasks, rows, names = read_features(features)
+        scorer = Scorer(model)
+    if scorer.takes_texts:
+        raise DataError(f"{model}: expected a model of features, received one of texts: --texts")
+    return scorer, tasks, arrange(rows, names, scorer, features)
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
@@ -201,6 +233,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     source.add_argument(
         "--features", type=Path, help="CSV with task and the columns trained on; or Parquet, or NPY"
     )
+    source.add_argument("--texts", type=Path, help="CSV with task and text")
     source.add_argument(
         "--images",
         type=Path,
@@ -218,7 +251,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
     try:
         given = _arguments(argv)
-        size = predict(given.model, given.features, given.output, batch_size=given.batch_size)
+        size = predict(
+            given.model,
+            given.features,
+            given.output,
+            texts=given.texts,
+            batch_size=given.batch_size,
+        )
     except (UsageError, DataError, OSError) as error:
         sys.stderr.write(f"error: {one_line(error)}\n")
         return PROBLEM

@@ -7,7 +7,7 @@ import functools
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.stats import t
@@ -96,6 +96,8 @@ class Auto(CrowdEstimator):
         rows_: `[N]` positions of the training instances in what `fit` was given.
         seconds_: what each method's cross-validation took.
     """
+
+    takes_texts: ClassVar[bool] = True  # each fold's methods make numbers of its own texts
 
     methods: Sequence[str] = argument(
         CANDIDATES,
@@ -285,6 +287,9 @@ class Auto(CrowdEstimator):
 
     def inference_model(self) -> Any:
         return self.estimator_.inference_model()
+
+    def text_layer(self) -> Any:
+        return self.estimator_.text_layer()
 
 
 def _sentence(best: dict[str, Any], rows: Sequence[dict[str, Any]], folds: int) -> str:

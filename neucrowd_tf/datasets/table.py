@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.ids import typed_names
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.tables import TableFormat, read_truth
+from neucrowd_tf.io.texts import read_texts
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ OPTIONS = (
     "features",
     "images",
     "image_size",
+    "texts",
     "annotations",
     "truth",
     "test_features",
+    "test_texts",
     "test_truth",
     "classes",
     "task_column",
@@ -54,9 +57,11 @@ def load(
     features: str | Path | None = None,
     images: str | Path | None = None,
     image_size: int | None = None,
+    texts: str | Path | None = None,
     annotations: str | Path | None = None,
     truth: str | Path | None = None,
     test_features: str | Path | None = None,
+    test_texts: str | Path | None = None,
     test_truth: str | Path | None = None,
     classes: str | None = None,
     task_column: str | None = None,
@@ -82,6 +87,7 @@ def load(
             (numbered from 0).
         images: in place of `features`, a folder of images whose names (without endings) are the
             tasks.
+        texts: in place of `features`, a CSV `task,text`; `test_texts` likewise.
         image_size: the height and width that images are scaled to; None needs images of one size.
         annotations: labels in any layout that `read_annotations` knows.
         truth: CSV `task,label` for some or all tasks of `features`; evaluation only.
@@ -98,14 +104,28 @@ def load(
         UsageError: a file that has to be named is not.
         DataError: what is wrong with a file, with its name and, where possible, row and column.
     """
-    source = features if images is None else images
+    given = {"features": features, "images": images, "texts": texts}
+    named = {name: Path(path) for name, path in given.items() if path is not None}
+    source = next(iter(named.values()), None)
     if source is None or annotations is None:
         missing = "features" if source is None else "annotations"
         raise UsageError(f"--{missing}: expected a file for --dataset=table, received none")
-    if (test_features is None) != (test_truth is None):
-        missing = "test_features" if test_features is None else "test_truth"
+    if len(named) > 1:
         raise UsageError(
-            f"--{missing}: expected --test_features and --test_truth together, received only one of"
+            f"--{list(named)[1]}: expected alone, received together with --{list(named)[0]}"
+        )
+    (kind,) = named
+    tests = {"features": test_features, "images": None, "texts": test_texts}
+    wanted = tests.pop(kind)
+    other = next((f"test_{name}" for name, path in tests.items() if path is not None), None)
+    if other is not None:
+        raise UsageError(f"--{other}: expected without --{kind}, received both")
+    if kind == "images" and test_truth is not None:
+        raise UsageError("--test_truth: expected without --images, received both")
+    if (wanted is None) != (test_truth is None):
+        missing = f"test_{kind}" if wanted is None else "test_truth"
+        raise UsageError(
+            f"--{missing}: expected --test_{kind} and --test_truth together, received only one of"
             " them"
         )
     if unmatched not in ("error", "drop"):
@@ -117,15 +137,7 @@ def load(
         worker_column,
         label_column,
     )
-    if images is None:
-        tasks, rows, columns = read_features(Path(source), layout)
-    elif features is not None or test_features is not None:
-        raise UsageError(
-            "--images: expected alone, received together with --features or --test_features"
-        )
-    else:
-        tasks, rows = read_images(Path(images), image_size)
-        columns = []
+    tasks, rows, columns = _read_instances(kind, source, image_size, layout)
     labels_file = Path(annotations)
     crowd = read_annotations(
         labels_file, tasks, layout=layout, unmatched="drop" if unmatched == "drop" else "error"
@@ -136,10 +148,10 @@ def load(
     )
     names = typed_names(tasks.tolist())
     crowd = crowd.replace(instance_names=names)
-    if test_features is not None and test_truth is not None:
+    if wanted is not None and test_truth is not None:
         train = np.arange(len(rows))
         test = _published_test(
-            Path(test_features), Path(test_truth), columns, crowd.class_names, layout
+            kind, Path(wanted), Path(test_truth), columns, crowd.class_names, layout
         )
         test_is_truth = True
     else:
@@ -201,14 +213,26 @@ def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annota
     return crowd._moved("class", places, names)
 
 
+def _read_instances(
+    kind: str, path: Path, image_size: int | None, layout: TableFormat
+) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
+    """Returns tasks, features or texts, and the names of columns of `--features`."""
+    if kind == "features":
+        return read_features(path, layout)
+    if kind == "texts":
+        return (*read_texts(path, layout), [])
+    return (*read_images(path, image_size), [])
+
+
 def _published_test(
+    kind: str,
     features: Path,
     truth: Path,
     columns: list[str],
     class_names: NDArray[np.generic],
     layout: TableFormat,
 ) -> Split:
-    tasks, rows, found = read_features(features, layout)
+    tasks, rows, found = _read_instances(kind, features, None, layout)
     for column in columns:
         if column not in found:
             raise DataError(
@@ -227,9 +251,9 @@ def _published_test(
             f"{truth}: expected a label for each test task, received none for task"
             f" {tasks[labels < 0][0]!r}"
         )
-    return Split(
-        rows[:, [found.index(column) for column in columns]], labels, typed_names(tasks.tolist())
-    )
+    if kind == "features":
+        rows = rows[:, [found.index(column) for column in columns]]
+    return Split(rows, labels, typed_names(tasks.tolist()))
 
 
 def _drawn_test(

@@ -57,7 +57,12 @@ class Fold:
 
 
 def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
-    """Returns the positions of the rows of `features` that no earlier row equals, in order."""
+    """Returns the positions of the rows of `features` (or texts) that no earlier row equals, in
+    order.
+    """
+    if features.ndim == 1:
+        places = {text: place for place, text in reversed(list(enumerate(features.tolist())))}
+        return np.array(sorted(places.values()), dtype=np.intp)
     rows = (
         np.ascontiguousarray(features.reshape(len(features), -1)) + 0
     )  # -0.0 becomes 0.0, its equal

@@ -23,7 +23,10 @@ from absl import flags
 from neucrowd_tf.errors import UsageError
 
 MAX_SEED = 2**31 - 1
-TABLE_FLAGS = ("features", "images", "annotations", "truth", "test_features", "test_truth")
+TABLE_FLAGS = (
+    *("features", "images", "texts", "annotations", "truth"),
+    *("test_features", "test_texts", "test_truth"),
+)
 # A suite's tables would not be what they say they are if a flag changed these.
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
@@ -31,7 +34,7 @@ SET_BY_SUITE = (
     *(*TABLE_FLAGS, "classes", "image_size"),
 )
 _PATHS = ("data_dir", "output_dir", *TABLE_FLAGS)
-_NAMES, _PAIRS = ("dataset", "method", "suite"), ("hparam", "dataset_option")
+_NAMES, _PAIRS = ("dataset", "method", "suite", "model_annotator"), ("hparam", "dataset_option")
 
 
 def _flag(kind: str, default: Any, text: str, **limits: Any) -> Any:
@@ -84,6 +87,18 @@ class Options:
     )
     resume: bool = _flag("boolean", False, "Skip finished runs and go on with half-finished ones.")
     export: bool = _flag("boolean", False, "Also write each fitted model as a SavedModel.")
+    refit_all: bool = _flag(
+        "boolean",
+        False,
+        "--export: fit the method (of auto: the recommended one) once more, on every annotated row,"
+        " and export that.",
+    )
+    model_annotator: tuple[str, ...] = _flag(
+        "list",
+        (),
+        "--dataset=table: annotators that are models: labels like others', but counted apart in the"
+        " statistics of agreement.",
+    )
     report: bool | None = _flag(
         "boolean",
         None,
@@ -147,6 +162,9 @@ class Options:
         lower_bound=1,
         upper_bound=4096,
     )
+    texts: Path | None = _flag(
+        "string", None, "--dataset=table: in place of --features, a CSV with columns task, text."
+    )
     annotations: Path | None = _flag(
         "string", None, "--dataset=table: CSV with columns task, worker, label."
     )
@@ -156,6 +174,7 @@ class Options:
     test_features: Path | None = _flag(
         "string", None, "--dataset=table: features of the test rows."
     )
+    test_texts: Path | None = _flag("string", None, "--dataset=table: texts of the test rows.")
     test_truth: Path | None = _flag("string", None, "--dataset=table: labels of the test rows.")
     classes: str | None = _flag(
         "string",
@@ -236,6 +255,11 @@ def _changed(name: str) -> Callable[[Options], bool]:
     return lambda o: getattr(o, name) != getattr(Options, name)
 
 
+def _sources(options: Options) -> list[str]:
+    """Returns the flags that say where a table's instances are; one is expected."""
+    return [name for name in ("features", "images", "texts") if getattr(options, name) is not None]
+
+
 def _rules() -> list[tuple[str, Callable[[Options], object], str]]:
     """Returns a flag, when it cannot be, and what to say then; `{o}` is the options, `{state}` what
     is at the flag's path.
@@ -281,13 +305,21 @@ def _rules() -> list[tuple[str, Callable[[Options], object], str]]:
         ),
         (
             "features",
-            lambda o: "table" in o.dataset and o.features is None and o.images is None,
-            "--dataset=table needs it (or --images), received none",
+            lambda o: "table" in o.dataset and not _sources(o),
+            "--dataset=table needs it (or --images, or --texts), received none",
+        ),
+        *(
+            (
+                n,
+                lambda o, n=n: _sources(o)[1:2] == [n],
+                "expected in place of --{first}, received both",
+            )
+            for n in ("images", "texts")
         ),
         (
-            "images",
-            lambda o: "table" in o.dataset and o.features is not None and o.images is not None,
-            "expected in place of --features, received both",
+            "refit_all",
+            lambda o: o.refit_all and (not o.export or o.evaluation == "cv"),
+            "expected together with --export, and without --evaluation=cv",
         ),
         (
             "annotations",
@@ -295,8 +327,8 @@ def _rules() -> list[tuple[str, Callable[[Options], object], str]]:
             "--dataset=table needs it, received none",
         ),
         *(
-            (n, lambda o, n=n: "table" not in o.dataset and getattr(o, n) is not None, no_table)
-            for n in ("classes", *TABLE_FLAGS)
+            (n, lambda o, n=n: "table" not in o.dataset and _changed(n)(o), no_table)
+            for n in ("classes", "model_annotator", *TABLE_FLAGS)
         ),
         (
             "image_size",
@@ -351,7 +383,12 @@ def check(options: Options) -> Options:
     for name, broken, message in () if options.list else RULES:
         if broken(options):
             path = getattr(options, name) if name in _PATHS else None
-            text = message.format(o=options, state=_state(path), datasets=",".join(options.dataset))
+            text = message.format(
+                o=options,
+                state=_state(path),
+                datasets=",".join(options.dataset),
+                first=next(iter(_sources(options)), ""),
+            )
             raise UsageError(f"--{name}: {text}")
     return options
 

@@ -50,6 +50,10 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
         found |= {"classes": options.classes, "image_size": options.image_size} | {
             name: str(path.resolve()) for name, path in options.table.items()
         }
+    if options.refit_all:
+        found["refit_all"] = True
+    if options.model_annotator:
+        found["model_annotator"] = list(options.model_annotator)
     if options.distribute == "mirrored":
         found["logical_cpus"] = options.logical_cpus
     return found

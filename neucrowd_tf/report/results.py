@@ -197,6 +197,8 @@ def plane(
     rows = np.linspace(0, len(labels) - 1, min(len(labels), MOST_MAPPED)).astype(int)
     features = dataset.test.features[rows]
     embeds = callable(getattr(estimator, "transform", None))
+    if not embeds and features.ndim == 1:
+        return None
     values = np.asarray(
         estimator.transform(features) if embeds else features, dtype=np.float64
     ).reshape(len(rows), -1)

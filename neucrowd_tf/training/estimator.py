@@ -19,6 +19,7 @@ from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -29,7 +30,7 @@ class TrainingData:
     """What `fit` was given, checked: only instances that have annotations.
 
     Attributes:
-        features: `[N, ...]` float32.
+        features: `[N, ...]` float32; texts `[N]` for a method that `takes_texts`.
         annotations: N instances, each with at least one label.
         validation: features and class codes, or None.
         rows: `[N]` positions of these instances in what `fit` was given.
@@ -77,10 +78,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     requires_identities: ClassVar[bool] = False
     max_classes: ClassVar[int | None] = None
     uses_truth: ClassVar[bool] = False
+    takes_texts: ClassVar[bool] = False  # rather than numbers made of them: it draws folds
 
     classes_: NDArray[Any] = fitted()
     n_features_in_: int = fitted()
     feature_shape_: tuple[int, ...] = fitted()
+    text_features_: TextFeatures = fitted()
 
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
@@ -95,7 +98,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Trains.
 
         Args:
-            features: `[N, ...]` numbers.
+            features: `[N, ...]` numbers; or texts `[N]`, of which `text_features_` makes numbers.
             annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
                 `[N, R]` matrix with -1 for missing labels. Features with an index are matched by
                 name. Instances without annotations are left out with a warning.
@@ -129,7 +132,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         annotations: Annotations | ArrayLike,
         validation: tuple[ArrayLike, ArrayLike] | None,
     ) -> TrainingData:
-        x = check_features(features)
+        x = check_texts(features) if is_text(features) else check_features(features)
         crowd = align_annotations(features, annotations)
         name = type(self).__name__
         if len(x) != crowd.num_instances:
@@ -164,11 +167,15 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             )
             x, crowd = x[rows], crowd[rows]
         self.classes_ = crowd.class_names
+        self.__dict__.pop("text_features_", None)
+        if is_text(x) and not self.takes_texts:
+            self.text_features_ = TextFeatures(seed=self.seed).fit(x)
+            x = self.text_features_.transform(x)
         self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
-        self.n_features_in_ = int(x.shape[-1])
+        self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
         checked = None
         if validation is not None:
-            vx = check_features(validation[0], "validation features")
+            vx = self._numbers(validation[0], "validation features")
             if vx.shape[1:] != x.shape[1:]:
                 raise DataError(
                     f"validation features: expected shape [*, {', '.join(map(str, x.shape[1:]))}],"
@@ -186,13 +193,26 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _check_fitted(self, features: ArrayLike) -> NDArray[np.float32]:
         if not hasattr(self, "feature_shape_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        x = check_features(features)
+        x = self._numbers(features, "features")
         if x.shape[1:] != tuple(self.feature_shape_):
             raise DataError(
                 f"features: expected shape [*, {', '.join(map(str, self.feature_shape_))}],"
                 f" received {x.shape}"
             )
         return x
+
+    def _numbers(self, features: ArrayLike, what: str) -> NDArray[Any]:
+        """Returns features as the method sees them: where it was fitted to texts, their vectors."""
+        if hasattr(self, "text_features_"):
+            return self.text_features_.transform(check_texts(features, what))
+        texts = self.takes_texts and is_text(features)
+        return check_texts(features, what) if texts else check_features(features, what)
+
+    def text_layer(self) -> Any:
+        """Returns a Keras layer from texts to what `inference_model` takes, or None where the
+        method was fitted to numbers.
+        """
+        return self.text_features_.layer() if hasattr(self, "text_features_") else None
 
     def predict_proba(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M, C]` class probabilities in the order of `classes_`."""

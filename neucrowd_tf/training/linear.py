@@ -78,24 +78,33 @@ class LinearHead(Persistent, BaseEstimator):
         return kernel, self.bias_ - self.mean_ @ kernel
 
     def layers(self) -> list[Any]:
-        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`: normalisation and a
-        dense softmax.
+        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`: standardise, and a
+        dense softmax, both in float32.
 
-        They compute in float64, as `predict_proba` does: where classes are separable the weights
-        are large, and float32 would lose the digits that the two have to agree in.
+        The mean is taken off in two parts, what float32 holds of it and the rest: features far from
+        zero, whose scale is small beside their mean, would lose the digits that tell them apart.
         """
         import keras
 
-        normalise = keras.layers.Normalization(
-            axis=-1, mean=self.mean_, variance=self.scale_**2, dtype="float64", name="standardise"
+        size = len(self.mean_)
+        held = self.mean_.astype(np.float32).astype(np.float64)
+        first = keras.layers.Normalization(
+            axis=-1, mean=held, variance=np.ones(size), dtype="float32", name="centre"
         )
-        normalise.build((None, len(self.mean_)))
+        second = keras.layers.Normalization(
+            axis=-1,
+            mean=self.mean_ - held,
+            variance=self.scale_**2,
+            dtype="float32",
+            name="standardise",
+        )
         dense = keras.layers.Dense(
-            len(self.bias_), activation="softmax", dtype="float64", name="probabilities"
+            len(self.bias_), activation="softmax", dtype="float32", name="probabilities"
         )
-        dense.build((None, len(self.mean_)))
+        for layer in (first, second, dense):
+            layer.build((None, size))
         dense.set_weights([self.kernel_, self.bias_])
-        return [normalise, dense]
+        return [first, second, dense]
 
 
 def fit_logistic(

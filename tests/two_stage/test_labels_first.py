@@ -82,12 +82,15 @@ def test_soft_labels_of_a_unanimous_crowd_are_hard_labels() -> None:
 
 def test_exported_layers_agree_where_classes_are_separable() -> None:
     x, crowd, truth = crowd_data(3)
-    fitted = TwoStageClassifier(Cs=(1e4,)).fit(
-        np.concatenate([x, 100 * np.eye(3)[truth]], axis=1).reshape(80, 2, 4), crowd
-    )
-    images = np.random.default_rng(1).normal(size=(50, 2, 4)).astype(np.float32) * 100
-    served = fitted.inference_model()(images)["probabilities"]
-    np.testing.assert_allclose(np.asarray(served), fitted.predict_proba(images), atol=1e-7)
+    far = 1e5 + np.concatenate([x, 100 * np.eye(3)[truth]], axis=1).reshape(80, 2, 4)
+    images = far.astype(np.float32)  # whose mean is much larger than its scale
+    fitted = TwoStageClassifier(Cs=(1e4,)).fit(images, crowd)
+    model = fitted.inference_model()
+    assert {layer.compute_dtype for layer in model.layers} == {"float32"}
+    noise = np.random.default_rng(1).normal(size=images.shape).astype(np.float32)
+    for rows, tolerance in ((images, 1e-5), (images + noise, 1e-5), (images + 100 * noise, 1e-4)):
+        served = np.asarray(model(rows)["probabilities"])
+        np.testing.assert_allclose(served, fitted.predict_proba(rows), atol=tolerance)
 
 
 def test_save_and_load(tmp_path) -> None:  # type: ignore[no-untyped-def]

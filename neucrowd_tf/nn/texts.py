@@ -1,0 +1,100 @@
+"""Texts to vectors in a TensorFlow graph: n-grams of words and characters, TF-IDF, a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+_SPACE = 32
+Terms = tuple[tuple[int, int], Sequence[str], NDArray[Any]]
+
+
+class TextVectors(keras.layers.Layer):
+    """A string tensor `[M]` (UTF-8) to `[M, k]` float32.
+
+    Letters are folded by a table and split at spaces into words. The n-grams of words, and those of
+    the characters of each word with a space on both sides, are counted; a count c of an n-gram with
+    inverse document frequency w weighs (1 + log c) w; each kind's weights are scaled to length 1
+    and multiplied with its rows of `components`.
+    """
+
+    def __init__(
+        self,
+        table: Sequence[int],
+        last: int,
+        kinds: Sequence[Terms],
+        components: NDArray[np.float32],
+        **options: Any,
+    ) -> None:
+        """
+        Args:
+            table: what each code point up to its length becomes; 32 parts words.
+            last: code points from the table's length up to here stay, others part words.
+            kinds: of words and of characters: the shortest and longest n-gram, the n-grams, and
+                their weights.
+            components: `[V, k]` for the n-grams of all kinds in their order.
+        """
+        super().__init__(trainable=False, **options)
+        self.last = last
+        self.folded = tf.constant(np.asarray(table, dtype=np.int32))
+        self.lengths = [lengths for lengths, _, _ in kinds]
+        sizes = [len(terms) for _, terms, _ in kinds]
+        self.tables = [
+            tf.lookup.StaticHashTable(
+                tf.lookup.KeyValueTensorInitializer(
+                    tf.constant(list(terms), tf.string), tf.range(len(terms), dtype=tf.int64)
+                ),
+                default_value=-1,
+            )
+            for _, terms, _ in kinds
+        ]
+        self.weights_of = [tf.constant(weights, tf.float64) for _, _, weights in kinds]
+        parts = np.split(components, np.cumsum(sizes)[:-1])
+        self.reductions = [tf.constant(part, tf.float32) for part in parts]
+        self.built = True
+
+    def call(self, texts: Any) -> Any:
+        """Returns `[M, k]`."""
+        codes = tf.strings.unicode_decode(texts, "UTF-8")
+        size = tf.size(self.folded)
+        flat = codes.flat_values
+        kept = tf.where(flat < self.last, flat, _SPACE)
+        found = tf.gather(self.folded, tf.minimum(flat, size - 1))
+        codes = codes.with_flat_values(tf.where(flat < size, found, kept))
+        words = tf.strings.split(tf.strings.unicode_encode(codes, "UTF-8"))
+        rows = tf.shape(texts)[0]
+        told = self._grams(words, self.lengths[0], " ")
+        total = self._reduced(0, told.flat_values, told.value_rowids(), rows)
+        padded = tf.strings.join([" ", words.flat_values, " "])
+        letters = tf.strings.unicode_split(padded, "UTF-8")
+        told = self._grams(letters, self.lengths[1], "")
+        of_word = tf.gather(words.value_rowids(), told.value_rowids())
+        return tf.cast(total + self._reduced(1, told.flat_values, of_word, rows), tf.float32)
+
+    @staticmethod
+    def _grams(parts: Any, lengths: tuple[int, int], separator: str) -> Any:
+        widths = list(range(lengths[0], lengths[1] + 1))
+        return tf.strings.ngrams(parts, widths, separator)
+
+    def _reduced(self, kind: int, grams: Any, rows: Any, size: Any) -> Any:
+        """Returns `[size, k]` of n-grams and the rows they stand in."""
+        reduction = self.reductions[kind]
+        terms = tf.shape(reduction, tf.int64)[0]
+        codes = self.tables[kind].lookup(grams)
+        known = codes >= 0
+        keys = tf.boolean_mask(rows * terms + codes, known)
+        keys, _, counts = tf.unique_with_counts(keys)
+        rows, codes = keys // terms, keys % terms
+        # In float64: the features are standardised, which enlarges what rounding leaves of those
+        # that hardly vary.
+        weights = 1.0 + tf.math.log(tf.cast(counts, tf.float64))
+        weights *= tf.gather(self.weights_of[kind], codes)
+        lengths = tf.sqrt(tf.math.unsorted_segment_sum(weights**2, rows, size))
+        weights /= tf.gather(lengths, rows)
+        told = weights[:, None] * tf.cast(tf.gather(reduction, codes), tf.float64)
+        return tf.math.unsorted_segment_sum(told, rows, size)

@@ -1,0 +1,222 @@
+"""Texts as numbers: word and character n-grams weighted as TF-IDF and reduced, in scikit-learn and,
+equally, inside a SavedModel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import TruncatedSVD
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.persistence import Persistent
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+KINDS = ("word", "character")
+WORDS, CHARACTERS = (1, 2), (3, 5)  # the lengths of n-grams
+# Of an n-gram that one text alone has nothing can be learned; beyond this many texts.
+FEW_TEXTS = 50
+LEAST = 0.01  # of the largest singular value: components below are rounding
+# Letters are looked up one by one up to here; beyond, two planes are Chinese characters, and the
+# rest is not text.
+TABLE, CHINESE = 0x20000, 0x40000
+_SPACE = 32
+
+
+def fold(code: int) -> int:
+    """Returns what a Unicode code point stands for in an n-gram: letters (small where there is one
+    small letter), digits, marks and underscores themselves, all else a space.
+    """
+    if code >= TABLE:
+        return code if code < CHINESE else _SPACE
+    small = chr(code).lower()
+    code = ord(small) if len(small) == 1 else code
+    kind = unicodedata.category(chr(code))
+    return code if kind[0] in "LNM" or kind == "Pc" else _SPACE
+
+
+class _Folded(dict[int, int]):
+    """`str.translate`'s table, filled as letters occur."""
+
+    def __missing__(self, code: int) -> int:
+        self[code] = fold(code)
+        return self[code]
+
+
+_FOLDED = _Folded()
+
+
+def normalise(text: str) -> str:
+    """Returns a text as its n-grams are taken from: folded, one space between words."""
+    return " ".join(text.translate(_FOLDED).split())
+
+
+def is_text(features: Any) -> bool:
+    """Whether features are texts: one dimension, of strings alone."""
+    array = np.asarray(features)
+    if array.ndim != 1 or array.dtype.kind not in "OU":
+        return False
+    return array.dtype.kind == "U" or all(isinstance(item, str) for item in array.tolist())
+
+
+def check_texts(features: Any, what: str = "texts") -> NDArray[Any]:
+    """Returns texts `[N]` as an array of `str`.
+
+    Raises:
+        DataError: something else.
+    """
+    if not is_text(features):
+        found = np.asarray(features)
+        raise DataError(
+            f"{what}: expected texts, one an instance, received {found.dtype} of shape"
+            f" {found.shape}"
+        )
+    return np.asarray(features).astype(object)
+
+
+# The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
+_REMEMBERED: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+_MOST_BYTES = 1 << 28
+
+
+def _remembered(
+    what: str, texts: Sequence[str], make: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Returns arrays by name that `make` makes of the same texts always: the last ones are kept."""
+    digest = hashlib.blake2b(what.encode(), digest_size=16)
+    for text in texts:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    key = digest.digest()
+    if key not in _REMEMBERED:
+        _REMEMBERED[key] = make()
+    _REMEMBERED.move_to_end(key)
+    sizes = [sum(a.nbytes for a in found.values()) for found in _REMEMBERED.values()]
+    while len(_REMEMBERED) > 1 and sum(sizes) > _MOST_BYTES:
+        _REMEMBERED.popitem(last=False)
+        sizes.pop(0)
+    return _REMEMBERED[key]
+
+
+def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVectorizer:
+    """Returns scikit-learn's vectoriser of words, or of the characters within words."""
+    chosen: dict[str, Any] = (
+        {"analyzer": "word", "token_pattern": r"\S+", "ngram_range": WORDS}
+        if kind == "word"
+        else {"analyzer": "char_wb", "ngram_range": CHARACTERS}
+    )
+    return TfidfVectorizer(
+        preprocessor=normalise, sublinear_tf=True, max_features=most, min_df=least, **chosen
+    )
+
+
+def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
+    """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
+    from scipy.sparse import hstack
+
+    parts = []
+    for kind in KINDS:
+        made = _vectoriser(kind)
+        made.set_params(vocabulary=fitted[f"{kind}_terms_"].tolist())
+        made.idf_ = fitted[f"{kind}_weights_"]
+        parts.append(made.transform(texts))
+    return hstack(parts, format="csr")
+
+
+@estimator
+class TextFeatures(Persistent, BaseEstimator):
+    """TF-IDF of words (one and two) and of the characters within them (three to five), each scaled
+    to length 1, reduced by a truncated singular value decomposition.
+
+    Attributes:
+        word_terms_, character_terms_: the n-grams, in the order of their columns.
+        word_weights_, character_weights_: `[V]` their inverse document frequencies.
+        components_: `[V + W, k]` float32, from weights to features.
+    """
+
+    size: int = argument(100, whole(1), "k, the features a text becomes (fewer for few texts).")
+    terms: int = argument(20_000, whole(1), "most n-grams of each kind: the commonest are kept.")
+    seed: int = argument(0, whole(0), "of the decomposition.")
+
+    word_terms_: NDArray[Any] = fitted()
+    word_weights_: NDArray[np.float64] = fitted()
+    character_terms_: NDArray[Any] = fitted()
+    character_weights_: NDArray[np.float64] = fitted()
+    components_: NDArray[np.float32] = fitted()
+
+    def fit(self, texts: Sequence[str] | NDArray[Any]) -> TextFeatures:
+        """Learns n-grams, weights and the reduction from texts `[N]`.
+
+        Raises:
+            DataError: not texts, or none with a letter or a digit.
+        """
+        check_arguments(self)
+        given = check_texts(texts).tolist()
+        found = _remembered(f"fit {self.get_params()}", given, lambda: self._fitted(given))
+        for name, values in found.items():
+            setattr(self, name, values)
+        return self
+
+    def _fitted(self, texts: list[str]) -> dict[str, Any]:
+        """Returns what `fit` sets."""
+        least = 2 if len(texts) > FEW_TEXTS else 1
+        if not any(normalise(text) for text in texts):
+            raise DataError("texts: expected letters or digits in one of them, received none")
+        found: dict[str, Any] = {}
+        for kind in KINDS:
+            made = _vectoriser(kind, self.terms, least)
+            try:
+                made.fit(texts)
+            except ValueError:  # nothing stands in two texts
+                made = _vectoriser(kind, self.terms).fit(texts)
+            found[f"{kind}_terms_"] = np.array(made.get_feature_names_out(), dtype=object)
+            found[f"{kind}_weights_"] = made.idf_
+        weighted = _weighted(found, texts)
+        size = min(self.size, weighted.shape[1], max(1, weighted.shape[0] - 1))
+        if size == weighted.shape[1]:
+            found["components_"] = np.eye(size, dtype=np.float32)
+        else:
+            reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
+            told = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
+            found["components_"] = reduced.components_[told].T.astype(np.float32)
+        return found
+
+    def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
+        """Returns features `[M, k]`; a text without a known n-gram becomes zeros."""
+        if not hasattr(self, "components_"):
+            raise NotFittedError("this TextFeatures is not fitted yet: call fit first")
+        given = check_texts(texts).tolist()
+        own = hashlib.blake2b(self.components_.tobytes(), digest_size=16).hexdigest()
+
+        def made() -> dict[str, Any]:
+            values = _weighted(vars(self), given) @ self.components_
+            return {"features": np.asarray(values, dtype=np.float32)}
+
+        return np.array(_remembered(f"transform {own}", given, made)["features"])
+
+    def layer(self) -> Any:
+        """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`, as `transform`
+        computes them.
+        """
+        from neucrowd_tf.nn.texts import TextVectors
+
+        return TextVectors(
+            [fold(code) for code in range(TABLE)],
+            CHINESE,
+            [
+                (WORDS, self.word_terms_.tolist(), self.word_weights_),
+                (CHARACTERS, self.character_terms_.tolist(), self.character_weights_),
+            ],
+            self.components_,
+        )

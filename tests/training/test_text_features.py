@@ -1,0 +1,155 @@
+"""Texts as features: scikit-learn's numbers and the graph's, and estimators that take texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from neucrowd_tf import load
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.training.text_features import TextFeatures, fold, is_text, normalise
+from neucrowd_tf.two_stage import TwoStageClassifier
+
+ODD = [
+    "Hello, WORLD hello",
+    "İstanbul ΣΑΣ straße ẞ",
+    "naïve café cafe\u0301",
+    "日本語 テキスト 𠀀𠮷",
+    "",
+    "!!!",
+    "a b c d",
+    "x\0y",
+    "emoji 😀😀 flag 🇩🇪 👩‍👩‍👧",
+    "हिन्दी में पाठ",
+    "tab\tnew\nline\u00a0space\u3000wide",
+    "ﬁ ﬂ Ⅷ ① ²",
+    "Ǆ ǅ ǆ",
+    "العربية ١٢٣",
+    "word " * 50,
+    "\u200bzero\u200dwidth",
+    "\U000e0001tag \uf8ff",
+]
+
+
+def test_the_weights_of_two_texts_by_hand() -> None:
+    """Words of "a a b" and "b": a, "a a", "a b" stand in one text of two, b in both, so their
+    inverse document frequencies are ln(3/2) + 1 = 1.405 and ln(3/3) + 1 = 1; a counts
+    1 + ln 2 = 1.693 of 1.405.
+    """
+    fitted = TextFeatures().fit(["a a b", "b"])
+    assert fitted.word_terms_.tolist() == ["a", "a a", "a b", "b"]
+    rare = np.log(3 / 2) + 1
+    np.testing.assert_allclose(fitted.word_weights_, [rare, rare, rare, 1.0])
+    weights = np.array([(1 + np.log(2)) * rare, rare, rare, 1.0])
+    half = weights / np.linalg.norm(weights)
+    size = len(fitted.components_)
+    whole = TextFeatures(size=size).fit(["a a b", "b", "c c"])  # not reduced to fewer than it has
+    assert whole.transform(["zzz"]).tolist() == [[0.0] * whole.components_.shape[1]]
+    vectoriser = TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), sublinear_tf=True)
+    np.testing.assert_allclose(vectoriser.fit_transform(["a a b", "b"]).toarray()[0], half)
+
+
+def test_letters_digits_marks_and_nothing_else() -> None:
+    assert normalise("  Don't  STOP_me, ΟΔΟΣ!\n") == "don t stop_me οδοσ"
+    assert normalise("हिन्दी") == "हिन्दी"  # its vowel signs are marks
+    assert [fold(ord(c)) for c in "Aé-😀"] == [ord("a"), ord("é"), 32, 32]
+    assert fold(0x20BB7) == 0x20BB7 and fold(0x10FFFF) == fold(0xD800) == 32
+
+
+def test_the_graph_computes_what_scikit_learn_does() -> None:
+    import tensorflow as tf
+
+    fitted = TextFeatures(size=12).fit(ODD)
+    found = fitted.layer()(tf.constant(ODD))
+    np.testing.assert_allclose(found, fitted.transform(ODD), atol=1e-6)
+    assert np.abs(fitted.transform(ODD)).max() > 0.3
+
+
+@pytest.fixture(scope="module")
+def odd() -> tuple[TextFeatures, object]:
+    fitted = TextFeatures(size=12).fit(ODD)
+    return fitted, fitted.layer()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
+def test_whatever_the_text(odd: tuple[TextFeatures, object], texts: list[str]) -> None:
+    import tensorflow as tf
+
+    fitted, layer = odd
+    texts = [text + " " + ODD[len(text) % len(ODD)] for text in texts]
+    np.testing.assert_allclose(layer(tf.constant(texts)), fitted.transform(texts), atol=1e-6)  # type: ignore[operator]
+
+
+def test_unseen_texts_change_nothing_that_was_learned() -> None:
+    fitted = TextFeatures().fit(ODD)
+    before = fitted.transform(ODD[:3])
+    fitted.transform(["other words entirely"])
+    np.testing.assert_array_equal(fitted.transform(ODD[:3]), before)
+    np.testing.assert_array_equal(TextFeatures().fit(ODD).transform(ODD[:3]), before)
+    assert len(TextFeatures(size=3).fit(ODD).transform(ODD)[0]) == 3
+
+
+def test_what_is_no_text() -> None:
+    assert is_text(["a"]) and is_text(np.array(["a", ""], dtype=object))
+    assert not is_text([1.0]) and not is_text([["a"]]) and not is_text(np.array(["a", 1], object))
+    with pytest.raises(DataError, match="letters or digits"):
+        TextFeatures().fit(["", "?!"])
+    with pytest.raises(DataError, match="expected texts"):
+        TextFeatures().fit(ODD).transform(np.zeros((2, 3)))
+
+
+def crowd_of_texts(size: int = 60) -> tuple[list[str], Annotations, np.ndarray]:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, size)
+    words = np.array([["awful", "broken", "Rude"], ["lovely", "Great", "kind"]])
+    texts = [
+        f"the {words[c, rng.integers(3)]} {words[c, rng.integers(3)]} place {rng.integers(9)}"
+        for c in truth
+    ]
+    labels = np.where(rng.random((size, 4)) < 0.15, 1 - truth[:, None], truth[:, None])
+    return texts, Annotations.from_dense(labels), truth
+
+
+def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    texts, crowd, truth = crowd_of_texts()
+    fitted = TwoStageClassifier().fit(texts, crowd)
+    probabilities = fitted.predict_proba([*texts, *ODD])
+    assert (probabilities[: len(texts)].argmax(axis=1) == truth).mean() > 0.95
+    fitted.save(tmp_path / "saved")
+    again = load(tmp_path / "saved").predict_proba([*texts, *ODD])
+    np.testing.assert_allclose(again, probabilities, atol=1e-12)
+    folder = export_saved_model(fitted, tmp_path / "served")
+    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    served = serve(texts=tf.constant([*texts, *ODD]))["probabilities"]
+    np.testing.assert_allclose(served, probabilities, atol=1e-5)
+    with pytest.raises(DataError, match="expected texts"):
+        fitted.predict(np.zeros((2, 5)))
+    numbers = fitted.fit(np.arange(len(texts))[:, None] / 60, crowd)
+    assert not hasattr(numbers, "text_features_")
+
+
+def test_autos_folds_learn_from_their_own_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neucrowd_tf.choice import Auto
+
+    texts, crowd, _ = crowd_of_texts()
+    sizes: list[int] = []
+    fit = TextFeatures.fit
+
+    def watched(self: TextFeatures, given: list[str]) -> TextFeatures:
+        sizes.append(len(given))
+        return fit(self, given)
+
+    monkeypatch.setattr(TextFeatures, "fit", watched)
+    fitted = Auto(["mv_lr", "ds_lr"], folds=3).fit(texts, crowd)
+    assert sizes.count(40) >= 3 and max(sizes) == 60
+    assert fitted.predict(texts[:5]).shape == (5,)
