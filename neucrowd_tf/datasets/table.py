@@ -112,7 +112,7 @@ def load(
         raise UsageError(f"--{missing}: expected a file for --dataset=table, received none")
     if len(named) > 1:
         raise UsageError(
-            f"--{list(named)[1]}: expected alone, received together with --{list(named)[0]}"
+            f"--{list(named)[1]}: expected alone, received together with --{next(iter(named))}"
         )
     (kind,) = named
     tests = {"features": test_features, "images": None, "texts": test_texts}
