@@ -52,7 +52,8 @@ def activelab_scores(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray
 
 def calibrated(probas: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns probabilities raised to 1 / T and normalised, T being what makes the shares of votes
-    `[N, C]` likeliest, as the authors' package does.
+    `[N, C]` likeliest. The authors' package scales too, but searches otherwise and ends at flatter
+    probabilities.
     """
     given = votes.sum(axis=1) > 0
     shares = votes[given] / votes[given].sum(axis=1, keepdims=True)
