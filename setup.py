@@ -26,6 +26,7 @@ RUNTIME = [
     "absl-py>=2.1",
     "h5py>=3.11",
     "jinja2>=3.1",
+    "joblib>=1.4",
     "threadpoolctl>=3.5",
     "pooch>=1.8",
     "requests>=2.31",

@@ -1,0 +1,220 @@
+"""Which methods are tried on a table, with settings that follow from its size and its features."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import skew
+
+# Imported so that they register the methods that are tried.
+from neucrowd_tf import crowd_layers, crowding, dasc, iced, neucrowd, registry, rll, two_stage
+from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.statistics import imbalance_ratio
+from neucrowd_tf.training.text_features import is_text
+
+BASELINE = "mv_lr"
+ROOMS = (crowd_layers, crowding, dasc, iced, neucrowd, rll, two_stage)
+# Four strengths instead of nine: none of the others was ever chosen in the study.
+STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
+# Gradient steps of a fit with small and with large batches, most of them on long tables.
+MOST_STEPS, LARGE_BATCH_STEPS = 1000, 200
+# Self-training adds this share of the answers that nobody gave in each of its rounds: M of DASC's
+# section 4.1 is .17 to .34 of LabelMe's empty cells.
+QUOTA, ROUNDS = 0.17, 5
+# About how many numbers are made of a text.
+TEXT_INPUTS = 256
+# ICED balances classes: it comes early where the largest is so many times the smallest.
+IMBALANCED = 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A method with settings.
+
+    Attributes:
+        name: how it is called among the candidates.
+        method: its name in the registry.
+        hparams: what its constructor is given beside the seed.
+        cost: predicted seconds of one fit on one core.
+        module: where the method is registered, for another process to import.
+    """
+
+    name: str
+    method: str
+    hparams: Mapping[str, Any]
+    cost: float
+    module: str
+
+    def make(self, seed: int) -> Any:
+        """Returns an unfitted estimator."""
+        importlib.import_module(self.module)
+        return registry.method(self.method).make(seed=seed, **self.hparams)
+
+
+def is_skewed(features: NDArray[Any]) -> bool:
+    """Returns whether features are amounts with long tails (never negative, median skewness above
+    1), which a square root evens out.
+    """
+    if is_text(features):
+        return False
+    flat = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
+    if (flat < 0).any():
+        return False
+    varying = flat[:, flat.std(axis=0) > 0]
+    return bool(varying.size and np.median(skew(varying, axis=0)) > 1)
+
+
+def has_blank_features(features: NDArray[Any]) -> bool:
+    """Returns whether features are shares within [0, 1], many of which are at their least in most
+    rows (border pixels): standardised, those are noise.
+    """
+    if is_text(features):
+        return False
+    flat = features.reshape(len(features), -1)
+    return bool(flat.min() >= 0 and flat.max() <= 1 and np.mean(flat == flat.min(axis=0)) > 0.25)
+
+
+def _epochs(rows: int, batch: int, wanted: int, most: int) -> int:
+    """Returns the epochs wanted, fewer where they are more than so many steps, 5 at least."""
+    return max(5, min(wanted, math.ceil(most / math.ceil(rows / batch))))
+
+
+def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
+    """Returns three kinds of settings: *dropout* (batches of 128), *large* (dropout, batches of
+    512, few steps) and *norm* (batch normalisation in place of dropout, twice the epochs).
+    """
+    rows, common = len(features), {"square_root": is_skewed(features)}
+    small = _epochs(rows, 128, 50, MOST_STEPS)
+    return {
+        "dropout": {**common, "epochs": small},
+        "large": {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)},
+        "norm": {
+            **common,
+            "batch_norm": True,
+            "dropout": 0.0,
+            "epochs": _epochs(rows, 128, 100, MOST_STEPS),
+        },
+    }
+
+
+def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candidate]:
+    """Returns what may be tried on a table, the most useful for its cost first; some of it may not
+    run on the data (`reason_against`).
+
+    Args:
+        features: `[N, ...]` of annotated instances.
+        annotations: of the same instances.
+    """
+    rows = len(features)
+    inputs = TEXT_INPUTS if is_text(features) else int(np.prod(features.shape[1:]))
+    classes, annotators = annotations.num_classes, annotations.num_annotators
+    kinds = _networks(features)
+    empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
+    quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS}
+    blank = {"standardise": not has_blank_features(features)}
+    # Seconds on one core of 2024: regressions by their cells, networks by their steps, a second to
+    # build one; a step of a crowd layer by the cells of its heads' outputs, too.
+    linear = 0.1 + 2e-7 * rows * inputs * classes
+
+    def network(kind: str, heads: bool, fits: int = 1) -> float:
+        batch = kinds[kind].get("batch_size", 128)
+        steps = kinds[kind]["epochs"] * math.ceil(rows / batch)
+        cells = batch * (inputs * 128 + (annotators * classes * 8 if heads else 0))
+        return 1.0 + fits * steps * (1.5e-3 + 1e-10 * cells)
+
+    def self_training() -> float:
+        return network("large", True, ROUNDS + 1) + 4e-8 * ROUNDS * rows * annotators * classes
+
+    tuplets = 6.0 + 1e-3 * rows
+    lr = {"Cs": STRENGTHS}
+    found = [
+        (BASELINE, BASELINE, lr, linear),
+        ("ds_lr", "ds_lr", lr, linear),
+        ("crowd_layer", "crowd_layer", kinds["dropout"], network("dropout", True)),
+        ("dasc_crowd_layer", "dasc_crowd_layer", {**kinds["large"], **quota}, self_training()),
+        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
+        ("crowd_layer_norm", "crowd_layer", kinds["norm"], network("norm", True)),
+        ("ds_dl", "ds_dl", kinds["dropout"], network("dropout", False)),
+        ("softprob", "softprob", lr, 2.5 * linear),
+        ("iced", "iced", blank, 6.0 + 8e-3 * rows),
+        ("mv_dl", "mv_dl", kinds["dropout"], network("dropout", False)),
+        ("rll", "rll_bayesian", {}, tuplets),
+        ("neucrowd", "neucrowd", {}, 4 * tuplets),
+        ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
+    ]
+    return [_candidate(*one) for one in found]
+
+
+def _candidate(name: str, method: str, hparams: Mapping[str, Any], cost: float) -> Candidate:
+    return Candidate(name, method, hparams, cost, registry.method(method).factory.__module__)
+
+
+def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candidate:
+    """Returns the candidate of that name, or the method with its defaults.
+
+    Raises:
+        UsageError: there is neither.
+    """
+    for one in candidates(features, annotations):
+        if one.name == name:
+            return one
+    return _candidate(name, name, {}, 5.0)
+
+
+def affordable(
+    features: NDArray[Any], annotations: Annotations, budget: float, *, balanced: bool
+) -> tuple[list[Candidate], dict[str, str]]:
+    """Returns the candidates that run on the data within a budget, and why the others do not.
+
+    Args:
+        features: `[N, ...]`.
+        annotations: of N instances.
+        budget: predicted seconds on one core, cross-validation and last fit together.
+        balanced: whether classes are to count alike.
+    """
+    counts = np.bincount(
+        majority_labels(annotations.vote_counts()), minlength=annotations.num_classes
+    )
+    ratio = imbalance_ratio(counts)
+    order = candidates(features, annotations)
+    if balanced or ratio > IMBALANCED:
+        order.sort(key=lambda one: {BASELINE: 0, "ds_lr": 1, "iced": 2}.get(one.name, 3))
+    chosen: list[Candidate] = []
+    reasons: dict[str, str] = {}
+    spent = 0.0
+    for one in order:
+        reason = reason_against(one, annotations)
+        # Three folds on two thirds of the rows, then all rows.
+        cost = 3 * one.cost
+        if reason is None and spent + cost > budget and one.name != BASELINE:
+            reason = (
+                f"it would take about {cost:.0f} s more than the budget of {budget:g} s leaves room"
+                " for"
+            )
+        if reason is None:
+            chosen.append(one)
+            spent += cost
+        else:
+            reasons[one.name] = reason
+    return chosen, reasons
+
+
+def reason_against(candidate: Candidate, annotations: Annotations) -> str | None:
+    """Returns why a method cannot run on the annotations, or None."""
+    method = registry.method(candidate.method)
+    if method.requires_identities and not annotations.has_identities:
+        return (
+            "it needs to know which annotator gave which label, and the data holds vote counts only"
+        )
+    if method.max_classes is not None and annotations.num_classes > method.max_classes:
+        return f"it handles at most {method.max_classes} classes"
+    if method.uses_truth:
+        return "it trains on the truth"
+    return None

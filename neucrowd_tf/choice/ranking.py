@@ -1,0 +1,175 @@
+"""Which candidates are averaged: all but the worst by two criteria, and by known truth."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t
+
+from neucrowd_tf.choice import criteria
+from neucrowd_tf.choice.criteria import Evidence
+
+Array = NDArray[np.float64]
+CRITERIA = ("determinant", "likelihood of a label")
+# The share of the candidates that is averaged, and how far below the first in agreement with the
+# consensus one may be, by more than noise.
+KEPT = 0.7
+FAR = 0.05
+# Fewer labels known to be right tell nothing; so many tell more than the crowd's labels do.
+LEAST_KNOWN, MANY_KNOWN = 10, 200
+CONFIDENCE = 0.95
+
+
+def paired_interval(
+    first: ArrayLike, second: ArrayLike, folds: int, comparisons: int = 1
+) -> tuple[float, float, float]:
+    """Returns the mean difference of two methods' held-out results and the bounds of its interval.
+
+    The variance of the mean is `s^2 / n (1 + k / (k - 1))`: s^2 that of the n single differences,
+    and the second part the correction for training sets that overlap between k folds. It is the
+    corrected resampled t-test with the variance of a fold's mean estimated from all n differences
+    (s^2 k / n) rather than from k numbers.
+
+    Args:
+        first, second: `[n]` results by instance (1 for right, 0 for wrong).
+        folds: k.
+        comparisons: how many such intervals are to hold together (Bonferroni).
+
+    References:
+        Nadeau and Bengio (2003), Inference for the generalization error, section 4.
+    """
+    difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    size = len(difference)
+    middle = float(difference.mean())
+    if size < 2:
+        return middle, -np.inf, np.inf
+    error = float(difference.std(ddof=1)) * np.sqrt((1 + folds / (folds - 1)) / size)
+    half = float(t.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, comparisons)), size - 1)) * error
+    return middle, middle - half, middle + half
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is known to be true.
+
+    Attributes:
+        rows: `[N]` class codes of the scored training instances, -1 where unknown.
+        labels: `[G]` all known codes, those of validation data last.
+        predictions: `[G, C]` by candidate.
+    """
+
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    predictions: Mapping[str, Array]
+
+    @classmethod
+    def of(
+        cls,
+        gold: NDArray[np.int64],
+        held_out: Mapping[str, Array],
+        validation: tuple[Any, NDArray[np.int64]] | None = None,
+        on_validation: Mapping[str, Array] | None = None,
+    ) -> Known:
+        """Collects gold labels `[N]` (-1 where unknown) and validation data."""
+        rows = np.flatnonzero(gold >= 0)
+        labels, predictions = gold[rows], {name: p[rows] for name, p in held_out.items()}
+        if validation is not None and on_validation:
+            labels = np.concatenate([labels, validation[1]])
+            predictions = {
+                name: np.concatenate([p, on_validation[name]]) for name, p in predictions.items()
+            }
+        return cls(gold, labels, predictions)
+
+    def weights(self, *, balanced: bool) -> Array:
+        """Returns `[G]` weights that sum to one: equal, or equal for all classes together."""
+        counts = np.bincount(self.labels, minlength=1)
+        weights = 1.0 / counts[self.labels] if balanced else np.ones(len(self.labels))
+        return np.asarray(weights / max(weights.sum(), 1e-12))
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranked:
+    """The candidates' order.
+
+    Attributes:
+        order: all names, the best first.
+        kept: those that are averaged, in that order.
+        corrections: by name, `[C]` log shares that its log probabilities lose for a balanced
+            target; zeros where it is better as it is, or the target is as trained.
+        scores: by criterion, then by name.
+    """
+
+    order: list[str]
+    kept: list[str]
+    corrections: dict[str, Array]
+    scores: dict[str, dict[str, float]]
+
+
+def rank(
+    held_out: Mapping[str, Array], evidence: Evidence, known: Known, *, balanced: bool = False
+) -> Ranked:
+    """Orders candidates by the mean of their ranks, and leaves the worst out.
+
+    Args:
+        held_out: predictions `[N, C]` by candidate.
+        evidence: the crowd's labels of these instances.
+        known: gold labels and validation truth.
+        balanced: whether classes count alike.
+    """
+    corrections = {name: _correction(p, evidence, balanced) for name, p in held_out.items()}
+    seen = {name: _shifted(p, corrections[name]) for name, p in held_out.items()}
+    scores = {
+        criterion: {name: criteria.SINGLE[criterion](p, evidence) for name, p in seen.items()}
+        for criterion in CRITERIA
+    }
+    worse: set[str] = set()
+    if len(known.labels) >= LEAST_KNOWN:
+        weights = known.weights(balanced=balanced)
+        right = {
+            name: _shifted(p, corrections[name]).argmax(axis=1) == known.labels
+            for name, p in known.predictions.items()
+        }
+        truth = {name: float(weights @ hits) for name, hits in right.items()}
+        if len(known.labels) >= MANY_KNOWN:
+            scores = {}
+        scores["known labels"] = truth
+        best = max(truth, key=lambda name: truth[name])
+        worse = {name for name in truth if _clearly(right[best], right[name], weights)}
+    ranks = criteria.mean_rank(scores)
+    order = sorted(held_out, key=lambda name: -ranks[name])  # of equals the cheaper is first
+    agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in seen.items()}
+    first = next(name for name in order if name not in worse)
+    far = {name for name in order if paired_interval(agrees[name], agrees[first], 3)[2] < -FAR}
+    kept = [name for name in order if name not in worse | far]
+    return Ranked(order, kept[: math.ceil(KEPT * len(order))], corrections, scores)
+
+
+def _clearly(better: NDArray[np.bool_], worse: NDArray[np.bool_], weights: Array) -> bool:
+    """Returns whether one is right so much more often that it is hardly chance (z above 2)."""
+    difference = better.astype(np.float64) - worse
+    mean = float(weights @ difference)
+    error = float(np.sqrt((weights**2 * (difference - mean) ** 2).sum()))
+    return mean > 2 * error > 0
+
+
+def _shifted(probabilities: Array, correction: Array) -> Array:
+    divided = probabilities * np.exp(-correction)
+    return np.asarray(divided / divided.sum(axis=1, keepdims=True))
+
+
+def _correction(probabilities: Array, evidence: Evidence, balanced: bool) -> Array:
+    """Returns the log shares of the classes in predictions, or zeros where dividing by them makes
+    predicted classes and labels tell less of each other: the method has balanced them itself.
+    """
+    none = np.zeros(probabilities.shape[1])
+    if not balanced:
+        return none
+    shares = np.log(np.maximum(probabilities.mean(axis=0), 1e-6))
+    as_they_are = criteria.determinant(probabilities, evidence)
+    corrected = criteria.determinant(_shifted(probabilities, shares), evidence)
+    return shares if corrected > as_they_are else none

@@ -1,0 +1,240 @@
+"""Candidates' cross-validations and last fits, side by side on all cores."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice.candidates import Candidate
+from neucrowd_tf.errors import one_line
+from neucrowd_tf.io.quiet import quiet, without_notes
+from neucrowd_tf.persistence import load
+from neucrowd_tf.training.run import Run
+
+Rows = NDArray[np.int64]
+Result = TypeVar("Result")
+Pair = tuple[NDArray[np.float32], NDArray[Any]]
+
+# A candidate that after one fold is so many points of agreement with the consensus below the
+# baseline, by more than so many standard errors, is not tried on the others.
+HOPELESS, ERRORS = 0.05, 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """All that a process needs to try a candidate.
+
+    Attributes:
+        candidate: what to fit.
+        features: `[N, ...]`.
+        annotations: of N instances.
+        splits: rows to train on and rows held out, by fold; all folds train on as many rows, so
+            that a compiled network serves them all.
+        seed: the estimator's.
+        folder: where results are kept that a killed run need not compute again, or None.
+        validation: features and labels that every fit is given, or None.
+        consensus: `[N]` class codes, or None: what agrees with them far less than the baseline
+            after one fold is not tried further.
+        agreement: `[N]` whether the baseline's prediction is the consensus, or None likewise.
+    """
+
+    candidate: Candidate
+    features: NDArray[np.float32]
+    annotations: Annotations
+    splits: Sequence[tuple[Rows, Rows]]
+    seed: int
+    folder: Path | None = None
+    validation: Pair | None = None
+    consensus: NDArray[np.int64] | None = None
+    agreement: NDArray[np.bool_] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What came of a task.
+
+    Attributes:
+        name: the candidate's.
+        probabilities: `[N, C]`, each row from the fold that held it out, NaN where none did; None
+            where it failed or was hopeless.
+        on_validation: `[M, C]` the folds' mean on validation data, or None.
+        seconds: what it took.
+        reason: why there is nothing, or "".
+        error: the exception, where that is why.
+    """
+
+    name: str
+    probabilities: NDArray[np.float64] | None
+    on_validation: NDArray[np.float64] | None
+    seconds: float
+    reason: str = ""
+    error: Exception | None = None
+
+
+def held_out(task: Task) -> Outcome:
+    """Returns a candidate's predictions for each row by a fit that had not seen it."""
+    began, found, on_validation = time.perf_counter(), None, []
+    run = Run(checkpoints=task.folder, progress=False)
+    try:
+        estimator = task.candidate.make(task.seed)
+        kept = estimator.reused() if hasattr(estimator, "reused") else contextlib.nullcontext()
+        with kept, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for fold, (train, test) in enumerate(task.splits):
+                arrays = run.cached(
+                    f"cv-{task.candidate.name}-{fold}",
+                    lambda fold=fold, train=train, test=test: _fold(  # type: ignore[misc]
+                        task, estimator, train, test, run.stage(f"{task.candidate.name}-{fold}")
+                    ),
+                )
+                if found is None:
+                    classes = arrays["probabilities"].shape[1]
+                    found = np.full((len(task.features), classes), np.nan)
+                found[test] = arrays["probabilities"]
+                if task.validation is not None:
+                    on_validation.append(arrays["validation"])
+                reason = _hopeless(task, found, test) if fold == 0 else ""
+                if reason:
+                    return _nothing(task, began, reason)
+    except OSError:
+        raise
+    # one candidate's failure is a reason to leave it out, not to recommend nothing
+    except Exception as error:
+        return _nothing(task, began, one_line(error) or type(error).__name__, error)
+    mean = np.mean(on_validation, axis=0) if on_validation else None
+    return Outcome(task.candidate.name, found, mean, time.perf_counter() - began)
+
+
+def _nothing(task: Task, began: float, reason: str, error: Exception | None = None) -> Outcome:
+    seconds = time.perf_counter() - began
+    return Outcome(task.candidate.name, None, None, seconds, reason, error)
+
+
+def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict[str, Any]:
+    estimator.fit(task.features[train], task.annotations[train], task.validation, run=run)
+    found = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
+    if task.validation is not None:
+        found["validation"] = np.asarray(estimator.predict_proba(task.validation[0]), np.float64)
+    return found
+
+
+def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
+    """Returns why a candidate is not worth its other folds, or nothing."""
+    if task.agreement is None or task.consensus is None or len(rows) < 2:
+        return ""
+    mine = probabilities[rows].argmax(axis=1) == task.consensus[rows]
+    difference = mine.astype(np.float64) - task.agreement[rows]
+    error = float(difference.std(ddof=1)) / np.sqrt(len(rows))
+    if difference.mean() + ERRORS * error > -HOPELESS:
+        return ""
+    return (
+        f"after one fold it agreed with {100 * mine.mean():.0f} % of the consensus labels, the"
+        f" baseline with {100 * task.agreement[rows].mean():.0f} %"
+    )
+
+
+def fitted(task: Task) -> Path:
+    """Fits a candidate on all rows and returns the folder that it is saved to."""
+    if task.folder is None:
+        raise ValueError("expected a task with a folder, received none")
+    target = task.folder / f"fitted-{task.candidate.name}"
+    if not target.exists():
+        run = Run(checkpoints=task.folder / f"final-{task.candidate.name}", progress=False)
+        estimator = task.candidate.make(task.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimator.fit(task.features, task.annotations, task.validation, run=run)
+        estimator.save(target)
+    return target
+
+
+def loaded(folder: Path) -> Any:
+    """Returns the estimator that `fitted` saved."""
+    return load(folder)
+
+
+# --------------------------------------------------------------------------- processes
+
+
+def cores() -> int:
+    """Returns how many cores this process may use."""
+    known = getattr(os, "sched_getaffinity", None)
+    return len(known(0)) if known is not None else os.cpu_count() or 1
+
+
+def _pinned(function: Callable[[Task], Result], task: Task) -> Result:
+    """Calls a function in a worker process, which keeps to one thread and prints nothing."""
+    quiet()
+    with without_notes():
+        import tensorflow as tf
+
+    tf.get_logger().setLevel("ERROR")
+    with contextlib.suppress(RuntimeError):  # TensorFlow is at work already, with one thread
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    return function(task)
+
+
+def side_by_side(
+    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+) -> Iterator[Result]:
+    """Yields results as they come, from `jobs` processes; in this one where that is 1."""
+    if jobs == 1 or len(tasks) == 1:
+        yield from map(function, tasks)
+        return
+    from joblib import Parallel, delayed, parallel_config
+
+    # The longest first: the last to begin should not be the last to end.
+    order = sorted(tasks, key=lambda task: -task.candidate.cost)
+    with parallel_config(backend="loky", n_jobs=min(jobs, len(order)), inner_max_num_threads=1):
+        yield from Parallel(return_as="generator_unordered", batch_size=1)(
+            delayed(_pinned)(function, task) for task in order
+        )
+
+
+class Progress:
+    """Which candidates are done, how far that is and how long it took: a bar on a terminal, a line
+    a candidate elsewhere.
+
+    Args:
+        shown: False for neither.
+        total: how many candidates there are.
+        what: what is done with them.
+    """
+
+    def __init__(self, shown: bool, total: int, what: str) -> None:
+        self._total, self._what, self._done = total, what, 0
+        self._began = time.perf_counter()
+        terminal = sys.stderr.isatty()
+        self._lines = shown and not terminal
+        self._bar = tqdm(total=total, desc=f"auto: {what}", disable=not (shown and terminal))
+
+    def done(self, name: str, note: str = "") -> None:
+        """Counts one."""
+        self._done += 1
+        self._bar.set_postfix_str(name)
+        self._bar.update()
+        if self._lines:
+            spent = time.perf_counter() - self._began
+            left = spent / self._done * (self._total - self._done)
+            sys.stderr.write(
+                f"auto: {self._what} {self._done} of {self._total}: {name}{note},"
+                f" {spent:.0f} s so far, about {left:.0f} s to go\n"
+            )
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leaves the bar as it is."""
+        self._bar.close()
