@@ -29,7 +29,7 @@ MOST_STEPS, LARGE_BATCH_STEPS = 1000, 200
 # section 4.1 is .17 to .34 of LabelMe's empty cells.
 QUOTA, ROUNDS = 0.17, 5
 # About how many numbers are made of a text.
-TEXT_INPUTS = 256
+TEXT_INPUTS = 100
 # ICED balances classes: it comes early where the largest is so many times the smallest.
 IMBALANCED = 3.0
 
