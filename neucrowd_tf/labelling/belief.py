@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 # An annotator is taken for one of the crowd's average on a class until labels as many as these say
-# otherwise. Of 1 to 80, this and more predict the labels held back in the replays best; no truth
-# was looked at for it.
+# otherwise. Chosen between three values by how well the labels held back in the first draw of four
+# replays are predicted (docs/relabelling.md).
 PSEUDO_LABELS = 8.0
 # The accuracy of annotators where no task has two labels, which alone would show it.
 UNKNOWN_ACCURACY = 0.7
