@@ -16,6 +16,7 @@ from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
+    EQUAL_PRESETS,
     SECOND_SEED,
     EmbeddingData,
     RepresentationEstimator,
@@ -42,6 +43,16 @@ _LABELS = {
 _DEFAULTS: dict[str, dict[str, Any]] = {"relation_net": {"l2": 1e-5}}
 # Chosen by accuracy plus AUC on hotel's validation rows, margins among .2, 1 and 5.
 _PRESETS: dict[str, dict[str, dict[str, Any]]] = {"contrastive": {"hotel": {"margin": 5.0}}}
+
+
+def _presets(objective: str) -> dict[str, dict[str, Any]]:
+    """Returns the presets that all embedding methods share and the objective's own, which win; the
+    relation network's penalty is small everywhere.
+    """
+    shared = {} if "l2" in _DEFAULTS.get(objective, {}) else EQUAL_PRESETS
+    return {**shared, **_PRESETS.get(objective, {})}
+
+
 _MARGINS = {"margin": (0.2, 0.5, 1.0, 2.0, 5.0)}
 _SPACE: dict[str, tuple[Any, ...]] = {
     **ENCODER_SPACE,
@@ -148,7 +159,7 @@ for _objective, _what in _NAMES.items():
             summary=f"{_what} on {_which}",
             defaults={"objective": _objective, "labels": _labels, **_DEFAULTS.get(_objective, {})},
             requires_identities=_labels != "mv",
-            presets=_PRESETS.get(_objective, {}),
+            presets=_presets(_objective),
             space={**_MARGINS, **_SPACE}
             if _objective != "relation_net"
             else {**_SPACE, "shots": (1, 5, 10)},

@@ -1,7 +1,8 @@
-"""NeuCrowd, room by room as the paper names them: assurance, safety, robust anchor, embedding,
-sampler, estimator.
+"""NeuCrowd, room by room as the paper names them: assurance, safety, robust anchor, joint learning,
+sampler, estimator; and, ours, `neucrowd_joint`: posterior, joint model, joint.
 """
 
 from neucrowd_tf.neucrowd.estimator import NeuCrowd
+from neucrowd_tf.neucrowd.joint import NeuCrowdJoint
 
-__all__ = ["NeuCrowd"]
+__all__ = ["NeuCrowd", "NeuCrowdJoint"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def label_assurance(votes: ArrayLike) -> NDArray[np.float32]:
+def label_assurance(votes: ArrayLike, rule: str = "agreement") -> NDArray[np.float32]:
     """Returns the label assurance of each instance, `[N]` within [0, 1].
 
     With two classes this is definition 2, `|1 - 2 ||y||_1 / d|`, where d is the number of labels
@@ -20,6 +20,8 @@ def label_assurance(votes: ArrayLike) -> NDArray[np.float32]:
 
     Args:
         votes: `[N, C]` how often each class was given; an instance without labels has assurance 0.
+        rule: "agreement" is definition 2; "share" is p itself, as in the released code, which never
+            falls below 1 / C.
 
     References:
         NeuCrowd, definition 2.
@@ -30,6 +32,8 @@ def label_assurance(votes: ArrayLike) -> NDArray[np.float32]:
     total = counts.sum(axis=1)
     classes = counts.shape[1]
     share = counts.max(axis=1) / np.maximum(total, 1.0)
+    if rule == "share":
+        return share.astype(np.float32)
     return (
         np.where(total > 0, (classes * share - 1.0) / (classes - 1.0), 0.0)
         .clip(0.0, 1.0)

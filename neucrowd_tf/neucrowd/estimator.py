@@ -15,6 +15,8 @@ from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
+    EQUAL_PRESETS,
+    RELEASED,
     SECOND_SEED,
     EmbeddingData,
     RepresentationEstimator,
@@ -59,6 +61,17 @@ class NeuCrowd(RepresentationEstimator):
         flag,
         "whether the label assurance multiplies inside the exponent, as printed, or outside it.",
     )
+    weight_loss: bool = argument(
+        False,
+        flag,
+        "whether the positive's assurance multiplies its tuplet's loss instead, and the posterior"
+        " is without assurances.",
+    )
+    assurance: str = argument(
+        "agreement",
+        one_of("agreement", "share"),
+        '"agreement" (definition 2) or "share" of votes for the label, as released.',
+    )
     similarity: str = argument(
         "euclidean", similarities, '"euclidean" (section 3.3.3) or "cosine".'
     )
@@ -68,11 +81,19 @@ class NeuCrowd(RepresentationEstimator):
         number(least=0, most=1),
         "how likely an unsafe example is drawn relative to a safe one; 0 excludes them.",
     )
+    safety_start: int = argument(0, whole(0), "the first epoch (from 0) that draws by safety.")
+    neighbourhood: str = argument(
+        "others",
+        one_of("others", "itself"),
+        '"others" (k the root of the batch size) or "itself" (k = root of the instances + 1, the'
+        " example among them and equal sums safe, as released).",
+    )
     safety_margin: float = argument(0.0, number(), "delta of definition 3.")
     anchor: str = argument(
         "mean",
-        one_of("mean", "sum", "none"),
-        '"mean" (assurance-weighted mean), "sum" (definition 4 as printed) or "none" (-RA).',
+        one_of("mean", "sum", "scaled", "none"),
+        '"mean" (assurance-weighted mean), "sum" (definition 4 as printed), "scaled" (the sum over'
+        ' the number of tuplets, as released) or "none" (-RA).',
     )
     anchor_space: str = argument(
         "embedding",
@@ -83,6 +104,18 @@ class NeuCrowd(RepresentationEstimator):
     pool_factor: int = argument(
         2, whole(1), "how many candidates the sampling network scores for each tuplet that is kept."
     )
+    selection: str = argument(
+        "learned",
+        one_of("learned", "random", "oracle"),
+        'what keeps a candidate: the "learned" score, a "random" draw, or an "oracle" that knows'
+        " the loss.",
+    )
+    hardness: str = argument(
+        "loss",
+        one_of("loss", "probability"),
+        'what the sampling network learns: the "loss" or, as released, the "probability" of the'
+        " positive.",
+    )
     sampler_warmup: int = argument(1, whole(0), "epochs before it selects.")
 
     safe_: NDArray[np.bool_] | None = fitted()
@@ -90,16 +123,25 @@ class NeuCrowd(RepresentationEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         prepared = self._prepare(data, consensus_labels(data.annotations, self.seed))
-        self.assurance_ = label_assurance(prepared.annotations.vote_counts())  # definition 2
+        self.assurance_ = label_assurance(  # definition 2
+            prepared.annotations.vote_counts(), self.assurance
+        )
         self.safe_ = None
         with run.scope():
             model, tuplets = self._network(prepared)  # sections 3.3.2 to 3.4
         self._train_embedding(
-            model, tuplets, prepared, run, lambda _: self._sample_safely(model, prepared.labels)
+            model,
+            tuplets,
+            prepared,
+            run,
+            lambda epoch: self._sample_safely(model, prepared.labels, epoch),
+            lambda: {"fixed_tuplet_loss": model.fixed_loss()},
         )
         self._classify(model, prepared, run)
 
-    def _sample_safely(self, model: Any, labels: NDArray[np.int64]) -> Mapping[str, float] | None:
+    def _sample_safely(
+        self, model: Any, labels: NDArray[np.int64], epoch: int
+    ) -> Mapping[str, float] | None:
         """Finds the safe examples anew in the current embedding space and draws them more often,
         before each epoch.
 
@@ -110,11 +152,19 @@ class NeuCrowd(RepresentationEstimator):
             return None
         # Deviation: once an epoch instead of once an iteration; embeddings move little within 20
         # steps.
-        k = neighbourhood_size(self.batch_size, len(labels))
+        released = self.neighbourhood == "itself"
+        around = len(labels) if released else self.batch_size
+        k = neighbourhood_size(around, len(labels)) + released
         self.safe_ = safe_examples(
-            model.embed_instances(), labels, self.assurance_, k=k, margin=self.safety_margin
+            model.embed_instances(),
+            labels,
+            self.assurance_,
+            k=k,
+            margin=self.safety_margin,
+            with_itself=released,
         )
-        model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
+        if epoch >= self.safety_start:
+            model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
@@ -143,6 +193,10 @@ class NeuCrowd(RepresentationEstimator):
             similarity_name=self.similarity,
             offset=self.offset,
             weight_inside=self.weight_inside,
+            weight_loss=self.weight_loss,
+            slot_dropout=self.slot_dropout,
+            selection=self.selection,  # type: ignore[arg-type]
+            hardness=self.hardness,
         )
         return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
 
@@ -163,15 +217,35 @@ _WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
         {"safety_aware": False, "anchor": "none", "sampling_network": False},
     ),
 }
+_SPACE: dict[str, tuple[Any, ...]] = {
+    "eta": (1.0, 2.0, 5.0, 10.0),
+    "offset": (0.5, 1.0, 2.0, 4.0),
+    "weight_inside": (True, False),
+    **ENCODER_SPACE,
+    "unsafe_weight": (0.1, 0.3, 0.6),
+}
+_PAPER = (
+    "Hao, Ding and Liu: NeuCrowd: Neural Sampling Network for Representation Learning with"
+    " Crowdsourced Labels"
+)
 for _name, (_summary, _defaults) in _WITHOUT.items():
     register_method(
-        _name,
-        summary=_summary,
-        defaults=_defaults,
-        presets={"syn1": {"l2": 1e-3}, "syn2": {"l2": 1e-3}},
-        space={"eta": (1.0, 2.0, 5.0, 10.0), **ENCODER_SPACE, "unsafe_weight": (0.1, 0.3, 0.6)},
-        paper=(
-            "Hao, Ding and Liu: NeuCrowd: Neural Sampling Network for Representation Learning with"
-            " Crowdsourced Labels"
-        ),
-    )(NeuCrowd)
+        _name, summary=_summary, defaults=_defaults, presets=EQUAL_PRESETS, space=_SPACE,
+        paper=_PAPER,
+    )(NeuCrowd)  # fmt: skip
+register_method(
+    "neucrowd_released",
+    summary="NeuCrowd with the settings of its released code",
+    defaults={
+        **RELEASED,
+        "weight_inside": False,
+        "assurance": "share",
+        "anchor": "scaled",
+        "unsafe_weight": 0.02,
+        "safety_start": 1,
+        "neighbourhood": "itself",
+        "hardness": "probability",
+    },
+    space=_SPACE,
+    paper=_PAPER,
+)(NeuCrowd)

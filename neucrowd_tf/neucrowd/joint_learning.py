@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-AnchorRule = Literal["mean", "sum", "none"]
+AnchorRule = Literal["mean", "sum", "scaled", "none"]
+Selection = Literal["learned", "random", "oracle"]
 
 
 class NeuCrowdModel(TupletModel):
@@ -46,12 +47,20 @@ class NeuCrowdModel(TupletModel):
         similarity_name: str,
         offset: float,
         weight_inside: bool,
+        weight_loss: bool = False,
+        slot_dropout: bool = False,
+        selection: Selection = "learned",
+        hardness: str = "loss",
     ) -> None:
         """Sets up training; see `TupletModel` and `NeuCrowd`.
 
         Args:
             assurance: `[N]` label assurance of each instance.
             warmup_steps: how long the sampling network learns before it selects.
+            selection: what the sampling network's pool is cut down by: its "learned" scores, at
+                "random", or an "oracle", the loss itself.
+            hardness: what the scores are trained towards, the "loss" or, as released, the
+                "probability" of the positive, the least being the hardest.
         """
         super().__init__(
             encoder,
@@ -62,7 +71,10 @@ class NeuCrowdModel(TupletModel):
             similarity_name=similarity_name,
             offset=offset,
             weight_inside=weight_inside,
+            weight_loss=weight_loss,
+            slot_dropout=slot_dropout,
         )
+        self.selection, self.by_probability = selection, hardness == "probability"
         self.sampler = sampler
         self.robust_anchor = None
         if anchor != "none":
@@ -115,7 +127,12 @@ class NeuCrowdModel(TupletModel):
         # once the warm-up is over.
         if self.pool_factor == 1:
             return tuplets, classes
-        scores = self.hardness(sampler, tuplets, training=False)
+        if self.selection == "oracle":
+            scores = self.tuplet_losses(tuplets, classes, training=False)
+        else:
+            scores = self.hardness(sampler, tuplets, training=False)
+            scores = -scores if self.by_probability else scores
+        step = -1 if self.selection == "random" else step
         keep = tuplets.shape[0] // self.pool_factor
         rows = keep_hardest(scores, keep, step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
@@ -144,6 +161,8 @@ class NeuCrowdModel(TupletModel):
             NeuCrowd, section 3.3.4 and section 3.4, step 3.
         """
         hardness = tf.stop_gradient(hardness)
+        if self.by_probability:
+            hardness = tf.exp(-hardness)
         with tf.GradientTape() as tape:
             predicted = self.hardness(sampler, tuplets, training=True)
             error = tf.square(predicted - hardness)
@@ -160,4 +179,5 @@ class NeuCrowdModel(TupletModel):
     def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
         """Returns the predicted hardness `[batch]` of tuplets `[batch, n]`."""
         features, places = self.distinct(tuplets)
-        return sampler.scores(sampler.score_table(features, training), places)
+        scores = sampler.scores(sampler.score_table(features, training), places)
+        return tf.sigmoid(scores) if self.by_probability else scores

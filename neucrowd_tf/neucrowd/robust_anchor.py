@@ -23,7 +23,8 @@ def robust_anchor(
         assurance: `[batch]` label assurance of the anchors.
         classes: `[batch]` the index of each tuplet's positive class, from 0 to `num_classes - 1`.
         num_classes: how many classes are positive in turn.
-        reduction: "mean" (assurance-weighted mean) or "sum" (definition 4 as printed).
+        reduction: "mean" (assurance-weighted mean), "sum" (definition 4 as printed) or "scaled"
+            (the sum over the number of tuplets, as in the released code).
 
     Returns:
         `[batch, h]`: for each tuplet the robust anchor of its class.
@@ -33,17 +34,19 @@ def robust_anchor(
     """
     # Deviation: the sum grows with the batch and leaves the space that the other embeddings live
     # in; the weighted mean does not.
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction: expected 'mean' or 'sum', received {reduction!r}")
+    if reduction not in ("mean", "sum", "scaled"):
+        raise ValueError(f"reduction: expected 'mean', 'sum' or 'scaled', received {reduction!r}")
     strength = tf.cast(assurance, anchors.dtype)
     if reduction == "mean":
         strength += 1e-6  # a batch of ties alone still has a centre: the plain mean
     member = tf.one_hot(classes, num_classes, dtype=anchors.dtype) * strength[:, None]
     total, weight = tf.matmul(member, anchors, transpose_a=True), tf.reduce_sum(member, axis=0)
+    if reduction == "scaled":
+        weight = tf.reduce_sum(tf.one_hot(classes, num_classes, dtype=anchors.dtype), axis=0)
     context = tf.distribute.get_replica_context()
     if context is not None and context.num_replicas_in_sync > 1:
         total, weight = context.all_reduce(tf.distribute.ReduceOp.SUM, [total, weight])
-    if reduction == "mean":
+    if reduction != "sum":
         total = total / tf.maximum(weight, 1e-12)[:, None]
     return tf.gather(total, classes)
 

@@ -30,6 +30,7 @@ def safe_examples(
     *,
     k: int,
     margin: float = 0.0,
+    with_itself: bool = False,
 ) -> NDArray[np.bool_]:
     """Returns which examples are safe, `[N]`.
 
@@ -42,16 +43,22 @@ def safe_examples(
         assurance: `[N]` label assurance.
         k: the number of neighbours.
         margin: delta.
+        with_itself: whether an example is its own neighbour and equal sums are safe, as in the
+            released code.
 
     References:
         NeuCrowd, definition 3.
     """
-    neighbours = NearestNeighbors(n_neighbors=k).fit(embeddings).kneighbors(return_distance=False)
+    neighbours = (
+        NearestNeighbors(n_neighbors=k)
+        .fit(embeddings)
+        .kneighbors(embeddings if with_itself else None, return_distance=False)
+    )
     same = labels[neighbours] == labels[:, None]
     weight = assurance[neighbours].astype(np.float64)
     own = np.where(same, weight, 0.0).sum(axis=1)
     other = np.where(same, 0.0, weight).sum(axis=1)
-    return own > other + margin
+    return own >= other + margin if with_itself else own > other + margin
 
 
 def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
@@ -64,3 +71,24 @@ def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDA
     """
     # Deviation: the paper gives no number; .3 was found to train best on validation data.
     return np.where(safe, 1.0, unsafe_weight)
+
+
+def mislabel_detection(
+    safe: NDArray[np.bool_], labels: NDArray[np.integer[Any]], truth: NDArray[np.integer[Any]]
+) -> dict[str, float]:
+    """Returns how well "unsafe" finds the rows whose consensus label is wrong: `safe_share`, and
+    `precision` and `recall` of true mislabels among unsafe rows (NaN where there is none).
+
+    Args:
+        safe: `[N]` from `safe_examples`.
+        labels: `[N]` consensus class codes.
+        truth: `[N]` true class codes, -1 where unknown; such rows count only in `safe_share`.
+    """
+    known = truth >= 0
+    unsafe, wrong = ~safe[known], (labels != truth)[known]
+    found = float((unsafe & wrong).sum())
+    return {
+        "safe_share": float(safe.mean()),
+        "precision": found / unsafe.sum() if unsafe.any() else float("nan"),
+        "recall": found / wrong.sum() if wrong.any() else float("nan"),
+    }

@@ -14,7 +14,7 @@ Initializer = Literal["glorot", "normal"]
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
 # Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
 # seed 0 a kernel's is not that of the masks beside it.
-_KERNEL_STRIDE, _DROPOUT_STRIDE = 1013, 1009
+_KERNEL_STRIDE, _DROPOUT_STRIDE, _BIAS_STRIDE = 1013, 1009, 1019
 
 
 def make_initializer(name: str, seed: int) -> keras.initializers.Initializer:
@@ -65,6 +65,8 @@ def dense_encoder(
     dropout: float = 0.0,
     l2: float = 0.0,
     initializer: Initializer = "glorot",
+    normal_biases: bool = False,
+    last_dropout: bool = False,
     seed: int = 0,
     name: str = "encoder",
 ) -> keras.Model:
@@ -74,6 +76,9 @@ def dense_encoder(
     Args:
         units: the width of each layer; the last one is the embedding's.
         l2: kernel penalty; Keras adds `l2 * sum(kernel ** 2)` to the loss.
+        normal_biases: whether biases start from N(0, 1), as in NeuCrowd's released code, and not
+            at 0.
+        last_dropout: whether the embedding itself is dropped out too.
         seed: draws kernels and dropout masks, a seed of its own for each layer.
 
     References:
@@ -93,6 +98,14 @@ def dense_encoder(
             activation=activation,
             kernel_initializer=make_initializer(initializer, seed * _KERNEL_STRIDE + index),
             kernel_regularizer=keras.regularizers.L2(l2) if l2 else None,
+            bias_initializer=(
+                keras.initializers.RandomNormal(stddev=1.0, seed=seed * _BIAS_STRIDE + index)
+                if normal_biases
+                else "zeros"
+            ),
             name=f"dense_{index}",
         )(x)
+    if last_dropout and dropout:
+        masks = seed * _DROPOUT_STRIDE + len(units)
+        x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{len(units)}")(x)
     return keras.Model(inputs, x, name=name)

@@ -32,6 +32,8 @@ from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
+    EQUAL_PRESETS,
+    RELEASED,
     EmbeddingData,
     RepresentationEstimator,
     similarities,
@@ -145,6 +147,7 @@ class RLL(RepresentationEstimator):
             eta=self.eta,
             similarity_name=self.similarity,
             weight_inside=self.weight_inside,
+            slot_dropout=self.slot_dropout,
         )
         return model, uniform_batches(self.seed, self.batch_size, self.k + 2)
 
@@ -167,9 +170,25 @@ for _name, (_confidence, _summary) in _CONFIDENCES.items():
         _name,
         summary=_summary,
         defaults={"confidence": _confidence},
+        presets=EQUAL_PRESETS,
         space=_space | ({"prior_mass": (0.5, 1.0, 2.0, 5.0)} if _name == "rll_bayesian" else {}),
         paper=(
             "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced"
             " Labels: An Educational Case Study"
         ),
     )(RLL)
+register_method(
+    "rll_released",
+    summary="RLL-Bayesian with the settings of its released code",
+    defaults={
+        **RELEASED,
+        "confidence": "bayesian",
+        "weight_inside": False,
+        "alpha": 3.0,
+        "beta": 2.0,
+    },
+    paper=(
+        "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced"
+        " Labels: An Educational Case Study"
+    ),
+)(RLL)

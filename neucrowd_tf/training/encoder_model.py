@@ -23,14 +23,19 @@ class EncoderModel(keras.Model):
     the subclass holds.
     """
 
-    def __init__(self, encoder: keras.Model, features: NDArray[np.float32]) -> None:
+    def __init__(
+        self, encoder: keras.Model, features: NDArray[np.float32], *, slot_dropout: bool = False
+    ) -> None:
         """Sets up training.
 
         Args:
             encoder: `[None, d] -> [None, h]`.
             features: `[N, d]` as the encoder takes them.
+            slot_dropout: whether an instance that stands twice in a training batch is embedded
+                twice, with two dropout masks.
         """
         super().__init__()
+        self.slot_dropout = slot_dropout
         self.encoder = encoder
         self.instances = tf.constant(features)
         self.loss_tracker = keras.metrics.Mean(name="loss")
@@ -57,6 +62,10 @@ class EncoderModel(keras.Model):
         """Returns float32 embeddings `[..., h]` of instances `[...]`, each distinct one embedded
         once.
         """
+        if self.slot_dropout and training:
+            flat = tf.gather(self.instances, tf.reshape(rows, [-1]))
+            embedded = tf.cast(self.encoder(flat, training=True), tf.float32)
+            return tf.reshape(embedded, [*rows.shape, embedded.shape[-1]])
         features, places = self.distinct(rows)
         return tf.cast(tf.gather(self.encoder(features, training=training), places), tf.float32)
 

@@ -41,6 +41,8 @@ class TupletModel(EncoderModel):
         similarity_name: str,
         offset: float = 1.0,
         weight_inside: bool = True,
+        weight_loss: bool = False,
+        slot_dropout: bool = False,
     ) -> None:
         """Sets up training.
 
@@ -50,10 +52,13 @@ class TupletModel(EncoderModel):
             index: the instances by class.
             confidence: `[N]` in each instance's label, within [0, 1]; NeuCrowd's assurance.
             eta, similarity_name, offset, weight_inside: see `neucrowd_tf.nn.tuplet_loss`.
+            weight_loss: whether the positive's confidence multiplies its tuplet's loss, and the
+                posterior is without confidences.
+            slot_dropout: see `EncoderModel`.
         """
-        super().__init__(encoder, features)
+        super().__init__(encoder, features, slot_dropout=slot_dropout)
         self.index = index
-        self.eta, self.weight_inside = eta, weight_inside
+        self.eta, self.weight_inside, self.weight_loss = eta, weight_inside, weight_loss
         self.similarity_name, self.offset = similarity_name, offset
         self.confidence = tf.constant(confidence, dtype=tf.float32)
         self.cumulative = self.add_weight(
@@ -78,6 +83,21 @@ class TupletModel(EncoderModel):
         `index.classes`."""
         return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative))
 
+    def fixed_loss(self, size: int = 1024) -> float:
+        """Returns the mean loss of the same uniformly drawn tuplets with anchors of their own,
+        whatever the model draws, selects and puts in the anchor's place: what models can be
+        compared by that train on different tuplets. Dropout is off.
+        """
+        return float(self._fixed_loss(size))
+
+    @tf.function(reduce_retracing=True)
+    def _fixed_loss(self, size: int) -> Any:
+        width = self.index.negatives + 2
+        uniforms = tf.random.stateless_uniform([size, width], seed=[0, size], dtype=tf.float64)
+        tuplets, _ = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
+        embeddings = self.embed_rows(tuplets, training=False)
+        return tf.reduce_mean(self.losses_to(embeddings[:, 0], embeddings, tuplets))
+
     def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
         """Returns the anchors' embeddings `[batch, h]`; a subclass may replace them."""
         del tuplets, classes
@@ -86,13 +106,21 @@ class TupletModel(EncoderModel):
     def tuplet_losses(self, tuplets: Any, classes: Any, training: bool = True) -> Any:
         """Returns `-log p(positive | anchor)` of each tuplet `[batch]`, in float32."""
         embeddings = self.embed_rows(tuplets, training)
-        anchor = self.anchors(embeddings, tuplets, classes)[:, None, :]
-        relevance = similarity(self.similarity_name, embeddings[:, 1:], anchor, self.offset)
+        return self.losses_to(self.anchors(embeddings, tuplets, classes), embeddings, tuplets)
+
+    def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
+        """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""
+        relevance = similarity(
+            self.similarity_name, embeddings[:, 1:], anchors[:, None, :], self.offset
+        )
+        confidence = tf.gather(self.confidence, tuplets[:, 1:])
+        if self.weight_loss:
+            even = tf.ones_like(confidence)
+            return -confidence[:, 0] * tuplet_log_likelihood(
+                relevance, even, eta=self.eta, weight_inside=True
+            )
         return -tuplet_log_likelihood(
-            relevance,
-            tf.gather(self.confidence, tuplets[:, 1:]),
-            eta=self.eta,
-            weight_inside=self.weight_inside,
+            relevance, confidence, eta=self.eta, weight_inside=self.weight_inside
         )
 
     def batch_losses(self, data: Any) -> Any:

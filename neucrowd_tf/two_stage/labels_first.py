@@ -7,7 +7,7 @@ their labels alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -146,3 +146,28 @@ for _name, _aggregator, _summary, _space in (
         space=_space,
         paper="Hao, Ding, Liu: NeuCrowd, section 4.2 (group 1)",
     )(TwoStageClassifier)
+
+
+@register_method(
+    "gold_lr",
+    summary="the true labels and logistic regression: an upper bound, not a crowd method",
+    defaults={"aggregator": "mv"},
+    uses_truth=True,
+)
+@estimator
+class GoldLogistic(TwoStageClassifier):
+    """The classifier of `mv_lr` trained on true labels: what labels without errors would give,
+    never a crowd method.
+
+    `fit` is given the truth as the annotations of one annotator who is always right.
+    """
+
+    uses_truth: ClassVar[bool] = True
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        if data.annotations.num_annotators != 1:
+            raise UsageError(
+                "gold labels: expected the true labels as those of one annotator, received"
+                f" {data.annotations.num_annotators} annotators"
+            )
+        super()._fit(data, run)

@@ -150,11 +150,11 @@ def test_resumes_bit_for_bit(tmp_path: pathlib.Path) -> None:
     begun: list[int] = []
 
     class Dies(NeuCrowd):
-        def _sample_safely(self, model: Any, labels: Any) -> Any:
+        def _sample_safely(self, model: Any, labels: Any, epoch: int) -> Any:
             begun.append(1)
             if len(begun) == 3:
                 raise KeyboardInterrupt
-            return super()._sample_safely(model, labels)
+            return super()._sample_safely(model, labels, epoch)
 
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(KeyboardInterrupt):

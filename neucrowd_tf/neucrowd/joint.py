@@ -1,0 +1,330 @@
+"""neucrowd_joint: NeuCrowd's tuplets as the residual of a linear classifier that is trained against
+posteriors. Ours, not the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import TransformerMixin
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths, whole
+from neucrowd_tf.neucrowd.posterior import crowd_posterior, posterior_assurance, refreshed_posterior
+from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.blocks import in_blocks
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.linear import soft_path
+from neucrowd_tf.training.network_estimator import NetworkEstimator
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.standardise import standardise
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_QUARTER_DECADES = tuple(float(10.0 ** (k / 4)) for k in range(-16, 5))
+_PATIENCE = 3  # strengths in a row that are worse than the best before weaker ones are left
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the residual
+_MEMBER_STRIDE = 7907  # member m draws from seed + m times this prime
+
+
+@register_method(
+    "neucrowd_joint",
+    summary=(
+        "linear classifier on posteriors plus a residual trained on assurance-weighted tuplets"
+        " (ours)"
+    ),
+    space={"trust": (1.0, 3.0, 10.0), "l2": (1e-4, 1e-3, 1e-2), "rounds": (1, 3, 5)},
+    paper="ours, after Hao, Ding and Liu: NeuCrowd, and Raykar et al. (2010), Learning from crowds",
+)
+@estimator
+class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
+    """Logits `linear(x) + s mean_m f_m(x) V_m`.
+
+    1. The posterior begins as Dawid-Skene's (the shares of votes without identities).
+    2. A linear classifier is trained against it; its strength has the least log loss on instances
+       left out in turn, and on validation data. In each round the left-out probabilities become
+       the prior of a new posterior, and the classifier is trained anew.
+    3. Members f_m, V_m are trained on tuplets in which every class takes the positive role, and on
+       the posterior, beside the left-out logits; each leaves one fold out.
+    4. s, from 0 to 1, is chosen on what members left out and on validation data. At s = 0 the
+       method is SoftProb where there are no identities.
+
+    Works on annotations and on vote counts alone, for any number of classes.
+
+    Attributes:
+        model_: Keras model from raw features to {"probabilities", "embedding"}; the embedding is
+            that of all members side by side.
+        posterior_: `[n, C]` of the instances trained on, after the last round.
+        assurance_: `[n]` definition 2's, with the posterior for shares of votes.
+        residual_share_: s.
+        regularisation_: C of the linear classifier.
+        history_: `loss`, an entry an epoch of each member.
+
+    References:
+        NeuCrowd, definition 2 and section 3.3.3; Raykar et al. (2010), section 2.4.
+    """
+
+    n: int = argument(
+        5, whole(3), "tuplet size: an anchor, a positive example and n - 2 negatives."
+    )
+    eta: float = argument(5.0, number(above=0), "smoothing of the softmax.")
+    trust: float = argument(
+        3.0, number(least=0), "weight of the cross-entropy against the posterior."
+    )
+    rounds: int = argument(
+        4, whole(0), "how often the posterior is estimated anew, where annotators are known."
+    )
+    members: int = argument(3, whole(0), "how many residuals are averaged; 0 leaves them out.")
+    folds: int = argument(5, whole(2), "parts in which instances are left out.")
+    epochs: int = argument(10, whole(1), "how long each member is trained.")
+    steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
+    Cs: Sequence[float] = argument(
+        _QUARTER_DECADES,
+        strengths,
+        "what the linear classifier's C is chosen from, the strongest regularisation first.",
+    )
+
+    model_: Any = fitted()
+    posterior_: NDArray[np.float64] = fitted()
+    assurance_: NDArray[np.float32] = fitted()
+    residual_share_: float = fitted()
+    regularisation_: float = fitted()
+    history_: dict[str, list[float]] = fitted()
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        flat = data.features.reshape(len(data.features), -1)
+        mean, scale = (part.astype(np.float32) for part in standardise(flat, self.standardise))
+        x = (flat - mean) / scale
+        held: tuple[NDArray[Any], NDArray[Any]] | None = None
+        if data.validation is not None:
+            values, codes = data.validation
+            rows = (values.reshape(len(values), -1) - mean) / scale
+            held = rows, np.eye(len(self.classes_))[codes]
+        parts = self._parts(data.annotations.vote_counts().argmax(axis=1))
+        stage = run.cached("linear", lambda: self._linear(x, data, held, parts))
+        self.posterior_, left_out = stage["posterior"], stage["left_out"]
+        self.assurance_ = posterior_assurance(self.posterior_)
+        self.regularisation_, self.history_ = float(stage["strength"]), {}
+        members = self._train_members(x, left_out, parts, run)
+        kernel, bias = next(soft_path(x, self.posterior_, [self.regularisation_]))
+        self.residual_share_ = self._share(members, x, left_out, parts, held, (kernel, bias))
+        self.model_ = self._inference(members, mean, scale, kernel, bias)
+        run.flush()
+
+    # ------------------------------------------------------------- the linear classifier
+
+    def _parts(self, labels: NDArray[np.integer[Any]]) -> list[NDArray[np.intp]]:
+        """Returns the rows of each fold; empty for fewer than two instances."""
+        count = min(self.folds, len(labels))
+        if count < 2:
+            return []
+        counts = np.bincount(labels)
+        stratified = counts[counts > 0].min() >= count
+        splitter: Any = (StratifiedKFold if stratified else KFold)(
+            count, shuffle=True, random_state=self.seed
+        )
+        return [part for _, part in splitter.split(labels, labels)]
+
+    def _linear(
+        self,
+        x: NDArray[Any],
+        data: TrainingData,
+        held: tuple[NDArray[Any], NDArray[Any]] | None,
+        parts: list[NDArray[np.intp]],
+    ) -> dict[str, NDArray[Any]]:
+        """Returns the last `posterior`, the `left_out` logits and the `strength`."""
+        crowd = data.annotations
+        posterior = crowd_posterior(crowd)
+        strength, left_out = self._choose(x, posterior, held, parts)
+        for _ in range(self.rounds if crowd.has_identities else 0):
+            predicted = np.exp(log_softmax(left_out, axis=1))
+            posterior = refreshed_posterior(crowd, posterior, predicted)
+            _, left_out = self._choose(x, posterior, None, parts, [strength])
+        return {"posterior": posterior, "left_out": left_out, "strength": np.array(strength)}
+
+    def _choose(
+        self,
+        x: NDArray[Any],
+        posterior: NDArray[Any],
+        held: tuple[NDArray[Any], NDArray[Any]] | None,
+        parts: list[NDArray[np.intp]],
+        Cs: Sequence[float] | None = None,
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Returns the strength with the least log loss, and the logits `[N, C]` of each instance
+        from the classifier that was trained without it.
+        """
+        tried = list(self.Cs if Cs is None else Cs)
+        every = np.arange(len(x))
+        paths = [
+            soft_path(x[rest], posterior[rest], tried)
+            for rest in (np.setdiff1d(every, part) for part in parts)
+        ]
+        whole = soft_path(x, posterior, tried) if held is not None else None
+        losses: list[float] = []
+        best = tried[0], np.log(np.maximum(posterior, 1e-4))
+        for strength in tried:
+            logits = np.zeros(posterior.shape)
+            for part, path in zip(parts, paths, strict=True):
+                kernel, bias = next(path)
+                logits[part] = x[part] @ kernel + bias
+            loss = _entropy(posterior, logits) if parts else 0.0
+            if held is not None and whole is not None:
+                kernel, bias = next(whole)
+                loss += _entropy(held[1], held[0] @ kernel + bias)
+            if parts and (not losses or loss < min(losses)):
+                best = strength, logits
+            losses.append(loss)
+            if len(losses) - 1 - int(np.argmin(losses)) >= _PATIENCE:
+                break
+        return best
+
+    # ------------------------------------------------------------- the residual
+
+    def _train_members(
+        self,
+        x: NDArray[np.float32],
+        left_out: NDArray[Any],
+        parts: list[NDArray[np.intp]],
+        run: Run,
+    ) -> list[Any]:
+        """Returns trained residuals; member m never saw fold m. None where no class has two
+        instances to pair, or the tuplets' negatives.
+        """
+        from neucrowd_tf.neucrowd.joint_model import ResidualModel
+        from neucrowd_tf.nn.encoders import dense_encoder, make_optimizer
+        from neucrowd_tf.training.loop import train
+        from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
+
+        labels = self.posterior_.argmax(axis=1)
+        counts = np.bincount(labels, minlength=self.posterior_.shape[1])
+        enough = (counts >= 2) & (len(labels) - counts >= self.n - 2)
+        if not enough.any():
+            return []
+        index = TupletIndex(labels, self.n - 2, np.flatnonzero(enough).tolist())
+        members = []
+        for m, part in zip(range(self.members), parts, strict=False):
+            seed = self.seed + m * _MEMBER_STRIDE
+            with run.scope():
+                encoder = dense_encoder(
+                    x.shape[1],
+                    self.hidden_units,
+                    activation=self.activation,
+                    dropout=self.dropout,
+                    l2=self.l2,
+                    seed=seed,
+                    name=f"encoder_{m}",
+                )
+                model = ResidualModel(
+                    encoder,
+                    x,
+                    index,
+                    self.assurance_,
+                    self.posterior_,
+                    left_out,
+                    eta=self.eta,
+                    trust=self.trust,
+                    l2=self.l2,
+                )
+                model.set_probabilities(~np.isin(np.arange(len(x)), part))
+                model.compile(
+                    optimizer=make_optimizer(self.optimizer, self.learning_rate),
+                    steps_per_execution=run.steps_per_call(self.steps_per_epoch),
+                    jit_compile=False,
+                )
+            history = train(
+                model,
+                uniform_batches(seed, self.batch_size, self.n + 1),
+                epochs=self.epochs,
+                steps_per_epoch=self.steps_per_epoch,
+                run=run.stage(f"member-{m}"),
+            )
+            self.history_.setdefault("loss", []).extend(history.logs["loss"])
+            members.append(model)
+        return members
+
+    def _share(
+        self,
+        members: list[Any],
+        x: NDArray[np.float32],
+        left_out: NDArray[Any],
+        parts: list[NDArray[np.intp]],
+        held: tuple[NDArray[Any], NDArray[Any]] | None,
+        linear: tuple[NDArray[Any], NDArray[Any]],
+    ) -> float:
+        """Returns how much of the residual serves instances best that it was not trained on."""
+        if not members:
+            return 0.0
+        targets, logits, residuals = [], [], []
+        for model, part in zip(members, parts, strict=False):
+            targets.append(self.posterior_[part])
+            logits.append(left_out[part])
+            residuals.append(model.residual(x[part]))
+        if held is not None:
+            targets.append(held[1])
+            logits.append(held[0] @ linear[0] + linear[1])
+            residuals.append(np.mean([model.residual(held[0]) for model in members], axis=0))
+        target, base, rest = (np.concatenate(part) for part in (targets, logits, residuals))
+        losses = [_entropy(target, base + share * rest) for share in _SHARES]
+        return _SHARES[int(np.argmin(losses))]
+
+    # ------------------------------------------------------------- use
+
+    def _inference(
+        self,
+        members: list[Any],
+        mean: NDArray[np.float32],
+        scale: NDArray[np.float32],
+        kernel: NDArray[Any],
+        bias: NDArray[Any],
+    ) -> Any:
+        """Returns raw features -> standardise -> linear classifier and residuals as one Keras
+        model.
+        """
+        import keras
+
+        inputs = keras.Input(self.feature_shape_, name="features")
+        flat = inputs if len(self.feature_shape_) == 1 else keras.layers.Flatten()(inputs)
+        x = keras.layers.Normalization(
+            axis=-1, mean=mean, variance=np.square(scale), name="standardise"
+        )(flat)
+        # Without members the standardised features are the embedding.
+        embedded = [model.encoder(x) for model in members] or [x]
+        joined = keras.layers.Concatenate()(embedded) if len(embedded) > 1 else embedded[0]
+        embedding = keras.layers.Activation("linear", name="embedding", dtype="float32")(joined)
+        classes = len(self.classes_)
+        first = keras.layers.Dense(classes, name="linear", dtype="float32")
+        logits = first(x)
+        if members:
+            second = keras.layers.Dense(classes, use_bias=False, name="residual", dtype="float32")
+            logits = keras.layers.Add(name="logits", dtype="float32")([logits, second(embedding)])
+        outputs = keras.layers.Activation("softmax", name="probabilities", dtype="float32")(logits)
+        model = keras.Model(
+            inputs, {"probabilities": outputs, "embedding": embedding}, name="neucrowd_joint"
+        )
+        first.set_weights([kernel, bias])
+        if members:
+            share = self.residual_share_ / len(members)
+            second.set_weights([share * np.concatenate([np.asarray(m.kernel) for m in members])])
+        return model
+
+    def inference_model(self) -> Any:
+        return self.model_
+
+    def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
+        return in_blocks(lambda part: self.model_(part, training=False)[name], features)
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return self._outputs(features, "probabilities")
+
+    def transform(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns the members' embeddings `[M, members * h]` of raw features."""
+        return self._outputs(self._check_fitted(features), "embedding")
+
+
+def _entropy(targets: NDArray[Any], logits: NDArray[Any]) -> float:
+    """Returns the cross-entropy, summed over rows."""
+    return float(-(targets * log_softmax(logits, axis=1)).sum())

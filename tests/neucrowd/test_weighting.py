@@ -1,0 +1,120 @@
+"""How much an example's assurance lets it pull in each form of the loss; and what is selected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.neucrowd.assurance import label_assurance
+from neucrowd_tf.neucrowd.safety import mislabel_detection, safe_examples
+from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
+
+TINY: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 2, "batch_size": 16, "hidden_units": (8, 4)}
+
+
+def pull(assurance: float, scores: list[float], **form: Any) -> float:
+    """The gradient on the positive's similarity; `form` is that of the loss."""
+    weight_loss = form.pop("weight_loss", False)
+    confidence = [1.0] * 3 if weight_loss else [assurance, 1.0, 1.0]
+    values = tf.Variable(scores)
+    with tf.GradientTape() as tape:
+        loss = -tuplet_log_likelihood(values, tf.constant(confidence), eta=5.0, **form)
+        loss = loss * assurance if weight_loss else loss
+    return float(-tape.gradient(loss, values)[0])
+
+
+@pytest.mark.parametrize(
+    "form", [{"weight_inside": True}, {"weight_inside": True, "weight_loss": 1}]
+)
+@pytest.mark.parametrize("scores", [[1.0, 1.0, 1.0], [0.5, -0.5, -1.0]])
+def test_a_less_assured_positive_pulls_less(form: dict[str, Any], scores: list[float]) -> None:
+    # By hand, all similarities 1, loss weighted: the posterior is 1/3, the gradient A * 5 * 2/3.
+    if "weight_loss" in form and scores[1] == 1.0:
+        assert pull(0.5, scores, **form) == pytest.approx(0.5 * 5 * 2 / 3, rel=1e-5)
+    if scores[1] == 1.0:
+        found = [pull(a, scores, **form) for a in (0.1, 1 / 7, 0.3, 0.5)]
+        assert found == sorted(found)
+    assert pull(1 / 7, scores, **form) < pull(1.0, [1.0, 1.0, 1.0], **form)
+
+
+def test_outside_the_exponent_a_less_assured_positive_pulls_more() -> None:
+    # Near convergence 1 - p is about B / (A exp(eta R)): a seventh of the assurance, seven times
+    # the pull. With the released code's share of votes, at least 4 / 7, it is at most 7 / 4 times.
+    far = [1.0, -1.0, -1.0]
+    ratio = pull(1 / 7, far, weight_inside=False) / pull(1.0, far, weight_inside=False)
+    assert ratio == pytest.approx(7.0, rel=0.01)
+    ratio = pull(4 / 7, far, weight_inside=False) / pull(1.0, far, weight_inside=False)
+    assert ratio == pytest.approx(7 / 4, rel=0.01)
+
+
+def test_share_of_votes() -> None:
+    votes = np.array([[0, 7], [3, 4], [2, 2]])
+    np.testing.assert_allclose(label_assurance(votes), [1.0, 1 / 7, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(label_assurance(votes, "share"), [1.0, 4 / 7, 0.5], rtol=1e-6)
+
+
+def test_mislabels_among_unsafe_rows() -> None:
+    # Five known rows, of which 1, 3 and 4 are unsafe and 1, 2 and 3 wrong: two of three each way.
+    safe = np.array([True, False, True, False, False, True])
+    labels, truth = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 1, -1])
+    found = mislabel_detection(safe, labels, truth)
+    assert found == {"safe_share": 0.5, "precision": 2 / 3, "recall": 2 / 3}
+
+
+def test_an_example_may_be_its_own_neighbour() -> None:
+    # Two of one class and one of another on a line; of row 1's two nearest, itself among them, one
+    # is its own, and the sums are equal: safe with itself, unsafe among others alone.
+    x, labels = np.array([[0.0], [1.0], [1.4]]), np.array([0, 0, 1])
+    ones = np.ones(3)
+    assert safe_examples(x, labels, ones, k=2, with_itself=True)[1]
+    assert not safe_examples(x, labels, ones, k=1)[1]
+
+
+def crowd() -> tuple[np.ndarray, Annotations]:
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    x = (rng.normal(size=(60, 5)) + truth[:, None]).astype(np.float32)
+    votes = np.where(rng.random((60, 5)) < 0.75, truth[:, None], rng.integers(2, size=(60, 5)))
+    return x, Annotations.from_dense(votes, num_classes=2)
+
+
+def test_ways_of_selecting_differ_and_are_logged_on_the_same_tuplets() -> None:
+    x, annotations = crowd()
+    fits = {
+        how: NeuCrowd(**TINY, selection=how, sampler_warmup=0, seed=1).fit(x, annotations)
+        for how in ("learned", "random", "oracle")
+    }
+    losses = {how: fit.history_["loss"] for how, fit in fits.items()}
+    assert losses["oracle"][0] > losses["random"][0]  # the hardest of twice as many
+    assert losses["learned"] != losses["random"]
+    for fit in fits.values():
+        assert len(fit.history_["val_fixed_tuplet_loss"]) == 2
+        assert len(fit.history_["hardness_correlation"]) == len(fit.history_["safe_share"]) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weight_loss": True},
+        {"normal_biases": True},
+        {"embedding_dropout": True},
+        {"slot_dropout": True},
+        {"head_standardise": False, "head_balanced": True},
+        {"anchor": "scaled"},
+        {"hardness": "probability", "sampler_warmup": 0},
+        {"assurance": "share"},
+        {"neighbourhood": "itself"},
+        {"safety_start": 1},
+    ],
+)
+def test_released_readings_change_the_fit(options: dict[str, Any]) -> None:
+    x, annotations = crowd()
+    plain = NeuCrowd(**TINY, unsafe_weight=0.02, seed=1).fit(x, annotations).predict_proba(x)
+    other = NeuCrowd(**{**TINY, "unsafe_weight": 0.02, "seed": 1, **options}).fit(x, annotations)
+    assert np.isfinite(other.predict_proba(x)).all()
+    assert not np.array_equal(plain, other.predict_proba(x))
