@@ -78,7 +78,7 @@ def load(
     - with `truth`, from the instances whose truth is known: first all that have no annotations
       (training has no use for them), then others at random, each class in proportion;
     - without, from the annotated instances, in proportion of their majority votes, which are then
-      the test labels.
+      their labels (a run scores them by what a model of the crowd believes).
 
     Args:
         data_dir: not used.
@@ -169,7 +169,7 @@ def load(
         card=Card(
             title="Table",
             source=f"{source}, {annotations}",
-            notes="" if test_is_truth else "Test labels are majority votes.",
+            notes="" if test_is_truth else "The truth of the test rows is not known.",
         ),
         test_is_truth=test_is_truth,
         feature_names=tuple(columns) or None,

@@ -130,6 +130,27 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     )
 
 
+def annotated_parts(dataset: CrowdDataset) -> list[Split]:
+    """Returns the validation and the test split, as far as they have annotations."""
+    return [
+        split
+        for split in (dataset.validation, dataset.test)
+        if split is not None and split.annotations is not None
+    ]
+
+
+def all_annotated(dataset: CrowdDataset) -> tuple[NDArray[Any], Annotations]:
+    """Returns the features and annotations of the training rows and of those splits that have
+    annotations.
+    """
+    splits = annotated_parts(dataset)
+    crowds = [split.annotations for split in splits if split.annotations is not None]
+    return (
+        np.concatenate([dataset.features, *(split.features for split in splits)]),
+        concatenate([dataset.annotations, *crowds]),
+    )
+
+
 def pool(dataset: CrowdDataset, seed: int = 0) -> Pool:
     """Pools the training rows and those of validation and test that have annotations (hotel's), and
     drops duplicates.
@@ -140,18 +161,8 @@ def pool(dataset: CrowdDataset, seed: int = 0) -> Pool:
     Args:
         seed: for tied votes.
     """
-    splits = [
-        split
-        for split in (dataset.validation, dataset.test)
-        if split is not None and split.annotations is not None
-    ]
-    crowd = concatenate(
-        [
-            dataset.annotations,
-            *(split.annotations for split in splits if split.annotations is not None),
-        ]
-    )
-    features = np.concatenate([dataset.features, *(split.features for split in splits)])
+    splits = annotated_parts(dataset)
+    features, crowd = all_annotated(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     labels = votes
     if dataset.truth is not None:

@@ -125,10 +125,16 @@ def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
             if outcome.metrics and outcome.metrics.get("test_labels") == "majority vote"
         }
     )
+    meanings = {
+        key.dataset: outcome.metrics["test_meaning"]
+        for key, outcome in outcomes.items()
+        if outcome.metrics and "test_meaning" in outcome.metrics
+    }
+    told = [f"{name}: {meaning}" for name, meaning in sorted(meanings.items())]
     if not voted:
-        return []
+        return told
     hint = " (--truth names a file with true ones)" if voted == ["table"] else ""
-    return [f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."]
+    return [*told, f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."]
 
 
 def _where(options: flags.Options, tasks: Sequence[Task]) -> str:

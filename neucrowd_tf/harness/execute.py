@@ -8,21 +8,26 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
+from neucrowd_tf.evaluation.cross_validation import all_annotated, concatenate
+from neucrowd_tf.evaluation.inferred_labels import infer_labels
+from neucrowd_tf.evaluation.without_truth import BASIS, score_without_truth
 from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.evaluation import evaluate
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
 from neucrowd_tf.harness.run_config import Task, config, settings
-from neucrowd_tf.harness.run_files import write_annotators, write_predictions
+from neucrowd_tf.harness.run_files import write_annotators, write_labels, write_predictions
 from neucrowd_tf.harness.run_folder import (
     CONFIG,
     CURVES,
@@ -71,6 +76,10 @@ def execute(task: Task, options: Options, dataset: CrowdDataset, strategy: Any =
         UsageError: the folder holds a run with other settings.
     """
     folder = RunFolder(task.key.folder(options.output_dir, options.folds))
+    known = {str(name) for name in dataset.annotations.annotator_names.tolist()}
+    for name in options.model_annotator:
+        if name not in known or not dataset.annotations.has_identities:
+            raise UsageError(f"--model_annotator: expected an annotator's name, received {name!r}")
     with folder.held():
         if folder.finished and options.resume:  # another command made it meanwhile
             return Outcome(OK, folder.metrics())
@@ -199,22 +208,39 @@ def _execute(
     )
     run.flush()
     if options.export:
-        export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
+        _export(estimator, options, dataset, folder, run)
     metrics["timings"] = {**timings, "resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
     if options.report is not False:
-        _report(folder, dataset, estimator, metrics)
+        _report(folder, dataset, estimator, metrics, options.model_annotator)
     write_json(folder / FINISHED, metrics)
     return metrics
 
 
+def _export(
+    estimator: Any, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run
+) -> None:
+    """Writes the SavedModel, with --refit_all of the method fitted to the test rows' labels too;
+    `auto` fits what it chose, and does not choose again.
+    """
+    if options.refit_all and dataset.test.annotations is not None:
+        estimator = clone(getattr(estimator, "estimator_", estimator))
+        features, annotations = all_annotated(dataset)
+        estimator.fit(features, annotations, run=run.stage("refit"))
+    export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
+
+
 def _report(
-    folder: RunFolder, dataset: CrowdDataset, estimator: Any, metrics: dict[str, Any]
+    folder: RunFolder,
+    dataset: CrowdDataset,
+    estimator: Any,
+    metrics: dict[str, Any],
+    models: Sequence[str] = (),
 ) -> None:
     """Writes report.html; what goes wrong with it is told and costs the run nothing."""
     from neucrowd_tf.report import write_report
 
     try:
-        write_report(folder.path, dataset, estimator, metrics)
+        write_report(folder.path, dataset, estimator, metrics, model_annotators=models)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FATAL:
             raise
@@ -250,7 +276,9 @@ def _fitted(
         if not folder.finished:
             write_json(folder / CONFIG, config(task, options, dataset, estimator))
         timings["tune_seconds"] = time.perf_counter() - began
-    run.hparams(estimator.get_params(deep=False))
+    key = task.key
+    names = {"method": key.method, "dataset": key.dataset, "seed": key.seed}
+    run.hparams(estimator.get_params(deep=False) | names)
     if isinstance(run, Watch) and run.watcher is not None:
         run.watcher.estimator = estimator
     process.forget_networks()
@@ -291,7 +319,7 @@ def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any 
             folder,
         )
     if options.export and not (folder / SAVED_MODEL).is_dir():
-        export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
+        _export(estimator, options, dataset, folder, run)
 
 
 def _write_evaluation(
@@ -316,22 +344,20 @@ def _results(
 ) -> dict[str, Any]:
     """Predicts, writes predictions.csv and annotators.csv, and returns the metrics."""
     probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
+    labels, scored = _test_scores(key, dataset, probabilities)
     write_predictions(
-        folder / "predictions.csv",
-        dataset.test.names,
-        dataset.test.labels,
-        probabilities,
-        dataset.class_names,
+        folder / "predictions.csv", dataset.test.names, labels, probabilities, dataset.class_names
     )
     training = np.asarray(estimator.predict_proba(dataset.features))
+    if key.dataset == "table":
+        write_labels(folder / "labels.csv", infer_labels(dataset, estimator, training))
     predicted = training.argmax(axis=1) if dataset.annotations.has_identities else None
     write_annotators(folder / "annotators.csv", dataset.annotations, predicted, estimator)
     _write_evaluation(key, dataset, estimator, training, folder)
     found: dict[str, Any] = {"dataset": key.dataset, "method": key.method, "seed": key.seed}
     if key.fold is not None:
         found |= {"repeat": key.repeat, "fold": key.fold}
-    found["test"] = _scores(dataset.test, probabilities, dataset.class_names)
-    found["test_labels"] = "truth" if dataset.test_is_truth else "majority vote"
+    found |= scored
     if dataset.validation is not None:
         found["validation"] = _scores(
             dataset.validation,
@@ -343,6 +369,39 @@ def _results(
         if getattr(estimator, name, None) is not None:
             found[name.rstrip("_")] = getattr(estimator, name)
     return found
+
+
+def _test_scores(
+    key: RunKey, dataset: CrowdDataset, probabilities: NDArray[Any]
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """Returns the labels `[M]` of the test rows, and what metrics.json says of predictions: by the
+    truth, or else by what a model of the crowd believes, or, where it is not known who voted, by
+    majority votes.
+    """
+    test = dataset.test
+    crowd = test.annotations
+    if dataset.test_is_truth or crowd is None or not crowd.has_identities:
+        found = {"test": _scores(test, probabilities, dataset.class_names)}
+        return test.labels, found | {
+            "test_labels": "truth" if dataset.test_is_truth else "majority vote"
+        }
+    rows = np.flatnonzero(crowd.annotated)
+    everyone = concatenate([dataset.annotations, crowd]).observed()
+    scores = score_without_truth(
+        everyone,
+        dataset.annotations.num_instances + rows,
+        probabilities[rows],
+        class_names=dataset.class_names,
+        seed=key.seed,
+    )
+    labels = np.full(len(test), -1, dtype=np.int64)
+    labels[rows] = scores.beliefs.argmax(axis=1)
+    return labels, {
+        "test": {"size": len(rows), **scores.metrics},
+        "test_labels": BASIS,
+        "test_meaning": scores.meaning,
+        "test_simulated": scores.simulated,
+    }
 
 
 def _scores(split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]) -> dict[str, Any]:

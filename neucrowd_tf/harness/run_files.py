@@ -1,4 +1,4 @@
-"""What a run leaves: predictions.csv and annotators.csv."""
+"""What a run leaves: predictions.csv, labels.csv and annotators.csv."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.evaluation.inferred_labels import HEADER, InferredLabels
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
 
@@ -47,6 +48,17 @@ def write_predictions(
             ["task", "label", "predicted", *(f"p_{name}" for name in class_names.tolist())], rows
         ),
     )
+
+
+def write_labels(path: Path, inferred: InferredLabels) -> None:
+    """Writes a row an instance: its inferred label and that label's probability (crowd and model
+    together), how many labels it has, the votes, who gave them, and what the model alone says.
+    """
+    rows = (
+        [number_cell(cell) if isinstance(cell, float) else text_cell(cell) for cell in row]
+        for row in inferred.rows()
+    )
+    write_text(path, to_csv(list(HEADER), rows))
 
 
 def write_annotators(

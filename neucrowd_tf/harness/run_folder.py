@@ -28,6 +28,7 @@ FILES = (
     CURVES,
     "predictions.csv",
     "annotators.csv",
+    "labels.csv",
     "tuning.csv",
     "report.html",
 )

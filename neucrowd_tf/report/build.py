@@ -81,6 +81,8 @@ def write_report(
     dataset: CrowdDataset | None = None,
     estimator: Any = None,
     metrics: Mapping[str, Any] | None = None,
+    *,
+    model_annotators: Sequence[str] = (),
 ) -> Path:
     """Writes a run's report.html into its folder.
 
@@ -88,6 +90,7 @@ def write_report(
         run_folder: of a finished run (or one that has written predictions.csv).
         dataset, estimator: what the run trained on and the fitted method. Without them the page has
             the model's results alone.
+        model_annotators: annotators that are models, counted apart in statistics of agreement.
         metrics: what metrics.json is going to hold, where it has not been written yet.
 
     Returns:
