@@ -106,8 +106,8 @@ class Scores:
         said = (
             "No truth is known: figures are expected ones, by what a model of the crowd"
             " (Dawid and Skene's) and the predictions together say of each test row. They cannot"
-            " see mistakes that annotators make together, nor rows that the crowd knows nothing of; they serve to"
-            " compare methods on these rows."
+            " see mistakes that annotators make together, nor rows that the crowd knows"
+            " nothing of; they serve to compare methods on these rows."
         )
         if self.simulated is None:
             return f"{said} How far they are off was not simulated: there are too many labels."
