@@ -71,7 +71,7 @@ def crowd_posterior(
     "aggnet",
     summary="AggNet: EM over the classes, the annotators' confusion matrices and a deep classifier",
     requires_identities=True,
-    presets=PRESETS["crowd_layer"],
+    presets=PRESETS["classifier"],
     space={**SPACE, "rounds": (3, 5, 10)},
     paper=(
         "Albarqouni et al.: AggNet: Deep Learning From Crowds for Mitosis Detection in Breast"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         " each other"
     ),
     requires_identities=True,
-    presets=PRESETS["crowd_layer"],
+    presets=PRESETS["classifier"],
     space={**SPACE, "prior": ("votes", "uniform")},
     paper=(
         "Cao, Xu, Kong and Wang: Max-MIG: an Information Theoretic Approach for Joint Learning from"

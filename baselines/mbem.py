@@ -60,7 +60,7 @@ def bootstrapped_posterior(
     "mbem",
     summary="MBEM: a network trained on posteriors that its own predictions bootstrap",
     requires_identities=True,
-    presets=PRESETS["crowd_layer"],
+    presets=PRESETS["classifier"],
     space={**SPACE, "rounds": (2, 3, 5)},
     paper="Khetan, Lipton and Anandkumar: Learning from Noisy Singly-labeled Data, ICLR 2018",
 )
@@ -105,7 +105,7 @@ class MBEM(ClassifierEstimator):
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         for index in range(self.rounds):
             if index:
-                self._start(network, data)
+                self._start(network, data, self.seed)
                 network.model.set_targets(self.probas_)
             stage = run.stage(f"round-{index + 1}")
             history = self._train_phase(network, network.model, self.epochs, data, stage)

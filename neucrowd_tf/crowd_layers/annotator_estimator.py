@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import warnings
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of
+from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator, Network
 from neucrowd_tf.crowd_layers.imbalance import (
     IMBALANCE,
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 _CELLS_AT_ONCE = 1 << 23
 # What gathering the weights of one annotation costs, in cells of a matrix product.
 _GATHERING = 32
+# Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
+_RESTART_SEEDS = 15_485_863
+# A class is worth a new start from this share of its even part of the instances.
+_WORTH_A_RESTART = 0.1
 
 
 @dataclasses.dataclass
@@ -62,6 +67,24 @@ class AnnotatorEstimator(ClassifierEstimator):
     )
     gamma: float = argument(2.0, number(least=0), "of the focal losses.")
     beta: float = argument(0.9999, number(least=0, below=1), "of the class-balanced focal loss.")
+    balance: Literal["observed", "all"] = argument(
+        "observed",
+        one_of("observed", "all"),
+        "which annotations `imbalance` counts classes by: those that annotators gave, or"
+        " pseudo-annotations too, so that a balanced selection undoes the weights.",
+    )
+    restarts: int = argument(
+        2,
+        whole(0),
+        "how often a fit that never predicts a class which annotators agree on starts again from"
+        " another seed; where the last one does not either, there is a warning.",
+    )
+    annotator_learning_rate: float | None = argument(
+        None,
+        none | number(least=0),
+        "of the annotators' weights, which have few labels each and move little at the"
+        " classifier's; None is `learning_rate`, 0 leaves them as they start.",
+    )
 
     confusion_matrices_: NDArray[np.float32] = fitted()
 
@@ -86,7 +109,7 @@ class AnnotatorEstimator(ClassifierEstimator):
         head = self._head(data.annotations.num_annotators, len(self.classes_))
         configuration = json.dumps(head.get_config(), sort_keys=True, default=repr)
         own = (self.imbalance, self.gamma, type(head), configuration, self._few_cells(data))
-        return (*super()._spec(data, run), *own)
+        return (*super()._spec(data, run), *own, self.annotator_learning_rate)
 
     def _build(self, data: TrainingData) -> CrowdNetwork:
         import keras
@@ -121,14 +144,49 @@ class AnnotatorEstimator(ClassifierEstimator):
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
         return CrowdNetwork(model, whole, base, layer, head=head)
 
+    def _compile(self, network: Any, run: Run) -> None:
+        super()._compile(network, run)
+        if self.annotator_learning_rate is not None:
+            from neucrowd_tf.nn.encoders import make_optimizer
+
+            network.model.set_annotator_optimizer(
+                make_optimizer(self.optimizer, self.annotator_learning_rate)
+            )
+
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         crowd = data.annotations
-        counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
+        counted = crowd if self.balance == "all" else crowd.observed()
+        counts = np.bincount(counted.labels, minlength=crowd.num_classes)
+        network.model.reset_annotator_optimizer()
         weights, copies = class_weights(counts, self.imbalance, self.beta), None
         if self.imbalance == "resampling":
             copies = resampled_multiplicities(crowd.labels, weights, self.seed)
             weights = np.ones_like(weights)
         network.model.set_annotations(crowd, weights, copies)
+
+    def _train_afresh(self, network: Any, data: TrainingData, run: Run) -> Any:
+        votes = data.annotations.observed().vote_counts()
+        named = np.bincount(votes.argmax(axis=1), minlength=votes.shape[1])
+        enough = max(1.0, _WORTH_A_RESTART * named.sum() / len(named))
+        for attempt in range(self.restarts + 1):
+            self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
+            stage = run.stage(f"restart-{attempt}") if attempt else run
+            history = self._train(network, data, stage)
+            predicted = self._predict_proba(data.features).argmax(axis=1)
+            never = np.bincount(predicted, minlength=len(named)) == 0
+            if not (never & (named >= enough)).any():
+                break
+        lost = np.flatnonzero(never & (named > 0))
+        if len(lost):
+            warnings.warn(
+                f"{type(self).__name__} predicts no training instance as"
+                f" {', '.join(map(repr, self.classes_[lost].tolist()))}, which annotators agree on"
+                f" for {int(named[lost].sum())} of {len(predicted)}: train longer, or with"
+                ' imbalance="reweighting"',
+                UserWarning,
+                stacklevel=2,
+            )
+        return history
 
     @staticmethod
     def _few_cells(data: TrainingData) -> bool:

@@ -189,6 +189,11 @@ class ClassifierEstimator(CrowdEstimator):
         """Trains from fresh weights and returns the history."""
         return self._train_phase(network, network.model, self.epochs, data, run)
 
+    def _train_afresh(self, network: Any, data: TrainingData, run: Run) -> Any:
+        """Gives the network fresh weights, trains it and returns the history."""
+        self._start(network, data, self.seed)
+        return self._train(network, data, run)
+
     def _finish(self, network: Any, data: TrainingData) -> None:
         """Reads results off the trained network."""
 
@@ -200,9 +205,8 @@ class ClassifierEstimator(CrowdEstimator):
             data, _ = hold_out(data, labels, self.validation_fraction, self.seed)
         cache = self.__dict__.get("_networks") or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
-        self._start(network, data)
         self.model_ = network.whole
-        history = self._train(network, data, run)
+        history = self._train_afresh(network, data, run)
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.best_epoch_, self.rows_ = history.best_epoch, data.rows
         self._finish(network, data)
@@ -258,11 +262,13 @@ class ClassifierEstimator(CrowdEstimator):
             jit_compile=False,
         )
 
-    def _start(self, network: Any, data: TrainingData) -> None:
-        """Gives the network fresh weights, this data's constants and its targets."""
+    def _start(self, network: Any, data: TrainingData, seed: int) -> None:
+        """Gives the network fresh weights drawn from `seed`, this data's constants and its
+        targets.
+        """
         from neucrowd_tf.training.state import read_variables, reinitialise
 
-        left = reinitialise(network.model, self.seed)
+        left = reinitialise(network.model, seed)
         if network.undrawn is None:
             network.undrawn = list(zip(left, read_variables(left), strict=True))
         for variable, value in network.undrawn:
@@ -273,7 +279,7 @@ class ClassifierEstimator(CrowdEstimator):
         network.standardise.mean.assign(mean.astype(np.float32))
         network.standardise.scale.assign(scale.astype(np.float32))
         network.model.set_features(data.features)
-        network.model.set_draw_seed(self.seed)
+        network.model.set_draw_seed(seed)
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
         for variable, value in network.given:

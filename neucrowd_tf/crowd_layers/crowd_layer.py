@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neucrowd_tf.arguments import argument, estimator, one_of
+from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 
@@ -36,8 +36,14 @@ class CrowdLayer(AnnotatorEstimator):
         '"MW" (a matrix for each annotator), "VW" (weights), "VB" (biases) or "VW+B".',
         positional=True,
     )
+    initial: float = argument(
+        1.0,
+        number(least=0),
+        'the matrices of "MW" are `initial` times the identity at first; 4 starts near "everybody'
+        ' is right" with eight classes.',
+    )
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
 
-        return CrowdConnection(num_annotators, self.connection, name="crowd_layer")
+        return CrowdConnection(num_annotators, self.connection, self.initial, name="crowd_layer")

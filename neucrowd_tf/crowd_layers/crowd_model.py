@@ -14,6 +14,7 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers.losses import annotation_losses
 from neucrowd_tf.crowd_layers.model import InstanceModel
+from neucrowd_tf.training.state import reset_optimizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,7 @@ class CrowdModel(InstanceModel):
     ) -> None:
         super().__init__(features, parts, augment)
         self.network, self.head, self.gamma = parts[0], head, gamma
+        self.annotator_optimizer: keras.optimizers.Optimizer | None = None
         self._weights = tf.Variable(tf.ones([num_classes]), trainable=False, name="class_weights")
 
     def set_annotations(
@@ -61,6 +63,26 @@ class CrowdModel(InstanceModel):
 
     def penalty(self) -> Any:
         return super().penalty() + self.head.penalty()
+
+    def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
+        """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
+        optimizer.build(self.head.trainable_variables)
+        self.annotator_optimizer = optimizer
+
+    def reset_annotator_optimizer(self) -> None:
+        """Forgets that optimizer's moments, where there is one."""
+        reset_optimizer(self.annotator_optimizer)
+
+    def apply_gradients(self, gradients: list[Any], variables: list[Any]) -> None:
+        if self.annotator_optimizer is None:
+            super().apply_gradients(gradients, variables)
+            return
+        own = {id(variable) for variable in self.head.trainable_variables}
+        pairs = list(zip(gradients, variables, strict=True))
+        rest = [pair for pair in pairs if id(pair[1]) not in own]
+        self.optimizer.apply(*map(list, zip(*rest, strict=True)))
+        heads = [pair for pair in pairs if id(pair[1]) in own]
+        self.annotator_optimizer.apply(*map(list, zip(*heads, strict=True)))
 
 
 class MatrixModel(CrowdModel):

@@ -67,7 +67,11 @@ class WeightedDoctorNet(AnnotatorEstimator):
         '"constant" (`optimizer` at `weight_learning_rate`), or "cyclic": SGD whose rate runs'
         " between 1e-3 and 1e-2 and its momentum between .9 and .8.",
     )
-    weight_learning_rate: float = argument(1e-3, number(above=0), 'of the "constant" schedule.')
+    weight_learning_rate: float = argument(
+        0.01,
+        number(above=0),
+        'of the "constant" schedule; at 1e-3 the weights stay within a tenth of equal ones.',
+    )
     weight_softmax: Literal["training", "after"] = argument(
         "training",
         one_of("training", "after"),
@@ -136,7 +140,7 @@ class WeightedDoctorNet(AnnotatorEstimator):
             annotators = data.annotations.num_annotators
             network.average.weight.assign(np.full(annotators, 1.0 / annotators, np.float32))
         network.weights.set_draw_seed(self.seed + 1)
-        network.weights.set_targets(data.annotations.vote_counts())
+        network.weights.set_targets(data.annotations.observed().vote_counts())
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         history = self._train_phase(network, network.model, self.epochs, data, run.stage("doctors"))

@@ -150,9 +150,13 @@ class InstanceModel(keras.Model):
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
             for gradient in tape.gradient(loss, variables)
         ]
-        self.optimizer.apply(gradients, variables)
+        self.apply_gradients(gradients, variables)
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
+
+    def apply_gradients(self, gradients: list[Any], variables: list[Any]) -> None:
+        """Takes a step."""
+        self.optimizer.apply(gradients, variables)
 
     @property
     def trained_variables(self) -> list[Any]:

@@ -26,6 +26,7 @@ from neucrowd_tf.arguments import (
 )
 from neucrowd_tf.dasc.confidence import pseudo_annotations
 from neucrowd_tf.dasc.quality import round_scores
+from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -83,7 +84,8 @@ class SelfTraining(CrowdEstimator):
         best_round_: the picked round; 0 is the model before any pseudo-annotation.
         round_accuracy_: validation accuracy of each round (in the first pass, where validation data
             was held out).
-        history_: lists with an entry each round: `round`, `annotations` (in training),
+        history_: lists with an entry each round: `lost` (classes that the crowd names and no
+            pseudo-annotation had), `round`, `annotations` (in training),
             `imbalance_ratio` (R of these), `class_counts`, `selected` and `quota` (taken of each
             class after the round; the last round has none), `val_accuracy`.
         selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label);
@@ -116,6 +118,19 @@ class SelfTraining(CrowdEstimator):
         whole(0),
         "how many times pseudo-annotations are selected and the model is refitted; rounds end early"
         " when every annotator's answer to every instance is there.",
+    )
+    counted: Literal["generated", "remaining"] = argument(
+        "generated",
+        one_of("generated", "remaining"),
+        'N\'_c of eq. 4: "generated" counts the pseudo-annotations of all cells that nobody'
+        ' labelled; "remaining" those not selected yet, which favours a class the more, the more of'
+        " it was taken.",
+    )
+    per_instance: int | None = argument(
+        None,
+        none | whole(1),
+        "at most so many pseudo-annotations of an instance join in a round, its most confident"
+        " ones; the most confident cells may otherwise be those of few instances.",
     )
     reselect: bool = argument(
         False,
@@ -225,7 +240,8 @@ class SelfTraining(CrowdEstimator):
                 result.stopped = self._stopped(result, known, last=number == rounds)
                 if result.stopped:
                     break
-                selected = self._select(model, data.features, known, observed.num_classes, number)
+                selected, lost = self._select(model, data.features, observed, known, number)
+                result.history["lost"][-1] = lost
                 result.selections.append(selected)
                 result.history["selected"][-1] = len(selected)
                 counts = np.bincount(selected[:, 2], minlength=observed.num_classes)
@@ -271,6 +287,7 @@ class SelfTraining(CrowdEstimator):
             figures["val_accuracy"] = float(right.mean())
         run.stage("rounds").scalars(number, figures)
         figures |= {"class_counts": counts.tolist(), "selected": 0, "quota": [0] * len(counts)}
+        figures |= {"lost": []}
         for name, value in figures.items():
             result.history.setdefault(name, []).append(value)
 
@@ -288,17 +305,28 @@ class SelfTraining(CrowdEstimator):
         self,
         model: Any,
         features: NDArray[np.float32],
+        observed: Annotations,
         known: NDArray[np.bool_],
-        num_classes: int,
         number: int,
-    ) -> NDArray[np.int32]:
-        """Returns the round's selection `[M, 3]` (instance, annotator, label)."""
-        labels, entropies = pseudo_annotations(model, features, known.shape[1], num_classes)
-        candidates = Candidates.of(labels, entropies, known, num_classes)
+    ) -> tuple[NDArray[np.int32], list[int]]:
+        """Returns the round's selection `[M, 3]` (instance, annotator, label), and the classes
+        that the crowd names and no pseudo-annotation had.
+        """
+        classes, annotators = observed.num_classes, known.shape[1]
+        labels, entropies = pseudo_annotations(model, features, annotators, classes)
+        lost: list[int] = []
+        if self.selection in ("dasc", "equal"):
+            lost = fill_lost_classes(labels, entropies, observed)
+        candidates = Candidates.of(labels, entropies, known, classes)
+        if self.counted == "generated":
+            generated = generated_counts(labels, observed)
+            candidates = dataclasses.replace(candidates, generated=generated)
         rng = np.random.default_rng([self.seed, 0xDA5C, number])
+        if self.per_instance is not None:
+            candidates = candidates.capped(self.per_instance, annotators, rng)
         places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
-        instances, annotators = np.divmod(candidates.cells[places], known.shape[1])
-        return np.stack([instances, annotators, candidates.labels[places]], axis=1).astype(np.int32)
+        cells = np.divmod(candidates.cells[places], annotators)
+        return np.stack([*cells, candidates.labels[places]], axis=1).astype(np.int32), lost
 
     def _model(self, number: int) -> Any:
         """Returns the fitted model of one round, on its own."""

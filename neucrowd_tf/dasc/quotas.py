@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.annotations import Annotations
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -72,3 +74,48 @@ def allocate(shares: ArrayLike, available: ArrayLike, total: int) -> NDArray[np.
         taken += step
         left -= int(step.sum())
     return taken
+
+
+def generated_counts(labels: NDArray[Any], observed: Annotations) -> NDArray[np.int64]:
+    """Returns N'_c `[C]`: how many of all generated pseudo-annotations say class c.
+
+    Args:
+        labels: `[N, R]` what each annotator is predicted to answer.
+        observed: the annotations that there are; no pseudo-annotation stands in for these.
+
+    References:
+        DASC, eq. 4 ("among all the generated pseudo-annotations").
+    """
+    classes = observed.num_classes
+    counts = np.zeros(classes, dtype=np.int64)
+    for start in range(0, len(labels), 65_536):
+        counts += np.bincount(labels[start : start + 65_536].ravel(), minlength=classes)
+    there = labels[observed.instances, observed.annotators]
+    return counts - np.bincount(there, minlength=classes)
+
+
+def fill_lost_classes(
+    labels: NDArray[Any], entropies: NDArray[np.float32], observed: Annotations
+) -> list[int]:
+    """Gives classes that the crowd names and no pseudo-annotation has some, in place: on the
+    instances that the crowd agrees on most as such, all annotators answer so.
+
+    The model says nothing of how sure these are, so that all of them get the largest entropy.
+
+    Args:
+        labels, entropies: `[N, R]` pseudo-annotations and how uncertain they are.
+        observed: the annotations that there are.
+
+    Returns:
+        the codes of these classes.
+    """
+    # Deviation: by eq. 4 a class that a model has lost is never asked for again, and
+    # self-training keeps it lost.
+    votes = observed.vote_counts()
+    named = votes.sum(axis=0) > 0
+    lost = np.flatnonzero(named & (generated_counts(labels, observed) <= 0))
+    shares = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
+    for code in lost:
+        best = np.flatnonzero(shares[:, code] == shares[:, code].max())
+        labels[best], entropies[best] = code, np.log(len(named))
+    return [int(code) for code in lost]

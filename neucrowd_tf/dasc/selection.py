@@ -21,24 +21,47 @@ Selector = Callable[["Candidates", int, np.random.Generator], "NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class Candidates:
-    """The cells that have no label yet, and what the model says of them.
+    """The cells that may be selected, and what the model says of them.
 
     Attributes:
         cells: `[K]` positions in the flattened `[N, R]` matrix.
         labels: `[K]` predicted class codes.
         entropies: `[K]` float32.
         num_classes: C.
+        generated: N'_c `[C]`, how many pseudo-annotations of each class were generated, selected
+            earlier or not; None counts the candidates.
     """
 
     cells: NDArray[np.int64]
     labels: NDArray[Any]
     entropies: NDArray[np.float32]
     num_classes: int
+    generated: NDArray[np.int64] | None = None
+
+    @property
+    def available(self) -> NDArray[np.int64]:
+        """How many candidates each class has, `[C]`."""
+        return np.bincount(self.labels, minlength=self.num_classes)
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """N'_c: how many candidates each class has, `[C]`."""
-        return np.bincount(self.labels, minlength=self.num_classes)
+        """N'_c of eq. 4, `[C]`."""
+        return self.available if self.generated is None else self.generated
+
+    def capped(
+        self, per_instance: int, num_annotators: int, rng: np.random.Generator
+    ) -> Candidates:
+        """Returns the `per_instance` most confident candidates of each instance alone, equal ones
+        by lot.
+        """
+        instances, lot = self.cells // num_annotators, rng.random(len(self.cells))
+        order = np.lexsort((lot, self.entropies, instances))
+        sorted_instances = instances[order]
+        first = np.searchsorted(sorted_instances, sorted_instances)
+        kept = np.sort(order[np.arange(len(order)) - first < per_instance])
+        return dataclasses.replace(
+            self, cells=self.cells[kept], labels=self.labels[kept], entropies=self.entropies[kept]
+        )
 
     @classmethod
     def of(
@@ -88,13 +111,13 @@ def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) ->
     References:
         DASC, section 3.2.1.
     """
-    counts = candidates.counts
-    return by_class(candidates, allocate(fractions(counts), counts, total), rng)
+    numbers = allocate(fractions(candidates.counts), candidates.available, total)
+    return by_class(candidates, numbers, rng)
 
 
 def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The same number of each class that is predicted at all, most confident first."""
-    counts = candidates.counts
+    counts = candidates.available
     return by_class(
         candidates, allocate((counts > 0) / max(1, int((counts > 0).sum())), counts, total), rng
     )

@@ -54,7 +54,7 @@ _PLAIN: Mapping[str, Any] = {
     summary="Dawid-Skene, then the base network of the crowd-layer models",
     defaults={"aggregator": "ds"},
     requires_identities=True,
-    presets=PRESETS["crowd_layer"],
+    presets=PRESETS["classifier"],
     space=SPACE,
     paper=_DASC,
 )
@@ -62,7 +62,7 @@ _PLAIN: Mapping[str, Any] = {
     "mv_dl",
     summary="majority vote, then the base network of the crowd-layer models",
     defaults={"aggregator": "mv"},
-    presets=PRESETS["crowd_layer"],
+    presets=PRESETS["classifier"],
     space=SPACE,
     paper=_DASC,
 )
@@ -128,7 +128,7 @@ class DeepLabels(ClassifierEstimator):
     ),
     defaults={"aggregator": "mv"},
     uses_truth=True,
-    presets=PRESETS["crowd_layer"],
+    presets=PRESETS["classifier"],
     space=SPACE,
     paper=_DASC,
 )

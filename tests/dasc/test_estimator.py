@@ -254,3 +254,38 @@ def test_arguments_of_both_are_searched_cloned_and_saved(crowd, tmp_path):
     )
     with pytest.raises(UsageError, match="trace_weight: expected a number from 0"):
         SelfTrainedAnnoReg(trace_weight=-1.0).fit(features, annotations)
+
+
+def test_a_lost_class_still_has_a_quota(crowd, centroids):
+    class NeverTwo(type(centroids)):
+        """A model that has lost class 2."""
+
+        def predict_proba(self, features):
+            p = super().predict_proba(features)
+            p[:, :2] += 1e-6
+            p[:, 2] = 0.0
+            return p / p.sum(axis=1, keepdims=True)
+
+    features, _, annotations = crowd
+    model = DASC(NeverTwo(), quota=20, rounds=2, pick="last").fit(features, annotations)
+    assert all(quota[2] > 0 for quota in model.history_["quota"][:-1])
+    assert model.history_["lost"] == [[2], [2], []]
+    alone = DASC(NeverTwo(), selection="confidence", quota=20, rounds=2, pick="last")
+    assert all(quota[2] == 0 for quota in alone.fit(features, annotations).history_["quota"])
+
+
+def test_counting_what_is_left_feeds_what_was_taken(crowd, centroids):
+    features, _, annotations = crowd
+    ratios = {}
+    for counted in ("generated", "remaining"):
+        model = DASC(centroids, quota=60, rounds=4, counted=counted, pick="last")
+        ratios[counted] = model.fit(features, annotations).history_["quota"]
+    assert ratios["generated"][0] == ratios["remaining"][0]
+    assert ratios["generated"] != ratios["remaining"]
+
+
+def test_cap_an_instance(crowd, centroids):
+    features, _, annotations = crowd
+    model = DASC(centroids, quota=80, rounds=2, per_instance=1, pick="last")
+    for selection in model.fit(features, annotations).selections_:
+        assert len(np.unique(selection[:, 0])) == len(selection)

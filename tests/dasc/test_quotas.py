@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neucrowd_tf.dasc.quotas import allocate, fractions, rounded
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dasc.quotas import (
+    allocate,
+    fill_lost_classes,
+    fractions,
+    generated_counts,
+    rounded,
+)
 
 
 def test_fractions_by_hand():
@@ -58,3 +65,29 @@ def test_rarer_classes_have_larger_fractions(counts):
     assert tau.sum() == pytest.approx(1.0)
     used = [i for i, n in enumerate(counts) if n]
     assert all(tau[i] >= tau[j] for i in used for j in used if counts[i] <= counts[j])
+
+
+def test_generated_counts_against_loop():
+    rng = np.random.default_rng(4)
+    labels = rng.integers(3, size=(7, 4)).astype(np.int8)
+    dense = np.where(rng.random((7, 4)) < 0.4, rng.integers(3, size=(7, 4)), -1)
+    dense[:, 0] = rng.integers(3, size=7)
+    expected = np.zeros(3, int)
+    for row in range(7):
+        for annotator in range(4):
+            expected[labels[row, annotator]] += dense[row, annotator] < 0
+    crowd = Annotations.from_dense(dense, num_classes=3)
+    np.testing.assert_array_equal(generated_counts(labels, crowd), expected)
+    assert expected.sum() == (dense < 0).sum()
+
+
+def test_a_lost_class_is_filled_where_the_crowd_agrees_on_it():
+    # Class 2 has two of two votes on instance 1, one of two on instance 2; class 3 has no vote.
+    dense = np.array([[0, 0, -1], [2, 2, -1], [2, 0, -1], [1, -1, -1]])
+    crowd = Annotations.from_dense(dense, num_classes=4)
+    labels = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]], np.int8)
+    entropies = np.full((4, 3), 0.1, np.float32)
+    assert fill_lost_classes(labels, entropies, crowd) == [2]
+    np.testing.assert_array_equal(labels, [[0, 0, 0], [2, 2, 2], [0, 0, 0], [1, 1, 1]])
+    np.testing.assert_allclose(entropies[1], np.log(4), rtol=1e-6)
+    assert fill_lost_classes(labels, entropies, crowd) == []

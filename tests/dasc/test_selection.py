@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 from neucrowd_tf.dasc.confidence import entropy, pseudo_annotations
-from neucrowd_tf.dasc.selection import SELECTORS, Candidates
+from neucrowd_tf.dasc.selection import SELECTORS, Candidates, select_dasc
 from neucrowd_tf.errors import DataError
 
 
@@ -121,3 +122,27 @@ def test_candidates_leave_out_taken_cells():
     assert candidates.cells.tolist() == [1, 2] and candidates.labels.tolist() == [1, 2]
     np.testing.assert_array_equal(candidates.entropies, np.float32([0.2, 0.3]))
     assert candidates.counts.tolist() == [0, 1, 1]
+
+
+def test_all_generated_ones_set_the_fractions():
+    # Four candidates of each class; of class 1 four were taken earlier: 4 and 8 generated give
+    # tau = 2/3 and 1/3, so 4 and 2 of six. Candidates alone would give three of each.
+    labels, entropies = np.repeat([0, 1], 4), np.linspace(0.1, 0.8, 8).astype(np.float32)
+    left = Candidates(np.arange(8), labels, entropies, 2)
+    rng = np.random.default_rng(0)
+    every = dataclasses.replace(left, generated=np.array([4, 8]))
+    assert np.bincount(labels[select_dasc(left, 6, rng)]).tolist() == [3, 3]
+    assert np.bincount(labels[select_dasc(every, 6, rng)]).tolist() == [4, 2]
+
+
+def test_cap_keeps_the_most_confident_of_each_instance():
+    rng = np.random.default_rng(1)
+    cells = np.sort(rng.permutation(40)[:25])
+    entropies = rng.random(25).astype(np.float32)
+    capped = Candidates(cells, np.zeros(25, int), entropies, 1).capped(2, 5, rng)
+    expected = []
+    for instance in range(8):
+        own = [k for k in range(25) if cells[k] // 5 == instance]
+        expected += sorted(own, key=lambda k: entropies[k])[:2]
+    np.testing.assert_array_equal(capped.cells, cells[np.sort(expected)])
+    np.testing.assert_array_equal(capped.entropies, entropies[np.sort(expected)])

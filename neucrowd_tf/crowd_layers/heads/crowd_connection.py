@@ -25,6 +25,7 @@ class CrowdConnection(AnnotatorHead):
         num_annotators: R.
         connection: "MW", a matrix for each annotator, `p W_k`; "VW", a weight for each class,
             `p * w_k`; "VB", a bias for each class, `p + b_k`; or "VW+B", both.
+        initial: W_k is `initial` times the identity at first.
 
     References:
         Rodrigues and Pereira (2018), Deep learning from crowds; DASC, eq. 8 ("MW").
@@ -34,6 +35,7 @@ class CrowdConnection(AnnotatorHead):
         self,
         num_annotators: int,
         connection: Connection = "MW",
+        initial: float = 1.0,
         *,
         name: str | None = None,
         trainable: bool = True,
@@ -45,7 +47,7 @@ class CrowdConnection(AnnotatorHead):
                 f" {connection!r}"
             )
         super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
-        self.connection = connection
+        self.connection, self.initial = connection, initial
         self.matrix: Any = None
         self.vector: Any = None
         self.bias: Any = None
@@ -53,7 +55,9 @@ class CrowdConnection(AnnotatorHead):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
         if self.connection == "MW":
-            self.matrix = self.annotator_weight("matrix", (classes, classes), StackedIdentity())
+            self.matrix = self.annotator_weight(
+                "matrix", (classes, classes), StackedIdentity(self.initial)
+            )
         if self.connection in ("VW", "VW+B"):
             self.vector = self.annotator_weight("vector", (classes,), "ones")
         if self.connection in ("VB", "VW+B"):
@@ -83,4 +87,5 @@ class CrowdConnection(AnnotatorHead):
         return logits if self.bias is None else logits + ops.take(self.bias, annotators, axis=0)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "connection": self.connection}
+        own = {"connection": self.connection, "initial": self.initial}
+        return {**super().get_config(), **own}

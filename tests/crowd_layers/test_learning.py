@@ -1,0 +1,136 @@
+"""What crowd layers learn of annotators, and classes that a fit loses."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
+
+SMALL = {
+    "hidden_units": (16,),
+    "dropout": 0.0,
+    "learning_rate": 3e-3,
+    "epochs": 40,
+    "batch_size": 50,
+}
+
+
+@pytest.fixture(scope="module")
+def skilled():
+    """Features, annotations by twelve annotators, and how often each of them is right."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(4, size=400)
+    features = rng.normal(size=(400, 6)).astype(np.float32)
+    features[np.arange(400), truth] += 4.0
+    right = rng.random((400, 12)) < np.linspace(0.3, 1.0, 12)
+    dense = np.where(right, truth[:, None], rng.integers(4, size=(400, 12)))
+    dense[rng.random((400, 12)) > 0.3] = -1
+    dense[np.arange(400), rng.integers(12, size=400)] = truth
+    shares = [(dense[:, k] == truth)[dense[:, k] >= 0].mean() for k in range(12)]
+    return features, Annotations.from_dense(dense, num_classes=4), np.array(shares)
+
+
+def diagonals(model):
+    return np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)
+
+
+@pytest.mark.parametrize(("kind", "rate"), [(CrowdLayer, 0.03), (AnnoReg, 0.05)])
+def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
+    features, annotations, shares = skilled
+    still, shared, own = (
+        diagonals(kind(**SMALL, annotator_learning_rate=each).fit(features, annotations))
+        for each in (0.0, None, rate)
+    )
+    assert np.ptp(still) < 1e-6, "the control: without a rate nothing moves"
+    assert np.ptp(shared) < 0.75 * np.ptp(own) and np.ptp(own) > 0.6 * np.ptp(shares)
+    assert np.corrcoef(own, shares)[0, 1] > 0.9
+
+
+def test_the_classifiers_rate_as_their_own_changes_nothing(skilled):
+    features, annotations, _ = skilled
+    one = CrowdLayer(**SMALL).fit(features, annotations)
+    two = CrowdLayer(**SMALL, annotator_learning_rate=3e-3).fit(features, annotations)
+    np.testing.assert_allclose(one.predict_proba(features), two.predict_proba(features), atol=1e-5)
+    with two.reused():  # moments of an earlier fit do not reach the next one
+        first = two.fit(features, annotations).predict_proba(features)
+        np.testing.assert_array_equal(two.fit(features, annotations).predict_proba(features), first)
+
+
+def test_start_near_the_identity(skilled):
+    features, annotations, _ = skilled
+    model = CrowdLayer(**SMALL, initial=4.0, annotator_learning_rate=0.0)
+    # softmax of (4, 0, 0, 0): e^4 / (e^4 + 3) = .948.
+    np.testing.assert_allclose(diagonals(model.fit(features, annotations)), 0.948, atol=1e-3)
+
+
+class Forgets(CrowdLayer):
+    """Predicts no instance as class 3 in its first fits."""
+
+    forgetful = 1
+
+    def _train_afresh(self, network, data, run):
+        self.fits = 0
+        return super()._train_afresh(network, data, run)
+
+    def _train(self, network, data, run):
+        self.fits += 1
+        history = super()._train(network, data, run)
+        if self.fits <= self.forgetful:
+            for layer in network.base.layers:
+                if getattr(layer, "bias", None) is not None and layer.units == 4:
+                    layer.bias.assign([0.0, 0.0, 0.0, -1e4])
+        return history
+
+
+def test_a_fit_that_loses_a_class_starts_again(skilled):
+    features, annotations, _ = skilled
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Forgets(**SMALL).fit(features, annotations)
+    assert model.fits == 2 and (model.predict(features) == 3).any()
+    again = Forgets(**SMALL).fit(features, annotations)
+    np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
+    with pytest.warns(UserWarning, match="no training instance as 3, which annotators agree on"):
+        once = Forgets(**SMALL, restarts=0).fit(features, annotations)
+    assert once.fits == 1 and not (once.predict(features) == 3).any()
+
+
+def with_pseudo(annotations):
+    """Returns annotations with 300 pseudo-annotations of class 0."""
+    known = annotations.to_dense() >= 0
+    instances, annotators = (part[:300] for part in np.nonzero(~known))
+    return annotations.with_generated(instances, annotators, np.zeros(300, int))
+
+
+def test_class_weights_count_observed_labels(skilled):
+    features, annotations, _ = skilled
+    both = with_pseudo(annotations)
+    counts = np.bincount(annotations.labels), np.bincount(both.labels)
+    for balance, expected in zip(("observed", "all"), counts, strict=True):
+        model = CrowdLayer(**{**SMALL, "epochs": 1}, imbalance="reweighting", balance=balance)
+        with model.reused():
+            model.fit(features, both)
+            weights = np.asarray(model.network.model._weights)
+        np.testing.assert_allclose(weights, expected.max() / expected, rtol=1e-5)
+
+
+def test_second_phase_predicts_observed_labels(skilled):
+    features, annotations, _ = skilled
+    model = WeightedDoctorNet(**{**SMALL, "epochs": 1}, weight_epochs=1)
+    with model.reused():
+        model.fit(features, with_pseudo(annotations))
+        targets = np.asarray(model.network.weights._targets)
+    votes = annotations.vote_counts()
+    np.testing.assert_allclose(targets, votes / votes.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+def test_second_phase_moves(skilled):
+    features, annotations, _ = skilled
+    model = WeightedDoctorNet(**{**SMALL, "epochs": 40}, weight_epochs=50)
+    weights = model.fit(features, annotations).annotator_weights_
+    losses = model.weight_history_["loss"]
+    assert weights.max() > 2 * weights.min() and losses[-1] < losses[0]
