@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
 from neucrowd_tf.arguments import argument, estimator, fitted, none, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
-from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -71,7 +71,7 @@ def crowd_posterior(
     "aggnet",
     summary="AggNet: EM over the classes, the annotators' confusion matrices and a deep classifier",
     requires_identities=True,
-    presets=PRESETS["classifier"],
+    presets=CLASSIFIER_PRESETS,
     space={**SPACE, "rounds": (3, 5, 10)},
     paper=(
         "Albarqouni et al.: AggNet: Deep Learning From Crowds for Mitosis Detection in Breast"

@@ -11,7 +11,7 @@ import numpy as np
 from neucrowd_tf.aggregation.base import normalise_counts, vote_shares
 from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
-from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         " each other"
     ),
     requires_identities=True,
-    presets=PRESETS["classifier"],
+    presets=CLASSIFIER_PRESETS,
     space={**SPACE, "prior": ("votes", "uniform")},
     paper=(
         "Cao, Xu, Kong and Wang: Max-MIG: an Information Theoretic Approach for Joint Learning from"

@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
-from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -60,7 +60,7 @@ def bootstrapped_posterior(
     "mbem",
     summary="MBEM: a network trained on posteriors that its own predictions bootstrap",
     requires_identities=True,
-    presets=PRESETS["classifier"],
+    presets=CLASSIFIER_PRESETS,
     space={**SPACE, "rounds": (2, 3, 5)},
     paper="Khetan, Lipton and Anandkumar: Learning from Noisy Singly-labeled Data, ICLR 2018",
 )

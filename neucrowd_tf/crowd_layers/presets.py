@@ -43,8 +43,8 @@ _IMAGES = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20,
 # learning rate is no better after them. A fit takes 100 s, self-training's six fits 10 minutes.
 _LONG_TAIL = {**_IMAGES, "epochs": 30}
 # Deviation: 400 steps where 25 epochs of 512 give 50, as the printed settings belong to ten times
-# as many (augmented) images; chosen on LabelMe's validation images. DASC's rounds keep the 50 steps,
-# chosen likewise. Annotators' matrices hardly leave their start at the classifier's rate.
+# as many (augmented) images; chosen on LabelMe's validation images. DASC's rounds keep the 50
+# steps, chosen likewise. Annotators' matrices hardly leave their start at the classifier's rate.
 _MORE_STEPS = {"batch_size": 128, "epochs": 50}
 _ANNOTATORS = {"annotator_learning_rate": 0.01}
 _HEAVY = {"hidden_units": (1000,), "dropout": 0.0, "batch_size": 128, "l2": 0.0}
@@ -66,8 +66,9 @@ def _by_dataset(
     return found
 
 
+# Of methods without weights an annotator: as many steps.
+CLASSIFIER_PRESETS = _by_dataset(_MORE_STEPS, {}, {}, {"epochs": 100})
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "classifier": _by_dataset(_MORE_STEPS, {}, {}, {"epochs": 100}),
     "crowd_layer": _by_dataset({**_MORE_STEPS, **_ANNOTATORS}, {}, {}, {"epochs": 100}),
     "anno_reg": _by_dataset({**_MORE_STEPS, **_ANNOTATORS}, {}, {}, {"epochs": 200}),
     "wdn": _by_dataset(

@@ -12,7 +12,7 @@ import numpy as np
 from neucrowd_tf import aggregation
 from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, one_of
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
-from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -54,7 +54,7 @@ _PLAIN: Mapping[str, Any] = {
     summary="Dawid-Skene, then the base network of the crowd-layer models",
     defaults={"aggregator": "ds"},
     requires_identities=True,
-    presets=PRESETS["classifier"],
+    presets=CLASSIFIER_PRESETS,
     space=SPACE,
     paper=_DASC,
 )
@@ -62,7 +62,7 @@ _PLAIN: Mapping[str, Any] = {
     "mv_dl",
     summary="majority vote, then the base network of the crowd-layer models",
     defaults={"aggregator": "mv"},
-    presets=PRESETS["classifier"],
+    presets=CLASSIFIER_PRESETS,
     space=SPACE,
     paper=_DASC,
 )
@@ -128,7 +128,7 @@ class DeepLabels(ClassifierEstimator):
     ),
     defaults={"aggregator": "mv"},
     uses_truth=True,
-    presets=PRESETS["classifier"],
+    presets=CLASSIFIER_PRESETS,
     space=SPACE,
     paper=_DASC,
 )
