@@ -54,10 +54,10 @@ class NeuCrowd(RepresentationEstimator):
     )
     eta: float = argument(5.0, number(above=0), "smoothing of the softmax.")
     offset: float = argument(
-        1.0, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
+        2.0, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
     )
     weight_inside: bool = argument(
-        False,
+        True,
         flag,
         "whether the label assurance multiplies inside the exponent, as printed, or outside it.",
     )
@@ -177,8 +177,7 @@ class NeuCrowd(RepresentationEstimator):
         if self.sampling_network:
             seed = self.seed + SECOND_SEED
             sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)
-        # Deviation: the assurance multiplies the exponential itself unless `weight_inside`, and the
-        # posterior's sum leaves the anchor out.
+        # Deviation: the posterior's sum leaves the anchor out.
         model = NeuCrowdModel(
             self._make_encoder(shape, self.seed),
             data.features,

@@ -74,7 +74,7 @@ def fitted(**options: Any) -> NeuCrowd:
         ({"safety_aware": False, "anchor": "none"}, {"sampling_network": False}),
         ({}, {"anchor": "sum"}),
         ({}, {"anchor_space": "input"}),
-        ({}, {"weight_inside": True}),
+        ({}, {"weight_inside": False}),
         pytest.param({}, {"initializer": "normal"}, marks=pytest.mark.slow),
         pytest.param({}, {"optimizer": "sgd"}, marks=pytest.mark.slow),
         ({}, {"similarity": "cosine"}),
