@@ -110,7 +110,7 @@ class Auto(CrowdEstimator):
         "true labels of some tasks, where known; they help to choose and to calibrate.",
     )
     budget: float = argument(
-        60.0,
+        40.0,
         number(above=0),
         "predicted seconds of all cores together that candidates may take; what is dear for what it"
         " gives is left out first.",

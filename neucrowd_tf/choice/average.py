@@ -72,8 +72,10 @@ class Average(CrowdEstimator):
         shape = tuple(self.members_[0].feature_shape_)
         inputs = keras.Input(shape=shape, dtype="float32", name="features")
         logs = []
-        for member in self.members_:
-            probabilities = member.inference_model()(inputs)["probabilities"]
+        for number, member in enumerate(self.members_):
+            model = member.inference_model()
+            model.name = f"member_{number}"  # Keras takes no two of one name
+            probabilities = model(inputs)["probabilities"]
             probabilities = keras.ops.cast(probabilities, "float64")
             logs.append(keras.ops.log(keras.ops.maximum(probabilities, LEAST)))
         mean = keras.ops.mean(keras.ops.stack(logs), axis=0)

@@ -1,0 +1,101 @@
+"""The average of fitted classifiers: by hand, against a loop, and as one exported model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.choice import Auto, criteria
+from neucrowd_tf.choice.average import LEAST, Average, mean_logits
+from neucrowd_tf.persistence import load
+
+
+def _table(size: int = 60) -> tuple[np.ndarray, Annotations]:
+    rng = np.random.default_rng([61, 0])
+    truth = rng.integers(0, 3, size)
+    features = (2 * np.eye(3)[truth] + rng.normal(size=(size, 3))).astype(np.float32)
+    matrices = simulation.from_skills(np.full((4, 3), 0.8))
+    return features, simulation.simulate(truth, matrices, 0, class_names=["a", "b", "c"])
+
+
+def test_the_geometric_mean_by_hand() -> None:
+    """(.9, .1) and (.5, .5): sqrt(.45) and sqrt(.05), a ratio of 3, so (.75, .25)."""
+    found = np.exp(mean_logits([np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])]))
+    np.testing.assert_allclose(found, [[0.75, 0.25]])
+    # A member that excludes a class does not exclude it for all.
+    sure = np.exp(mean_logits([np.array([[1.0, 0.0]]), np.array([[0.1, 0.9]])]))
+    ratio = np.sqrt(LEAST * 0.9 / 0.1)
+    np.testing.assert_allclose(sure[0, 1], ratio / (1 + ratio), rtol=1e-6)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -> None:
+    features, crowd = _table()
+    names = ("crowd_layer", "crowd_layer") if same else ("mv_lr", "crowd_layer")
+    hparams = [{"epochs": 2} if name == "crowd_layer" else {"Cs": [0.1]} for name in names]
+    members = [
+        registry.method(name).make(seed=seed, **more).fit(features, crowd)
+        for seed, (name, more) in enumerate(zip(names, hparams, strict=True))
+    ]
+    shift = np.array([0.0, 0.5, -0.5])
+    average = Average.of(members, names, 1.7, shift)
+    naive = np.ones((len(features), 3))
+    for member in members:
+        naive *= np.maximum(member.predict_proba(features), LEAST) ** (1 / len(members))
+    naive = (naive / naive.sum(axis=1, keepdims=True)) ** (1 / 1.7) * np.exp(shift)
+    naive /= naive.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(average.predict_proba(features), naive, rtol=1e-6)
+    served = np.asarray(average.inference_model()(features)["probabilities"])
+    np.testing.assert_allclose(served, naive, atol=1e-5)
+    average.save(tmp_path / "average")
+    again = load(tmp_path / "average").predict_proba(features)
+    np.testing.assert_allclose(again, naive, atol=1e-6)
+
+
+def test_a_label_s_likelihood_against_a_loop() -> None:
+    crowd = _table(30)[1]
+    rng = np.random.default_rng([61, 1])
+    predicted = rng.dirichlet(np.ones(3), 30)
+    evidence = criteria.Evidence.of(crowd, crowd.vote_counts().argmax(axis=1), 0)
+    logs = []
+    for part in range(criteria.PARTS):
+        matrices = evidence.matrices(predicted, evidence.parts != part)
+        for instance, annotator, label in zip(
+            crowd.instances, crowd.annotators, crowd.labels, strict=True
+        ):
+            if evidence.parts[instance] == part:
+                likely = sum(
+                    predicted[instance, c] * matrices[annotator, c, label] for c in (0, 1, 2)
+                )
+                logs.append(np.log(sum(predicted[instance, c] * emitted[c] for c in range(3))))
+    found = criteria.label_log_likelihood(predicted, evidence)
+    assert found == pytest.approx(np.mean(logs))
+    np.testing.assert_allclose(evidence.matrices(predicted).sum(axis=2), 1.0)
+
+
+def test_the_determinant_by_hand_and_blind_to_names_of_classes() -> None:
+    """Two instances of each class, labelled rightly and predicted so: the table is diag(2, 2) with
+    half a label added to each cell and divided by the sum of 6: det = (2.5^2 - .5^2) / 36 = 1 / 6.
+    """
+    crowd = Annotations([0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 1, 1], num_classes=2)
+    evidence = criteria.Evidence.of(crowd, np.array([0, 0, 1, 1]), 0)
+    predicted = np.eye(2)[[0, 0, 1, 1]]
+    assert criteria.determinant(predicted, evidence) == pytest.approx(np.log(1 / 6))
+    assert criteria.determinant(predicted[:, ::-1], evidence) == pytest.approx(np.log(1 / 6))
+    assert criteria.determinant(np.eye(2)[[0, 1, 0, 1]], evidence) < np.log(1 / 6)
+
+
+def test_gold_labels_leave_out_what_they_tell_to_be_worse() -> None:
+    features, crowd = _table(90)
+    found = Auto(("mv_lr", "ds_lr"), gold={0: "a"}, jobs=1)
+    with pytest.raises(Exception, match="gold"):
+        Auto(("mv_lr",), gold={"nobody": "a"}, jobs=1).fit(features, crowd)
+    assert found.fit(features, crowd).recommendation_["text"].count("Gold labels of 50") == 1
+    truth = crowd.vote_counts().argmax(axis=1)
+    gold = {name: "abc"[truth[row]] for row, name in enumerate(crowd.instance_names.tolist()[:30])}
+    told = Auto(("mv_lr", "ds_lr"), gold=gold, jobs=1).fit(features, crowd).recommendation_
+    assert "By 30 labels known to be true" in told["text"]
