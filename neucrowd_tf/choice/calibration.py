@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.criteria import HOTTEST, Evidence
@@ -51,12 +51,36 @@ def expected_calibration_error(probabilities: Array, labels: NDArray[np.int64]) 
     return float(np.abs(np.bincount(which, sure - right, BINS)).sum() / len(labels))
 
 
-def temperature_for(logits: Array, labels: NDArray[np.int64]) -> float:
-    """Returns the temperature with the least log loss."""
+def consensus_mistakes(evidence: Evidence) -> Array:
+    """Returns `[C, C]`: how likely the consensus is each class (columns) where the true class is
+    the row's, as the posteriors under the annotators' matrices have it.
+    """
+    size = evidence.num_classes
+    given = np.eye(size)[evidence.consensus]
+    prior = np.log((given.sum(axis=0) + 1) / (len(given) + size))
+    posteriors = softmax(evidence.likelihoods(evidence.matrices(given)) + prior, axis=1)
+    joint = posteriors.T @ given + 1e-3
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -> float:
+    """Returns the temperature with the least log loss of labels that have mistakes.
+
+    Args:
+        logits: `[N, C]`.
+        labels: `[N]` class codes.
+        mistakes: `[N, C, C]` or `[C, C]`, the probability of a label (last) given the true class.
+
+    References:
+        Patrini et al. (2017), Making deep neural networks robust to label noise: forward
+        correction; Guo et al. (2017), section 4.2.
+    """
+    rows = np.arange(len(labels))
+    seen = np.broadcast_to(mistakes, (len(labels), *mistakes.shape[-2:]))[rows, :, labels]
 
     def loss(log_t: float) -> float:
-        scaled = log_softmax(logits / np.exp(log_t), axis=1)
-        return -float(scaled[np.arange(len(labels)), labels].mean())
+        likely = (softmax(logits / np.exp(log_t), axis=1) * seen).sum(axis=1)
+        return -float(np.log(np.maximum(likely, 1e-12)).mean())
 
     bound = float(np.log(HOTTEST))
     best = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-3})
@@ -71,9 +95,9 @@ def calibrate(
 ) -> Calibration:
     """Fits the temperature of the mean of held-out predictions.
 
-    The labels are the consensus' (it errs, but elsewhere than a model that has not seen the
-    instance: a temperature from likelihoods of annotations takes shared mistakes for certainty, see
-    `results/choice.md`), and gold ones where they are known.
+    It makes the consensus labels most likely, whose mistakes are allowed for as far as the
+    annotators' matrices tell them (the consensus alone would make too unsure), and gold labels,
+    which have none.
 
     Args:
         predictions: `[N, C]` by member.
@@ -83,7 +107,10 @@ def calibrate(
     """
     logits = mean_logits(predictions)
     labels = np.where(gold >= 0, gold, evidence.consensus)
-    temperature = temperature_for(logits, labels)
+    mistakes = np.where(
+        (gold >= 0)[:, None, None], np.eye(logits.shape[1]), consensus_mistakes(evidence)
+    )
+    temperature = temperature_for(logits, labels, mistakes)
     plain = softmax(logits / temperature, axis=1)
     shift = -np.mean(corrections, axis=0) / temperature
     return Calibration(

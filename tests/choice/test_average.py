@@ -68,9 +68,7 @@ def test_a_label_s_likelihood_against_a_loop() -> None:
             crowd.instances, crowd.annotators, crowd.labels, strict=True
         ):
             if evidence.parts[instance] == part:
-                likely = sum(
-                    predicted[instance, c] * matrices[annotator, c, label] for c in (0, 1, 2)
-                )
+                emitted = matrices[annotator, :, label]
                 logs.append(np.log(sum(predicted[instance, c] * emitted[c] for c in range(3))))
     found = criteria.label_log_likelihood(predicted, evidence)
     assert found == pytest.approx(np.mean(logs))
