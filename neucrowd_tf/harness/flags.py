@@ -1,10 +1,9 @@
 """The command's flags, and what they say as one checked value.
 
-Each flag stands once, as a field of `Options` with its default, its help and its limits; what flags
-cannot be together is a table, `RULES`.
+Each flag stands once: its default is that of its field of `Options`, its help stands in `HELP`, its
+limits in `LIMITS`. What flags cannot be together is a table, `rules`.
 """
 
-# ruff: noqa: RUF009 (what is called there makes a field)
 from __future__ import annotations
 
 import ast
@@ -14,7 +13,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,183 +36,53 @@ _PATHS = ("data_dir", "output_dir", *TABLE_FLAGS)
 _NAMES, _PAIRS = ("dataset", "method", "suite", "model_annotator"), ("hparam", "dataset_option")
 
 
-def _flag(kind: str, default: Any, text: str, **limits: Any) -> Any:
-    """Returns a field of `Options`; `kind` and `limits` are those of absl's `DEFINE_<kind>`."""
-    return dataclasses.field(default=default, metadata={"kind": kind, "help": text, **limits})
-
-
 @dataclasses.dataclass(frozen=True)
 class Options:
     """What the flags say; each field is the flag of its name."""
 
-    dataset: tuple[str, ...] = _flag(
-        "list", (), "Datasets by name, separated by commas; see --list."
-    )
-    method: tuple[str, ...] = _flag("list", (), "Methods by name, separated by commas; see --list.")
-    suite: tuple[str, ...] = _flag(
-        "list",
-        (),
-        "Tables and figures of the papers by name, separated by commas; `all`, or `smoke`; see"
-        " --list.",
-    )
-    data_dir: Path | None = _flag(
-        "string",
-        None,
-        "Folder with a copy of the published data; without it files are downloaded once into a"
-        " cache.",
-    )
-    output_dir: Path = _flag(
-        "string", Path("runs"), "Folder for results.csv, summary.csv and a folder a run."
-    )
-    seed: int = _flag("integer", 0, "The first seed.", lower_bound=0, upper_bound=MAX_SEED)
-    num_runs: int | None = _flag(
-        "integer",
-        None,
-        "How many seeds: seed, seed + 1, ...; 1 by default. --suite: at most so many of those its"
-        " table has.",
-        lower_bound=1,
-    )
-    hparam: tuple[tuple[str, Any], ...] = _flag(
-        "multi_string",
-        (),
-        "A hyper-parameter as name=value, or method.name=value for one of several methods; may be"
-        " repeated.",
-    )
-    weights: str | None = _flag(
-        "string",
-        None,
-        "Keras weights (.weights.h5 or .keras) that the base network starts from; the same as"
-        " --hparam weights=.",
-    )
-    resume: bool = _flag("boolean", False, "Skip finished runs and go on with half-finished ones.")
-    export: bool = _flag("boolean", False, "Also write each fitted model as a SavedModel.")
-    refit_all: bool = _flag(
-        "boolean",
-        False,
-        "--export: fit the method (of auto: the recommended one) once more, on every annotated row,"
-        " and export that.",
-    )
-    model_annotator: tuple[str, ...] = _flag(
-        "list",
-        (),
-        "--dataset=table: annotators that are models: labels like others', but counted apart in the"
-        " statistics of agreement.",
-    )
-    report: bool | None = _flag(
-        "boolean",
-        None,
-        "Write report.html into each run's folder; by default yes, but not for the runs of"
-        " --suite.",
-    )
-    list: bool = _flag("boolean", False, "List methods and datasets and stop.")
-    device: str = _flag("string", "auto", "auto, cpu, gpu, or one device such as gpu:1.")
-    mixed_precision: bool = _flag("boolean", False, "Compute in bfloat16, keep weights in float32.")
-    distribute: str = _flag(
-        "enum",
-        "none",
-        "How to spread training over devices.",
-        enum_values=["none", "mirrored", "multi_worker"],
-    )
-    logical_cpus: int = _flag(
-        "integer",
-        1,
-        "Split the CPU into so many devices, to try --distribute=mirrored without GPUs.",
-        lower_bound=1,
-        upper_bound=64,
-    )
-    data_seed: int | None = _flag(
-        "integer",
-        None,
-        "Draws simulated crowds and splits; by default each run's own.",
-        lower_bound=0,
-        upper_bound=MAX_SEED,
-    )
-    keep_annotations: float | None = _flag(
-        "float", None, "The share of annotations that is kept, drawn with the run's seed."
-    )
-    keep_one: bool = _flag(
-        "boolean", False, "--keep_annotations: every instance keeps at least one."
-    )
-    dataset_option: tuple[tuple[str, Any], ...] = _flag(
-        "multi_string",
-        (),
-        "An option of a dataset's loader as name=value (rate=0.3 of usps_lt); may be repeated.",
-    )
-    curves: bool = _flag(
-        "boolean",
-        False,
-        "Also write the accuracy on training and test rows after each epoch to curves.csv.",
-    )
-    features: Path | None = _flag(
-        "string",
-        None,
-        "--dataset=table: CSV (or Parquet) with a column `task`, then numbers; or an NPY array with"
-        " a row a task.",
-    )
-    images: Path | None = _flag(
-        "string",
-        None,
-        "--dataset=table: in place of --features, a folder of images whose names are the tasks.",
-    )
-    image_size: int | None = _flag(
-        "integer",
-        None,
-        "--images: scale each to so many pixels high and wide.",
-        lower_bound=1,
-        upper_bound=4096,
-    )
-    texts: Path | None = _flag(
-        "string", None, "--dataset=table: in place of --features, a CSV with columns task, text."
-    )
-    annotations: Path | None = _flag(
-        "string", None, "--dataset=table: CSV with columns task, worker, label."
-    )
-    truth: Path | None = _flag(
-        "string", None, "--dataset=table: CSV with columns task, label; for evaluation only."
-    )
-    test_features: Path | None = _flag(
-        "string", None, "--dataset=table: features of the test rows."
-    )
-    test_texts: Path | None = _flag("string", None, "--dataset=table: texts of the test rows.")
-    test_truth: Path | None = _flag("string", None, "--dataset=table: labels of the test rows.")
-    classes: str | None = _flag(
-        "string",
-        None,
-        "--dataset=table: all classes in their order, separated by commas; by default those in use,"
-        " sorted.",
-    )
-    jobs: int = _flag(
-        "integer",
-        1,
-        "How many runs to train at once, each in a process of its own.",
-        lower_bound=1,
-        upper_bound=1024,
-    )
-    evaluation: str = _flag(
-        "enum",
-        "split",
-        "The dataset's own split, or repeated stratified cross-validation.",
-        enum_values=["split", "cv"],
-    )
-    folds: int = _flag("integer", 5, "Folds of --evaluation=cv.", lower_bound=2)
-    repeats: int = _flag("integer", 1, "Repeats of --evaluation=cv.", lower_bound=1)
-    tune: int = _flag(
-        "integer",
-        0,
-        "Try so many hyper-parameter settings on validation data before each run.",
-        lower_bound=0,
-    )
+    dataset: tuple[str, ...] = ()
+    method: tuple[str, ...] = ()
+    suite: tuple[str, ...] = ()
+    data_dir: Path | None = None
+    output_dir: Path = Path("runs")
+    seed: int = 0
+    num_runs: int | None = None
+    hparam: tuple[tuple[str, Any], ...] = ()
+    weights: str | None = None
+    resume: bool = False
+    export: bool = False
+    refit_all: bool = False
+    model_annotator: tuple[str, ...] = ()
+    report: bool | None = None
+    list: bool = False
+    device: str = "auto"
+    mixed_precision: bool = False
+    distribute: str = "none"
+    logical_cpus: int = 1
+    data_seed: int | None = None
+    keep_annotations: float | None = None
+    keep_one: bool = False
+    dataset_option: tuple[tuple[str, Any], ...] = ()
+    curves: bool = False
+    features: Path | None = None
+    images: Path | None = None
+    image_size: int | None = None
+    texts: Path | None = None
+    annotations: Path | None = None
+    truth: Path | None = None
+    test_features: Path | None = None
+    test_texts: Path | None = None
+    test_truth: Path | None = None
+    classes: str | None = None
+    jobs: int = 1
+    evaluation: str = "split"
+    folds: int = 5
+    repeats: int = 1
+    tune: int = 0
     # One thread: the models are small, and two threads that wait for each other cost three times
     # the time on a busy machine.
-    threads: int = _flag(
-        "integer",
-        1,
-        "Threads of each run; part of what makes results repeat bit for bit.",
-        lower_bound=1,
-    )
-    checkpoint_seconds: float = _flag(
-        "float", 5.0, "The least time between two checkpoints.", lower_bound=0.0
-    )
+    threads: int = 1
+    checkpoint_seconds: float = 5.0
 
     @property
     def seeds(self) -> range:
@@ -227,16 +96,91 @@ class Options:
         return {name: path for name, path in given.items() if path is not None}
 
 
+HELP = """
+dataset: Datasets by name, separated by commas; see --list.
+method: Methods by name, separated by commas; see --list.
+suite: Tables and figures of the papers by name, separated by commas; `all`, or `smoke`; see --list.
+data_dir: Folder with a copy of the published data; without it files are downloaded once into a
+  cache.
+output_dir: Folder for results.csv, summary.csv and a folder a run.
+seed: The first seed.
+num_runs: How many seeds: seed, seed + 1, ...; 1 by default. --suite: at most so many of those its
+  table has.
+hparam: A hyper-parameter as name=value, or method.name=value for one of several methods; may be
+  repeated.
+weights: Keras weights (.weights.h5 or .keras) that the base network starts from; the same as
+  --hparam weights=.
+resume: Skip finished runs and go on with half-finished ones.
+export: Also write each fitted model as a SavedModel.
+refit_all: --export: fit the method (of auto: the recommended one) once more, on every annotated
+  row, and export that.
+model_annotator: --dataset=table: annotators that are models: labels like others', but counted apart
+  in the statistics of agreement.
+report: Write report.html into each run's folder; by default yes, but not for the runs of --suite.
+list: List methods and datasets and stop.
+device: auto, cpu, gpu, or one device such as gpu:1.
+mixed_precision: Compute in bfloat16, keep weights in float32.
+distribute: How to spread training over devices.
+logical_cpus: Split the CPU into so many devices, to try --distribute=mirrored without GPUs.
+data_seed: Draws simulated crowds and splits; by default each run's own.
+keep_annotations: The share of annotations that is kept, drawn with the run's seed.
+keep_one: --keep_annotations: every instance keeps at least one.
+dataset_option: An option of a dataset's loader as name=value (rate=0.3 of usps_lt); may be
+  repeated.
+curves: Also write the accuracy on training and test rows after each epoch to curves.csv.
+features: --dataset=table: CSV (or Parquet) with a column `task`, then numbers; or an NPY array with
+  a row a task.
+images: --dataset=table: in place of --features, a folder of images whose names are the tasks.
+image_size: --images: scale each to so many pixels high and wide.
+texts: --dataset=table: in place of --features, a CSV with columns task, text.
+annotations: --dataset=table: CSV with columns task, worker, label.
+truth: --dataset=table: CSV with columns task, label; for evaluation only.
+test_features: --dataset=table: features of the test rows.
+test_texts: --dataset=table: texts of the test rows.
+test_truth: --dataset=table: labels of the test rows.
+classes: --dataset=table: all classes in their order, separated by commas; by default those in use,
+  sorted.
+jobs: How many runs to train at once, each in a process of its own.
+evaluation: The dataset's own split, or repeated stratified cross-validation.
+folds: Folds of --evaluation=cv.
+repeats: Repeats of --evaluation=cv.
+tune: Try so many hyper-parameter settings on validation data before each run.
+threads: Threads of each run; part of what makes results repeat bit for bit.
+checkpoint_seconds: The least time between two checkpoints.
+"""
+# The least and the largest number, or the words that a flag takes.
+LIMITS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("seed", "data_seed"), (0, MAX_SEED)),
+    **dict.fromkeys(("num_runs", "repeats", "threads"), (1, None)),
+    "folds": (2, None),
+    "tune": (0, None),
+    "checkpoint_seconds": (0.0, None),
+    "jobs": (1, 1024),
+    "logical_cpus": (1, 64),
+    "image_size": (1, 4096),
+    "distribute": ("none", "mirrored", "multi_worker"),
+    "evaluation": ("split", "cv"),
+}
+_KINDS = {"bool": "boolean", "int": "integer", "float": "float", "str": "string", "Path": "string"}
+
+
 def _define() -> tuple[str, ...]:
     """Defines absl's flags from the fields, and returns their names."""
+    texts = dict(line.split(": ", 1) for line in HELP.replace("\n  ", " ").strip().splitlines())
     for field in dataclasses.fields(Options):
-        limits = dict(field.metadata)
-        kind, text = limits.pop("kind"), limits.pop("help")
-        default = field.default
+        default, limits = field.default, LIMITS.get(field.name, ())
+        kind = _KINDS.get(str(field.type).partition(" ")[0], "multi_string")
+        more: dict[str, Any] = {}
+        if limits and isinstance(limits[0], str):
+            kind, more = "enum", {"enum_values": [*limits]}
+        elif limits:
+            more = {"lower_bound": limits[0], "upper_bound": limits[1]}
+        elif field.name in _NAMES:
+            kind = "list"
         if isinstance(default, (tuple, Path)):
-            default = list(default) if isinstance(default, tuple) else str(default)
-        getattr(flags, f"DEFINE_{kind}")(field.name, default, help=text, **limits)
-    return tuple(field.name for field in dataclasses.fields(Options))
+            default = str(default) if isinstance(default, Path) else [*default]
+        getattr(flags, f"DEFINE_{kind}")(field.name, default, help=texts[field.name], **more)
+    return tuple(texts)
 
 
 NAMES = _define()
@@ -245,133 +189,102 @@ NAMES = _define()
 # --------------------------------------------------------------------- what cannot be together
 
 
-def _state(path: Path | None) -> str:
-    if path is None or not path.exists():
-        return "does not exist"
-    return "is a folder" if path.is_dir() else "is a file"
+def _state(path: Path) -> str:
+    return "is a folder" if path.is_dir() else "is a file" if path.exists() else "does not exist"
 
 
-def _changed(name: str) -> Callable[[Options], bool]:
-    return lambda o: getattr(o, name) != getattr(Options, name)
-
-
-def _sources(options: Options) -> list[str]:
-    """Returns the flags that say where a table's instances are; one is expected."""
-    return [name for name in ("features", "images", "texts") if getattr(options, name) is not None]
-
-
-def _rules() -> list[tuple[str, Callable[[Options], object], str]]:
-    """Returns a flag, when it cannot be, and what to say then; `{o}` is the options, `{state}` what
-    is at the flag's path.
-    """
+def rules(o: Options) -> list[tuple[str, object, str]]:
+    """Returns a flag, whether it cannot be so with the others, and what to say then."""
+    changed = {name for name in NAMES if getattr(o, name) != getattr(Options, name)}
+    table, files = "table" in o.dataset, o.table
+    given = ",".join(o.dataset)
+    no_table = f"expected together with --dataset=table only, received --dataset={given}"
     alone = "expected without --suite, which sets its own, received both"
-    nameless = "expected at least one name, received none (--list shows them)"
-    no_table = "expected together with --dataset=table only, received --dataset={datasets}"
+    none = "expected at least one name, received none (--list shows them)"
+    cv = "expected together with --evaluation=cv, received {} with --evaluation=split"
+    csv = "expected a CSV file, received {}, which {}"
+    share, apart = o.keep_annotations, ("classes", "model_annotator", *TABLE_FLAGS)
+    # What says where a table's instances are; one is expected.
+    sources = [name for name in ("features", "images", "texts") if name in files]
+    last = f"{o.seed} + {o.num_runs} - 1"
     return [
-        *((n, lambda o, n=n: o.suite and _changed(n)(o), alone) for n in SET_BY_SUITE),
-        *(
-            (n, lambda o, n=n: not o.suite and not getattr(o, n), nameless)
-            for n in ("dataset", "method")
-        ),
-        (
-            "num_runs",
-            lambda o: o.seeds[-1] > MAX_SEED,
-            f"expected seeds up to {MAX_SEED}, received {{o.seed}} + {{o.num_runs}} - 1",
-        ),
+        *((name, o.suite and name in changed, alone) for name in SET_BY_SUITE),
+        *((name, not o.suite and not getattr(o, name), none) for name in ("dataset", "method")),
+        ("num_runs", o.seeds[-1] > MAX_SEED, f"expected seeds up to {MAX_SEED}, received {last}"),
         (
             "distribute",
-            lambda o: o.distribute == "multi_worker",
+            o.distribute == "multi_worker",
             "expected none or mirrored, received multi_worker, which is not supported yet",
         ),
         (
             "device",
-            lambda o: not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device),
-            "expected auto, cpu, gpu, cpu:<n> or gpu:<n>, received {o.device!r}",
+            not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device),
+            f"expected auto, cpu, gpu, cpu:<n> or gpu:<n>, received {o.device!r}",
         ),
         (
             "weights",
-            lambda o: o.weights is not None and not Path(o.weights).is_file(),
-            "expected a file of Keras weights, received {o.weights!r}",
+            o.weights is not None and not Path(o.weights).is_file(),
+            f"expected a file of Keras weights, received {o.weights!r}",
         ),
         (
             "keep_annotations",
-            lambda o: o.keep_annotations is not None and not 0 < o.keep_annotations <= 1,
-            "expected a share above 0 and up to 1, received {o.keep_annotations!r}",
+            share is not None and not 0 < share <= 1,
+            f"expected a share above 0 and up to 1, received {share!r}",
         ),
         (
             "checkpoint_seconds",
-            lambda o: not o.checkpoint_seconds < float("inf"),
-            "expected a number of seconds, received {o.checkpoint_seconds!r}",
+            not o.checkpoint_seconds < float("inf"),
+            f"expected a number of seconds, received {o.checkpoint_seconds!r}",
         ),
         (
             "features",
-            lambda o: "table" in o.dataset and not _sources(o),
+            table and not sources,
             "--dataset=table needs it (or --images, or --texts), received none",
         ),
         *(
-            (
-                n,
-                lambda o, n=n: _sources(o)[1:2] == [n],
-                "expected in place of --{first}, received both",
-            )
-            for n in ("images", "texts")
+            (name, True, f"expected in place of --{sources[0]}, received both")
+            for name in sources[1:2]
         ),
         (
             "refit_all",
-            lambda o: o.refit_all and (not o.export or o.evaluation == "cv"),
+            o.refit_all and (not o.export or o.evaluation == "cv"),
             "expected together with --export, and without --evaluation=cv",
         ),
         (
             "annotations",
-            lambda o: "table" in o.dataset and o.annotations is None,
+            table and "annotations" not in files,
             "--dataset=table needs it, received none",
         ),
-        *(
-            (n, lambda o, n=n: "table" not in o.dataset and _changed(n)(o), no_table)
-            for n in ("classes", "model_annotator", *TABLE_FLAGS)
-        ),
+        *((name, not table and name in changed, no_table) for name in apart),
         (
             "image_size",
-            lambda o: o.image_size is not None and o.images is None,
-            "expected together with --images only, received {o.image_size} without it",
+            o.image_size is not None and o.images is None,
+            f"expected together with --images only, received {o.image_size} without it",
         ),
         (
             "images",
-            lambda o: o.images is not None and not o.images.is_dir(),
-            "expected a folder of images, received {o.images}, which {state}",
+            o.images is not None and not o.images.is_dir(),
+            f"expected a folder of images, received {o.images}, which {_state(o.images or Path())}",
         ),
         *(
-            (
-                n,
-                lambda o, n=n: n in o.table and not o.table[n].is_file(),
-                f"expected a CSV file, received {{o.{n}}}, which {{state}}",
-            )
-            for n in TABLE_FLAGS
-            if n != "images"
+            (name, name != "images" and not path.is_file(), csv.format(path, _state(path)))
+            for name, path in files.items()
         ),
         (
             "data_dir",
-            lambda o: o.data_dir is not None and not o.data_dir.is_dir(),
-            "expected a folder, received {o.data_dir}, which {state}",
+            o.data_dir is not None and not o.data_dir.is_dir(),
+            f"expected a folder, received {o.data_dir}, which {_state(o.data_dir or Path())}",
         ),
         *(
-            (
-                n,
-                lambda o, n=n: o.evaluation == "split" and _changed(n)(o),
-                f"expected together with --evaluation=cv, received {{o.{n}}} with"
-                " --evaluation=split",
-            )
-            for n in ("folds", "repeats")
+            (name, o.evaluation == "split" and name in changed, cv.format(getattr(o, name)))
+            for name in ("folds", "repeats")
         ),
         (
             "keep_one",
-            lambda o: o.keep_one and o.keep_annotations is None,
+            o.keep_one and share is None,
             "expected together with --keep_annotations, received it alone",
         ),
     ]
-
-
-RULES = tuple(_rules())
 
 
 def check(options: Options) -> Options:
@@ -380,15 +293,8 @@ def check(options: Options) -> Options:
     Raises:
         UsageError: what cannot be, and what was expected.
     """
-    for name, broken, message in () if options.list else RULES:
-        if broken(options):
-            path = getattr(options, name) if name in _PATHS else None
-            text = message.format(
-                o=options,
-                state=_state(path),
-                datasets=",".join(options.dataset),
-                first=next(iter(_sources(options)), ""),
-            )
+    for name, broken, text in () if options.list else rules(options):
+        if broken:
             raise UsageError(f"--{name}: {text}")
     return options
 
