@@ -167,14 +167,14 @@ def _look_up(table: Mapping[str, Any], name: str, what: str) -> Any:
 
 def method(name: str) -> Method:
     """Returns the method of that name; UsageError names the closest ones otherwise."""
-    found: Method = _look_up(_METHODS, name, "method")
-    return found
+    entry: Method = _look_up(_METHODS, name, "method")
+    return entry
 
 
 def dataset(name: str) -> Dataset:
     """Returns the dataset of that name; UsageError names the closest ones otherwise."""
-    found: Dataset = _look_up(_DATASETS, name, "dataset")
-    return found
+    entry: Dataset = _look_up(_DATASETS, name, "dataset")
+    return entry
 
 
 def methods() -> list[Method]:
@@ -198,16 +198,16 @@ def chosen_suites(names: Sequence[str]) -> list[Suite]:
     Raises:
         UsageError: an unknown name.
     """
-    found: dict[str, Suite] = {}
+    chosen: dict[str, Suite] = {}
     for name in names:
         if name not in _SUITES and (name != "all" or not _SUITES):
             expected = (
                 ", ".join([*_SUITES, "all"]) if _SUITES else "none, as there is no suite here"
             )
             raise UsageError(f"--suite: expected one of {expected}, received {name!r}")
-        found |= {
+        chosen |= {
             suite.name: suite
             for suite in _SUITES.values()
             if suite.name == name or (name == "all" and suite.in_all)
         }
-    return list(found.values())
+    return list(chosen.values())

@@ -15,7 +15,7 @@ RUNS = "runs"
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class FinishedRun:
     """A finished run (or a fold of it) and its place in the suite."""
 
     case: Case
@@ -72,16 +72,16 @@ def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tupl
         )
 
 
-def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[Found]:
+def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[FinishedRun]:
     """Returns the finished runs of one row of a table."""
     return [
-        Found(case, dataset, method, seed, folder)
+        FinishedRun(case, dataset, method, seed, folder)
         for seed, folder in _folders(root, case, dataset, method)
         if (folder / FINISHED).exists()
     ]
 
 
-def suite_runs(suite: Suite, root: Path) -> list[Found]:
+def suite_runs(suite: Suite, root: Path) -> list[FinishedRun]:
     """Returns all finished runs of a suite."""
     return [
         found

@@ -10,9 +10,8 @@ import numpy as np
 
 from neucrowd_tf import registry
 from neucrowd_tf.harness.flags import Options
-from reproduction import panels
-from reproduction.collect import Found, suite_runs
-from reproduction.curves import figure_path
+from reproduction.collect import FinishedRun, suite_runs
+from reproduction.curves import write
 from reproduction.panels import Point
 from reproduction.suite import FIRST_SEED, Suite
 
@@ -25,7 +24,7 @@ def split_name(method: str) -> tuple[str, str]:
     return method.removesuffix(base).rstrip("_") or "ce", base
 
 
-def _panel(run: Found) -> str:
+def _panel(run: FinishedRun) -> str:
     return f"{run.dataset}, {TITLES.get(split_name(run.method)[1], run.method)}"
 
 
@@ -42,33 +41,11 @@ def _rounds(
                 yield Point(_panel(run), split_name(run.method)[0], number, run.seed, value)
 
 
-def _write(
-    suite: Suite,
-    options: Options,
-    part: str,
-    points: Iterator[Point] | Sequence[Point],
-    x: str,
-    y: str,
-    draw: str = "lines",
-) -> list[Path]:
-    return panels.write(
-        figure_path(suite, options, part), list(points), suite.title, x, y, draw=draw
-    )
-
-
 def by_round(suite: Suite, options: Options) -> list[Path]:
     """Test accuracy and imbalance ratio by round."""
-    made = _write(
-        suite,
-        options,
-        "accuracy",
-        _rounds(suite, options, "test_accuracy"),
-        "round",
-        "test accuracy",
-    )
-    return made + _write(
-        suite, options, "imbalance", _rounds(suite, options, "imbalance_ratio"), "round", "R"
-    )
+    accuracy = _rounds(suite, options, "test_accuracy")
+    made = write(suite, options, "accuracy", accuracy, "round", "test accuracy")
+    return made + figure_4(suite, options)
 
 
 def figure_1(suite: Suite, options: Options) -> list[Path]:
@@ -98,14 +75,13 @@ def figure_1(suite: Suite, options: Options) -> list[Path]:
             point._replace(panel=title, line="CrowdLayer")
             for point in _rounds(suite, options, name)
         ]
-    return _write(suite, options, "panels", points, "annotator, class or round", "value")
+    return write(suite, options, "panels", points, "annotator, class or round", "value")
 
 
 def figure_4(suite: Suite, options: Options) -> list[Path]:
     """R of annotations and selected pseudo-annotations by round."""
-    return _write(
-        suite, options, "imbalance", _rounds(suite, options, "imbalance_ratio"), "round", "R"
-    )
+    ratios = _rounds(suite, options, "imbalance_ratio")
+    return write(suite, options, "imbalance", ratios, "round", "R")
 
 
 def figure_5(suite: Suite, options: Options) -> list[Path]:
@@ -116,7 +92,7 @@ def figure_5(suite: Suite, options: Options) -> list[Path]:
             p._replace(panel=f"{p.panel}: {name}")
             for p in _rounds(suite, options, name, lambda number: number in (1, 5))
         ]
-    return _write(suite, options, "selections", points, "round", "share", draw="bars")
+    return write(suite, options, "selections", points, "round", "share", draw="bars")
 
 
 def figure_6(suite: Suite, options: Options) -> list[Path]:
@@ -130,4 +106,4 @@ def figure_6(suite: Suite, options: Options) -> list[Path]:
             value = run.metric(name)
             if value is not None and (line != "ce" or kind == "dasc"):
                 points.append(Point(_panel(run), line, removed, run.seed, value))
-    return _write(suite, options, "curve", points, "share removed", "test accuracy")
+    return write(suite, options, "curve", points, "share removed", "test accuracy")

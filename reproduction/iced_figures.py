@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from neucrowd_tf.harness.flags import Options
-from reproduction import panels
 from reproduction.collect import suite_runs
-from reproduction.curves import figure_path
+from reproduction.curves import write
+from reproduction.panels import Point
 from reproduction.suite import Suite
 
 BARS = {
@@ -22,22 +22,18 @@ def figure_2(suite: Suite, options: Options) -> list[Path]:
     """The accuracy of inferred labels: majority vote, and Dawid-Skene before, after the first and
     after the last round.
     """
-    ours, by_round = [], []
+    bars, by_round = [], []
     for run in suite_runs(suite, options.output_dir):
-        found, name = run.evaluation, run.case.row_name(run.method)
-        for key, shown in BARS.items():
-            if found.get(key) is not None:
-                ours.append(panels.Point(f"{run.dataset}: {name}", shown, 0, run.seed, found[key]))
-        for number, value in enumerate(found.get("rounds", {}).get("label_accuracy", [])):
-            by_round.append(panels.Point(run.dataset, name, number, run.seed, value))
-    made = panels.write(
-        figure_path(suite, options, "labels"),
-        ours,
-        suite.title,
-        "MV, D&S-orig, D&S-first, D&S-final",
-        "label accuracy",
-        draw="bars",
-    )
-    return made + panels.write(
-        figure_path(suite, options, "rounds"), by_round, suite.title, "round", "label accuracy"
-    )
+        figures, name = run.evaluation, run.case.row_name(run.method)
+        bars += [
+            Point(f"{run.dataset}: {name}", shown, 0, run.seed, figures[key])
+            for key, shown in BARS.items()
+            if figures.get(key) is not None
+        ]
+        by_round += [
+            Point(run.dataset, name, number, run.seed, value)
+            for number, value in enumerate(figures.get("rounds", {}).get("label_accuracy", []))
+        ]
+    title = "MV, D&S-orig, D&S-first, D&S-final"
+    made = write(suite, options, "labels", bars, title, "label accuracy", "bars")
+    return made + write(suite, options, "rounds", by_round, "round", "label accuracy")

@@ -4,7 +4,7 @@ mean over seeds with its range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,50 +26,44 @@ class Point(NamedTuple):
     value: float
 
 
-Means = dict[str, dict[str, dict[float, np.ndarray]]]
+Lines = dict[str, dict[float, np.ndarray]]
 
 
-def means(points: Sequence[Point]) -> Means:
+def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
     """Returns panel -> line -> x -> the values of all seeds, in the order in which they come; x
     ascends.
     """
-    found: dict[str, dict[str, dict[float, list[float]]]] = {}
-    for point in points:
-        found.setdefault(point.panel, {}).setdefault(point.line, {}).setdefault(point.x, []).append(
-            point.value
-        )
+    lists: dict[str, dict[str, dict[float, list[float]]]] = {}
+    for panel, line, x, _, value in points:
+        lists.setdefault(panel, {}).setdefault(line, {}).setdefault(x, []).append(value)
     return {
-        p: {
-            n: {x: np.array(values[x], dtype=float) for x in sorted(values)}
-            for n, values in lines.items()
-        }
-        for p, lines in found.items()
+        panel: {line: {x: np.array(v[x], dtype=float) for x in sorted(v)} for line, v in k.items()}
+        for panel, k in lists.items()
     }
 
 
-def write_csv(path: Path, points: Sequence[Point], x: str) -> Path:
-    """Writes mean, standard deviation and number of runs of each place."""
-    rows = []
-    for panel, lines in means(points).items():
+def _places(points: Iterable[Point]) -> Iterator[tuple[str, str, float, np.ndarray]]:
+    for panel, lines in by_panel(points).items():
         for line, values in lines.items():
-            for at, part in values.items():
-                deviation = number_cell(round(float(part.std(ddof=1)), 6)) if len(part) > 1 else ""
-                rows.append(
-                    [
-                        panel,
-                        line,
-                        number_cell(at),
-                        number_cell(round(float(part.mean()), 6)),
-                        deviation,
-                        str(len(part)),
-                    ]
-                )
+            yield from ((panel, line, x, runs) for x, runs in values.items())
+
+
+def write_csv(path: Path, points: Iterable[Point], x: str) -> Path:
+    """Writes mean, standard deviation and number of runs of each place."""
+    rows = [
+        [
+            *(panel, line, number_cell(at), number_cell(round(float(runs.mean()), 6))),
+            number_cell(round(float(runs.std(ddof=1)), 6)) if len(runs) > 1 else "",
+            str(len(runs)),
+        ]
+        for panel, line, at, runs in _places(points)
+    ]
     write_text(path, to_csv(["panel", "line", x, "mean", "sd", "runs"], rows))
     return path
 
 
 def write(
-    path: Path, points: Sequence[Point], title: str, x: str, y: str, *, draw: str = "lines"
+    path: Path, points: Iterable[Point], title: str, x: str, y: str, *, draw: str = "lines"
 ) -> list[Path]:
     """Writes a figure as CSV and, with matplotlib, as PNG; returns the files.
 
@@ -77,38 +71,50 @@ def write(
         path: without a suffix.
         draw: "lines", or "bars" at each x.
     """
+    points = list(points)
+    shown = by_panel(points)
+
+    def panel(axis: Any, name: str) -> None:
+        (draw_lines if draw == "lines" else draw_bars)(axis, shown[name])
+        axis.set(xlabel=x, ylabel=y)
+
     made = [write_csv(path.with_suffix(".csv"), points, x)]
-    shown = means(points)
-    if shown:
-        kinds: dict[str, Callable[[Any, dict[str, dict[float, np.ndarray]]], None]] = {
-            "lines": draw_lines,
-            "bars": draw_bars,
-        }
-
-        def panel(axis: Any, name: str) -> None:
-            kinds[draw](axis, shown[name])
-            axis.set(xlabel=x, ylabel=y)
-
-        made += draw_panels(path.with_suffix(".png"), list(shown), panel, title)
-    return made
+    return made + draw_panels(path.with_suffix(".png"), list(shown), panel, title)
 
 
-def draw_panels(
-    path: Path, names: Sequence[str], draw: Callable[[Any, str], None], title: str
-) -> list[Path]:
-    """Draws panels with their names above; returns the picture, or nothing where matplotlib is
+def canvas(rows: int, columns: int, size: tuple[float, float], **grid: Any) -> Any:
+    """Returns an empty figure and its axes `[rows, columns]`, or None where matplotlib is
     missing.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        return []
-    width = len(names) if len(names) <= 4 else _COLUMNS
-    height = -(-len(names) // width)
-    figure = Figure(figsize=(4.2 * width, 3.1 * height + 0.3), layout="constrained")
+        return None
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(height, width, squeeze=False).ravel()
+    return figure, figure.subplots(rows, columns, squeeze=False, **grid)
+
+
+def save(figure: Any, path: Path) -> list[Path]:
+    """Writes a picture and returns its path."""
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
+    return [path]
+
+
+def draw_panels(
+    path: Path, names: Sequence[str], draw: Callable[[Any, str], None], title: str
+) -> list[Path]:
+    """Draws panels with their names above; returns the picture, or nothing where there are none or
+    matplotlib is missing.
+    """
+    width = len(names) if len(names) <= 4 else _COLUMNS
+    height = -(-len(names) // max(width, 1))
+    drawn = canvas(height, width, (4.2 * width, 3.1 * height + 0.3)) if names else None
+    if drawn is None:
+        return []
+    figure, axes = drawn[0], drawn[1].ravel()
     for axis, name in zip(axes, names, strict=False):
         draw(axis, name)
         axis.set_title(name, fontsize=9)
@@ -118,43 +124,25 @@ def draw_panels(
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     figure.suptitle(title, fontsize=10)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
-    return [path]
+    return save(figure, path)
 
 
-def draw_lines(axis: Any, lines: dict[str, dict[float, np.ndarray]]) -> None:
+def draw_lines(axis: Any, lines: Lines) -> None:
     """Draws each line with its range over seeds."""
     for name, values in lines.items():
-        places = list(values)
-        axis.plot(
-            places,
-            [part.mean() for part in values.values()],
-            marker="." if len(places) < 20 else None,
-            linewidth=1.2,
-            label=name,
-        )
-        axis.fill_between(
-            places,
-            [part.min() for part in values.values()],
-            [part.max() for part in values.values()],
-            alpha=0.15,
-        )
+        places, runs = list(values), list(values.values())
+        marker = "." if len(places) < 20 else None
+        axis.plot(places, [v.mean() for v in runs], marker=marker, linewidth=1.2, label=name)
+        axis.fill_between(places, [v.min() for v in runs], [v.max() for v in runs], alpha=0.15)
 
 
-def draw_bars(axis: Any, lines: dict[str, dict[float, np.ndarray]]) -> None:
+def draw_bars(axis: Any, lines: Lines) -> None:
     """Draws bars at each x, with their standard deviations."""
     places = sorted({x for values in lines.values() for x in values})
     size = 0.8 / len(lines)
     for index, (name, values) in enumerate(lines.items()):
         at = [places.index(x) + (index - (len(lines) - 1) / 2) * size for x in values]
-        spread = [part.std(ddof=1) if len(part) > 1 else 0.0 for part in values.values()]
-        axis.bar(
-            at,
-            [part.mean() for part in values.values()],
-            width=size,
-            yerr=spread,
-            capsize=2,
-            label=name,
-        )
+        heights = [runs.mean() for runs in values.values()]
+        spread = [runs.std(ddof=1) if len(runs) > 1 else 0.0 for runs in values.values()]
+        axis.bar(at, heights, width=size, yerr=spread, capsize=2, label=name)
     axis.set_xticks(range(len(places)), [f"{x:g}" for x in places])

@@ -50,13 +50,13 @@ def _available(options: Options, suite: Suite) -> dict[str, str]:
     """Returns the datasets that cannot be loaded, and why. One that is not part of the usual data
     folder is no failure.
     """
-    found = {}
+    reasons = {}
     for name in dict.fromkeys(name for case in suite.cases for name in case.datasets):
         try:
             registry.dataset(name).load(options.data_dir, FIRST_SEED)
         except (DataError, UsageError, OSError) as error:
-            found[name] = one_line(error)
-    return found
+            reasons[name] = one_line(error)
+    return reasons
 
 
 def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work], list[str]]:
@@ -140,8 +140,7 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
     table = cells(suite, root)
     if suite.cases:
         write_csv(made[0], table)
-        picture = folder / f"{suite.name}.png"
-        made += [picture] if draw(suite, table, picture) else []
+        made += draw(suite, table, folder / f"{suite.name}.png")
     record |= {"outcomes": outcome_counts(table), "revisions": revisions(suite, root)}
     write_text(folder / f"{suite.name}.md", markdown(suite, table, command))
     if suite.analysis:
@@ -155,4 +154,4 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
 
 def revisions(suite: Suite, root: Path) -> dict[str, int]:
     """Returns the commits that made a suite's runs, and how many each."""
-    return dict(sorted(Counter(found.revision for found in suite_runs(suite, root)).items()))
+    return dict(sorted(Counter(run.revision for run in suite_runs(suite, root)).items()))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +15,21 @@ import numpy as np
 from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import atomic_path, write_text
-from reproduction.collect import Found, absent_reason, row_runs
+from neucrowd_tf.io.files import write_text
+from reproduction import panels
+from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import ELSEWHERE, PRIVATE
 from reproduction.suite import Case, Suite
 
 COLUMNS = (
-    "dataset",
-    "method",
-    "metric",
-    "paper",
-    "mean",
-    "sd",
-    "low",
-    "high",
-    "runs",
-    "difference",
-    "status",
-    "gain",
-    "gain_low",
-    "gain_high",
+    *("dataset", "method", "metric", "paper", "mean", "sd", "low", "high", "runs", "difference"),
+    *("status", "gain", "gain_low", "gain_high"),
 )
 REPRODUCED, ABOVE, BELOW = "reproduced within the interval", "above", "below"
 PRIVATE_DATA = "not reproduced: private data"
 PUBLIC_DATA = "not reproduced: public data, not in data_dir"
 NO_FIGURE, NOT_RUN = "the paper prints none", "not run"
+NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +52,8 @@ class Cell:
         """Mean and 95 % interval of ours; NaN without runs."""
         if not self.values:
             return math.nan, math.nan, math.nan
-        found = mean_interval(self.values, test_train_ratio=_ratio(self.folds))
-        return found.estimate, found.low, found.high
+        interval = mean_interval(self.values, test_train_ratio=_ratio(self.folds))
+        return interval.estimate, interval.low, interval.high
 
     @property
     def status(self) -> str:
@@ -122,16 +114,14 @@ def _gain(suite: Suite, root: Path, case: Case, dataset: str, method: str) -> In
         theirs = _by_run(row_runs(root, place, dataset, suite.baseline), suite.metrics[0])
         both = [key for key in mine if key in theirs]
         if both:
-            found = paired_comparison(
-                [mine[k] for k in both],
-                [theirs[k] for k in both],
-                test_train_ratio=_ratio(case.folds),
-            )
-            return Interval(found.difference, found.low, found.high)
+            ratio = _ratio(case.folds)
+            ours, others = ([runs[key] for key in both] for runs in (mine, theirs))
+            gain = paired_comparison(ours, others, test_train_ratio=ratio)
+            return Interval(gain.difference, gain.low, gain.high)
     return None
 
 
-def _by_run(runs: Iterable[Found], metric: str) -> dict[tuple[int, str], float]:
+def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], float]:
     values = ((run.seed, run.folder.name, run.metric(metric)) for run in runs)
     return {(seed, name): value for seed, name, value in values if value is not None}
 
@@ -147,88 +137,64 @@ def cells(suite: Suite, root: Path) -> list[Cell]:
     """Returns a suite's table: its own runs first, then what the paper prints of datasets that
     cannot be had.
     """
-    found: list[Cell] = []
-    seen: set[tuple[str, str]] = set()
+    table: list[Cell] = []
     for case in suite.cases:
-        for dataset in case.datasets:
-            for method in case.methods:
-                name = case.row_name(method)
-                seen.add((dataset, name))
-                runs = row_runs(root, case, dataset, method)
-                reason = "" if runs else absent_reason(root, case, dataset, method)
-                for metric in suite.metrics:
-                    values = tuple(_by_run(runs, metric).values())
-                    gain = (
-                        _gain(suite, root, case, dataset, method)
-                        if metric == suite.metrics[0]
-                        else None
-                    )
-                    paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
-                    found.append(
-                        Cell(dataset, name, metric, paper, values, case.folds, reason, gain)
-                    )
+        for dataset, method in product(case.datasets, case.methods):
+            name = case.row_name(method)
+            runs = row_runs(root, case, dataset, method)
+            reason = "" if runs else absent_reason(root, case, dataset, method)
+            gain = _gain(suite, root, case, dataset, method)
+            for metric in suite.metrics:
+                values = tuple(_by_run(runs, metric).values())
+                paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
+                table.append(Cell(dataset, name, metric, paper, values, case.folds, reason, gain))
+                gain = None  # of the first metric alone
+    rows = {(cell.dataset, cell.method) for cell in table}
     for (dataset, name), printed in suite.figures.items():
-        if (dataset, name) not in seen:
-            absent = (
-                ""
-                if dataset in PRIVATE | ELSEWHERE
-                else "not run: it needs annotator identities, which this dataset does not publish"
-            )
-            found += [
-                Cell(dataset, name, metric, value, (), None, absent)
+        if (dataset, name) not in rows:
+            reason = "" if dataset in PRIVATE | ELSEWHERE else NO_IDENTITIES
+            table += [
+                Cell(dataset, name, metric, value, (), None, reason)
                 for metric, (value, _) in printed.items()
             ]
-    return found
+    return table
 
 
 def write_csv(path: Path, table: Iterable[Cell]) -> None:
     """Writes a suite's table as CSV."""
-    write_text(
-        path,
-        to_csv(
-            COLUMNS, [[row[name] for name in COLUMNS] for row in (cell.row() for cell in table)]
-        ),
-    )
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else f"{value:.3f}"
+    rows = [cell.row() for cell in table]
+    write_text(path, to_csv(COLUMNS, [[row[name] for name in COLUMNS] for row in rows]))
 
 
 def markdown(suite: Suite, table: list[Cell], command: str) -> str:
     """Returns a suite's table as Markdown: one row a dataset and method, one column a metric."""
     lines = [f"## {suite.title}", "", f"`{command}`", ""]
-    if suite.note:
-        lines += [suite.note, ""]
+    lines += [suite.note, ""] if suite.note else []
     if not table:
         return "\n".join(lines)
+    printed = {cell.metric for cell in table if cell.paper is not None}
     head = ["dataset", "method"]
     for metric in suite.metrics:
-        printed = any(cell.paper is not None and cell.metric == metric for cell in table)
-        head += (
-            [f"{metric}, paper"] * printed
-            + [f"{metric}, ours [95 % interval] (runs)"]
-            + ["outcome"] * printed
-        )
+        ours = f"{metric}, ours [95 % interval] (runs)"
+        head += [f"{metric}, paper", ours, "outcome"] if metric in printed else [ours]
     if suite.baseline:
         head.append(f"{suite.metrics[0]}, gain over {suite.baseline} [95 % interval]")
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     rows: dict[tuple[str, str], dict[str, Cell]] = {}
     for cell in table:
         rows.setdefault((cell.dataset, cell.method), {})[cell.metric] = cell
-    for (dataset, method), by_metric in rows.items():
-        items: list[str] = [dataset, method]
+    for (dataset, method), cells_ in rows.items():
+        items = [dataset, method]
         for metric in suite.metrics:
-            cell = by_metric.get(metric) or Cell(dataset, method, metric, None, ())
-            printed = f"{metric}, paper" in head
-            ours = _ours(cell) or ("" if printed else cell.reason)
-            items += (
-                [_shown(cell.paper)] * printed
-                + [ours]
-                + ["" if cell.status == NO_FIGURE else cell.status] * printed
-            )
+            cell = cells_.get(metric) or Cell(dataset, method, metric, None, ())
+            if metric in printed:
+                paper = "" if cell.paper is None else f"{cell.paper:.3f}"
+                items += [paper, _ours(cell), "" if cell.status == NO_FIGURE else cell.status]
+            else:
+                items.append(_ours(cell) or cell.reason)
         if suite.baseline:
-            gain = by_metric[suite.metrics[0]].gain if suite.metrics[0] in by_metric else None
+            first = cells_.get(suite.metrics[0])
+            gain = None if first is None else first.gain
             items.append(
                 "" if gain is None else f"{gain.estimate:+.3f}{_between(gain.low, gain.high, '+')}"
             )
@@ -248,73 +214,48 @@ def _between(low: float, high: float, sign: str = "") -> str:
 
 def outcome_counts(table: Iterable[Cell]) -> dict[str, int]:
     """Returns how many printed figures ended in which status."""
-    counts: dict[str, int] = {}
-    for cell in table:
-        if cell.paper is not None:
-            counts[cell.status] = counts.get(cell.status, 0) + 1
-    return counts
+    return dict(Counter(cell.status for cell in table if cell.paper is not None))
 
 
-def draw(suite: Suite, table: list[Cell], path: Path) -> bool:
-    """Draws the table (ours with intervals, the paper's figure as a cross); returns False where
-    matplotlib is missing.
+def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
+    """Draws the table (ours with intervals, the paper's figure as a cross); returns the picture, or
+    nothing where there are no runs or matplotlib is missing.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
     shown = [cell for cell in table if cell.values]
     # A row of panels for each metric that the paper prints; the first one where it prints none of
     # these methods.
-    metrics = [
-        name
-        for name in suite.metrics
-        if any(cell.metric == name and cell.paper is not None for cell in shown)
-    ] or [suite.metrics[0]]
-    shown = [cell for cell in shown if cell.metric in metrics]
-    datasets = list(dict.fromkeys(cell.dataset for cell in shown))
-    if not datasets:
-        return False
-    parts = {
-        (m, d): [cell for cell in shown if cell.metric == m and cell.dataset == d][::-1]
-        for m in metrics
-        for d in datasets
+    printed = {cell.metric for cell in shown if cell.paper is not None}
+    metrics = [name for name in suite.metrics if name in printed] or [suite.metrics[0]]
+    datasets = list(dict.fromkeys(cell.dataset for cell in shown if cell.metric in metrics))
+    panel = {
+        (metric, dataset): [c for c in shown if (c.metric, c.dataset) == (metric, dataset)][::-1]
+        for metric in metrics
+        for dataset in datasets
     }
-    heights = [
-        1.2 + 0.26 * max(len(parts[metric, name]) for name in datasets) for metric in metrics
-    ]
-    figure = Figure(figsize=(4.2 * len(datasets), sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(metrics), len(datasets), squeeze=False, height_ratios=heights)
-    for axis, ((metric, name), part) in zip(axes.ravel(), parts.items(), strict=True):
-        if part:
-            _draw_dataset(axis, part, f"{name}: {metric}")
+    if not datasets:
+        return []
+    heights = [1.2 + 0.26 * max(len(panel[m, name]) for name in datasets) for m in metrics]
+    size = (4.2 * len(datasets), sum(heights))
+    drawn = panels.canvas(len(metrics), len(datasets), size, height_ratios=heights)
+    if drawn is None:
+        return []
+    for axis, ((metric, name), row) in zip(drawn[1].ravel(), panel.items(), strict=True):
+        if row:
+            _draw_dataset(axis, row, f"{name}: {metric}")
         else:
             axis.set_axis_off()
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
-    return True
+    return panels.save(drawn[0], path)
 
 
-def _draw_dataset(axis: Any, part: list[Cell], title: str) -> None:
-    middle = [cell.interval for cell in part]
-    places = np.arange(len(part))
-    means = np.array([m[0] for m in middle])
-    errors = np.array([[m[0] - m[1], m[2] - m[0]] for m in middle]).T
-    axis.errorbar(
-        means, places, xerr=np.nan_to_num(errors), fmt="o", capsize=2, label="ours, 95 % interval"
-    )
-    printed = [
-        (cell.paper, place)
-        for cell, place in zip(part, places, strict=True)
-        if cell.paper is not None
-    ]
+def _draw_dataset(axis: Any, row: list[Cell], title: str) -> None:
+    places = np.arange(len(row))
+    means, low, high = np.array([cell.interval for cell in row]).T
+    errors = np.nan_to_num(np.array([means - low, high - means]))
+    axis.errorbar(means, places, xerr=errors, fmt="o", capsize=2, label="ours, 95 % interval")
+    printed = [(c.paper, y) for c, y in zip(row, places, strict=True) if c.paper is not None]
     if printed:
-        axis.plot(
-            [p[0] for p in printed], [p[1] for p in printed], "x", color="tab:red", label="paper"
-        )
-    axis.set_yticks(places, [cell.method for cell in part], fontsize=7)
+        axis.plot(*zip(*printed, strict=True), "x", color="tab:red", label="paper")
+    axis.set_yticks(places, [cell.method for cell in row], fontsize=7)
     axis.set_title(title, fontsize=9)
     axis.grid(axis="x", alpha=0.3)
     axis.legend(fontsize=6)

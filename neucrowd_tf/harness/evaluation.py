@@ -33,25 +33,25 @@ def evaluate(
         `label_majority_vote`: the accuracy of majority votes, where there are any; and what the
             estimator's own method returns.
     """
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     truth = dataset.truth
     if truth is not None and (truth >= 0).any():
         from neucrowd_tf.aggregation import majority_labels
 
         known = np.flatnonzero(truth >= 0)
-        found["surest"] = {
+        figures["surest"] = {
             "share": list(SHARES),
             "accuracy": accuracy_of_surest(probabilities[known], truth[known]),
         }
         votes = dataset.annotations.vote_counts()
         known = known[votes[known].sum(axis=1) > 0]
         labels = majority_labels(votes, "random", seed)
-        found["label_majority_vote"] = (
+        figures["label_majority_vote"] = (
             float((labels[known] == truth[known]).mean()) if len(known) else None
         )
     if callable(getattr(estimator, "evaluation", None)):
-        found |= estimator.evaluation(dataset)
-    return found
+        figures |= estimator.evaluation(dataset)
+    return figures
 
 
 def accuracy_of_surest(probabilities: NDArray[Any], truth: NDArray[np.int64]) -> list[float]:

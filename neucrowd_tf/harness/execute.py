@@ -354,21 +354,21 @@ def _results(
     predicted = training.argmax(axis=1) if dataset.annotations.has_identities else None
     write_annotators(folder / "annotators.csv", dataset.annotations, predicted, estimator)
     _write_evaluation(key, dataset, estimator, training, folder)
-    found: dict[str, Any] = {"dataset": key.dataset, "method": key.method, "seed": key.seed}
+    metrics: dict[str, Any] = {"dataset": key.dataset, "method": key.method, "seed": key.seed}
     if key.fold is not None:
-        found |= {"repeat": key.repeat, "fold": key.fold}
-    found |= scored
+        metrics |= {"repeat": key.repeat, "fold": key.fold}
+    metrics |= scored
     if dataset.validation is not None:
-        found["validation"] = _scores(
+        metrics["validation"] = _scores(
             dataset.validation,
             np.asarray(estimator.predict_proba(dataset.validation.features)),
             dataset.class_names,
         )
-        found["validation_labels"] = "truth" if dataset.validation_is_truth else "majority vote"
+        metrics["validation_labels"] = "truth" if dataset.validation_is_truth else "majority vote"
     for name in ("n_iter_", "best_epoch_", "recommendation_"):
         if getattr(estimator, name, None) is not None:
-            found[name.rstrip("_")] = getattr(estimator, name)
-    return found
+            metrics[name.rstrip("_")] = getattr(estimator, name)
+    return metrics
 
 
 def _test_scores(
@@ -381,10 +381,9 @@ def _test_scores(
     test = dataset.test
     crowd = test.annotations
     if dataset.test_is_truth or crowd is None or not crowd.has_identities:
-        found = {"test": _scores(test, probabilities, dataset.class_names)}
-        return test.labels, found | {
-            "test_labels": "truth" if dataset.test_is_truth else "majority vote"
-        }
+        basis = "truth" if dataset.test_is_truth else "majority vote"
+        scored = _scores(test, probabilities, dataset.class_names)
+        return test.labels, {"test": scored, "test_labels": basis}
     rows = np.flatnonzero(crowd.annotated)
     everyone = concatenate([dataset.annotations, crowd]).observed()
     scores = score_without_truth(

@@ -160,13 +160,13 @@ def peak_memory_mb() -> float:
 
 def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that results depend on."""
-    found = {"python": platform.python_version()}
+    known = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            known[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return known
 
 
 @functools.cache

@@ -132,17 +132,17 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
         ratio = 1 / (folds - 1) if folds else 0.0
         for metric in METRICS:
             values = list(_values(mine, metric).values())
-            found = (
+            interval = (
                 mean_interval(values, test_train_ratio=ratio)
                 if values
                 else Interval(math.nan, math.nan, math.nan)
             )
             deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
             record |= {
-                f"{metric}_mean": found.estimate,
+                f"{metric}_mean": interval.estimate,
                 f"{metric}_std": deviation,
-                f"{metric}_low": found.low,
-                f"{metric}_high": found.high,
+                f"{metric}_low": interval.low,
+                f"{metric}_high": interval.high,
             }
             if metric in COMPARED:
                 record[f"{metric}_paper"] = printed(dataset, method).get(metric, math.nan)
@@ -167,14 +167,14 @@ def _comparison(
     stem, beats = f"{metric}_minus_{rival}", f"{metric}_beats_{rival}"
     if not both:
         return {stem: math.nan, f"{stem}_low": math.nan, f"{stem}_high": math.nan, beats: ""}
-    found = paired_comparison(
+    compared = paired_comparison(
         [ours[key] for key in both], [others[key] for key in both], test_train_ratio=ratio
     )
-    answer = "" if math.isnan(found.low) else "yes" if found.low > 0 else "no"
+    answer = "" if math.isnan(compared.low) else "yes" if compared.low > 0 else "no"
     return {
-        stem: found.difference,
-        f"{stem}_low": found.low,
-        f"{stem}_high": found.high,
+        stem: compared.difference,
+        f"{stem}_low": compared.low,
+        f"{stem}_high": compared.high,
         beats: answer,
     }
 

@@ -30,7 +30,7 @@ class Task:
 def settings(task: Task, options: Options) -> dict[str, Any]:
     """Returns everything that a run's result depends on, apart from the code and the data's
     files."""
-    found = {
+    values = {
         "hparams": task.hparams,
         "data_seed": task.key.seed if options.data_seed is None else options.data_seed,
         "keep_annotations": options.keep_annotations,
@@ -43,11 +43,11 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
         "evaluation": options.evaluation,
     }
     if options.evaluation == "cv":
-        found["folds"] = options.folds
+        values["folds"] = options.folds
     if options.dataset_option:
-        found["dataset_option"] = dict(options.dataset_option)
+        values["dataset_option"] = dict(options.dataset_option)
     if task.key.dataset == "table":
-        found |= {"classes": options.classes, "image_size": options.image_size} | {
+        values |= {"classes": options.classes, "image_size": options.image_size} | {
             name: str(path.resolve()) for name, path in options.table.items()
         }
     if options.refit_all:
@@ -55,8 +55,8 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
     if options.model_annotator:
         found["model_annotator"] = list(options.model_annotator)
     if options.distribute == "mirrored":
-        found["logical_cpus"] = options.logical_cpus
-    return found
+        values["logical_cpus"] = options.logical_cpus
+    return values
 
 
 def config(task: Task, options: Options, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:

@@ -108,12 +108,12 @@ class RunFolder:
 
     def metrics(self) -> dict[str, Any]:
         """Returns a finished run's metrics.json."""
-        found = read_json(self.path / FINISHED)
-        if not isinstance(found, dict) or "test" not in found:
+        metrics = read_json(self.path / FINISHED)
+        if not isinstance(metrics, dict) or "test" not in metrics:
             raise DataError(
                 f"{self.path / FINISHED}: expected the metrics of a run, received something else"
             )
-        return found
+        return metrics
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         """Raises UsageError when the run in this folder was started with other settings, naming the

@@ -145,7 +145,7 @@ class Plan:
     works: list[Work]
 
 
-def plan(options: Options, wanted: Iterable[Task], label: str = "") -> Plan:
+def plan(options: Options, tasks: Iterable[Task], label: str = "") -> Plan:
     """Sorts runs by what is left to do; touches nothing.
 
     Raises:
@@ -154,7 +154,7 @@ def plan(options: Options, wanted: Iterable[Task], label: str = "") -> Plan:
     """
     read_results(options.output_dir / "results.csv")
     finished, to_run, to_complete = [], [], []
-    for task in wanted:
+    for task in tasks:
         work = Work(task, options, label=label)
         folder = work.folder
         if folder.finished and not options.resume:
@@ -196,7 +196,7 @@ def keep_finished(finished: Iterable[Work]) -> dict[RunKey, Outcome]:
 
 
 def run_all(
-    options: Options, wanted: list[Task], report: Report, modules: Sequence[str] = ()
+    options: Options, tasks: list[Task], report: Report, modules: Sequence[str] = ()
 ) -> tuple[list[Row], dict[RunKey, Outcome]]:
     """Makes all runs of the flags that are left, and writes results.csv and summary.csv after each.
 
@@ -207,9 +207,9 @@ def run_all(
     Returns:
         the rows of results.csv (earlier commands' too), and how each run ended.
     """
-    left = plan(options, wanted)
+    left = plan(options, tasks)
     check_writable(options)
-    alone = len({(task.key.dataset, task.key.method) for task in wanted}) == 1
+    alone = len({(task.key.dataset, task.key.method) for task in tasks}) == 1
     outcomes = keep_finished(left.finished)
     for work, outcome in make_all(left.works, options, report, modules, alone=alone):
         outcomes[work.task.key] = outcome
