@@ -51,9 +51,9 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
             name: str(path.resolve()) for name, path in options.table.items()
         }
     if options.refit_all:
-        found["refit_all"] = True
+        values["refit_all"] = True
     if options.model_annotator:
-        found["model_annotator"] = list(options.model_annotator)
+        values["model_annotator"] = list(options.model_annotator)
     if options.distribute == "mirrored":
         values["logical_cpus"] = options.logical_cpus
     return values
