@@ -349,10 +349,12 @@ def _results(
         folder / "predictions.csv", dataset.test.names, labels, probabilities, dataset.class_names
     )
     training = np.asarray(estimator.predict_proba(dataset.features))
+    crowd, predicted = dataset.annotations, training.argmax(axis=1)
     if key.dataset == "table":
-        write_labels(folder / "labels.csv", infer_labels(dataset, estimator, training))
-    predicted = training.argmax(axis=1) if dataset.annotations.has_identities else None
-    write_annotators(folder / "annotators.csv", dataset.annotations, predicted, estimator)
+        inferred = infer_labels(dataset, estimator, training)
+        write_labels(folder / "labels.csv", inferred)
+        crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
+    write_annotators(folder / "annotators.csv", crowd, predicted, estimator)
     _write_evaluation(key, dataset, estimator, training, folder)
     metrics: dict[str, Any] = {"dataset": key.dataset, "method": key.method, "seed": key.seed}
     if key.fold is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.evaluation.annotator_table import annotators_csv
 from neucrowd_tf.evaluation.inferred_labels import HEADER, InferredLabels
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
@@ -64,66 +65,7 @@ def write_labels(path: Path, inferred: InferredLabels) -> None:
 def write_annotators(
     path: Path, annotations: Annotations, predicted: NDArray[np.int64] | None, estimator: Any
 ) -> None:
-    """Writes a row an annotator: how much they labelled and how far they agree; a header alone
-    where it is not known who voted.
-
-    Columns: `annotator,num_labels`; `agreement_consensus`, the share of their labels that are the
-    majority's (ties count in part); `agreement_model`, the share that the fitted model predicts;
-    `skill` and `recall_<class>` where the method estimates how good annotators are (the diagonal of
-    their confusion matrices).
-
-    Args:
-        annotations: N training instances.
-        predicted: `[N]` class codes that the model predicts for them.
-        estimator: the fitted method; `annotator_accuracy_` `[R]` and `confusion_matrices_` `[R, C,
-            C]` are used where it has them.
+    """Writes a row an annotator; see `annotators_csv`. A header alone where it is not known who
+    voted.
     """
-    from neucrowd_tf.annotations import statistics
-
-    header = ["annotator", "num_labels", "agreement_consensus", "agreement_model"]
-    if not annotations.has_identities:
-        write_text(path, to_csv(header, []))
-        return
-    size = annotations.num_annotators
-    counts = annotations.labels_per_annotator()
-    majority = statistics.majority_shares(annotations)[annotations.instances, annotations.labels]
-    columns: list[NDArray[Any]] = [_mean_by_annotator(annotations, majority, counts)]
-    agrees = (
-        np.full(len(annotations.labels), np.nan)
-        if predicted is None
-        else predicted[annotations.instances] == annotations.labels
-    )
-    columns.append(_mean_by_annotator(annotations, agrees, counts))
-    skill = getattr(estimator, "annotator_accuracy_", None)
-    if skill is not None and np.shape(skill) == (size,):
-        header.append("skill")
-        columns.append(np.asarray(skill))
-    matrices = getattr(estimator, "confusion_matrices_", None)
-    if matrices is not None and np.shape(matrices) == (
-        size,
-        annotations.num_classes,
-        annotations.num_classes,
-    ):
-        header += [f"recall_{name}" for name in annotations.class_names.tolist()]
-        columns += list(np.einsum("rcc->cr", np.asarray(matrices)))
-    rows = (
-        [
-            text_cell(name),
-            str(int(counts[i])),
-            *(number_cell(float(column[i])) for column in columns),
-        ]
-        for i, name in enumerate(annotations.annotator_names.tolist())
-    )
-    write_text(path, to_csv(header, rows))
-
-
-def _mean_by_annotator(
-    annotations: Annotations, values: NDArray[Any], counts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Returns `[R]` means of a value for each label; NaN for annotators without labels."""
-    total = np.bincount(
-        annotations.annotators,
-        weights=np.asarray(values, dtype=np.float64),
-        minlength=annotations.num_annotators,
-    )
-    return np.divide(total, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    write_text(path, annotators_csv(annotations, predicted, estimator))

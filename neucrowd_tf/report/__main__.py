@@ -46,6 +46,11 @@ def _parser() -> argparse.ArgumentParser:
         "--run", type=Path, help="a run's folder: adds the model's results, or remakes them alone"
     )
     parser.add_argument(
+        "--model_annotator",
+        default="",
+        help="annotators that are models, separated by commas: counted apart in agreement",
+    )
+    parser.add_argument(
         "--output", type=Path, default=None, help="the page to write (default: report.html)"
     )
     return parser
@@ -83,10 +88,19 @@ def write(arguments: argparse.Namespace) -> Path:
             import_tensorflow()
         model = read_run(arguments.run)
     source = arguments.annotations or arguments.run
+    models = [name.strip() for name in arguments.model_annotator.split(",") if name.strip()]
+    known = [] if annotations is None else [str(n) for n in annotations.annotator_names.tolist()]
+    for name in models:
+        if name not in known:
+            raise UsageError(f"--model_annotator: expected an annotator's name, received {name!r}")
     write_text(
         output,
         build_report(
-            annotations, truth=truth, model=model, title=f"Crowd report: {source.name or source}"
+            annotations,
+            truth=truth,
+            model=model,
+            title=f"Crowd report: {source.name or source}",
+            model_annotators=models,
         ),
     )
     return output

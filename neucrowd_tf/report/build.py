@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.evaluation.cross_validation import all_annotated, annotated_parts
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.report.crowd_part import crowd_part
 from neucrowd_tf.report.model_part import METRICS, model_part
@@ -17,7 +20,6 @@ from neucrowd_tf.report.text import number, percent, shown, tooltip
 
 if TYPE_CHECKING:
     import jinja2
-    import numpy as np
     from numpy.typing import NDArray
 
     from neucrowd_tf.datasets import CrowdDataset
@@ -36,6 +38,7 @@ def build_report(
     model: ModelResults | None = None,
     title: str = "Crowd report",
     notes: Sequence[str] = (),
+    model_annotators: Sequence[str] = (),
 ) -> str:
     """Returns the page: statistics, annotators ranked, instances by doubt, and a model's results;
     parts without data are left out.
@@ -46,6 +49,7 @@ def build_report(
         model: a run's results.
         title: the page's heading.
         notes: sentences that the page begins with.
+        model_annotators: annotators that are models, counted apart in statistics of agreement.
     """
     missing: list[str] = []
     artist = _artist(missing)
@@ -58,7 +62,9 @@ def build_report(
     context["crowd"] = (
         None
         if annotations is None
-        else crowd_part(annotations.observed(), truth, model, artist, missing)
+        else crowd_part(
+            annotations.observed(), truth, model, artist, missing, models=model_annotators
+        )
     )
     context["model"] = None if model is None else model_part(model, artist, missing)
     page = _render(context)
@@ -69,7 +75,15 @@ def build_report(
         context["crowd"] = (
             None
             if annotations is None
-            else crowd_part(annotations.observed(), truth, model, None, [], downloads=False)
+            else crowd_part(
+                annotations.observed(),
+                truth,
+                model,
+                None,
+                [],
+                downloads=False,
+                models=model_annotators,
+            )
         )
         context["model"] = None if model is None else model_part(model, None, [])
         page = _render(context)
@@ -107,13 +121,31 @@ def write_report(
         else folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
     )
     notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
-    annotations = None if dataset is None else dataset.annotations
-    truth = None if dataset is None else dataset.truth
+    annotations, truth = (None, None) if dataset is None else _whole(dataset)
     page = build_report(
-        annotations, truth=truth, model=model, title=f"{name}: {model.method}", notes=notes
+        annotations,
+        truth=truth,
+        model=model,
+        title=f"{name}: {model.method}",
+        notes=notes,
+        model_annotators=model_annotators,
     )
     write_text(folder / FILE, page)
     return folder / FILE
+
+
+def _whole(dataset: CrowdDataset) -> tuple[Annotations, NDArray[np.int64] | None]:
+    """Returns the labels of all instances that have any, of the test split too, and their truth."""
+    crowd = all_annotated(dataset)[1]
+    parts = annotated_parts(dataset)
+    if dataset.truth is None:
+        return crowd, None
+    real = {
+        id(dataset.validation): dataset.validation_is_truth,
+        id(dataset.test): dataset.test_is_truth,
+    }
+    rest = [np.where(real[id(part)], part.labels, -1) for part in parts]
+    return crowd, np.concatenate([dataset.truth, *rest])
 
 
 def refresh_comparison(run_folder: str | Path) -> bool:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, agreement, model_codes
+from neucrowd_tf.evaluation.annotator_table import REVERSED, SPAM, annotators_csv, flagged_ranking
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
+from neucrowd_tf.labelling.belief import believe
+from neucrowd_tf.labelling.plan import make_plan, reason
 from neucrowd_tf.report import crowd
 from neucrowd_tf.report.heatmap import heatmap
 from neucrowd_tf.report.pictures import Pictures, draw
@@ -16,21 +20,16 @@ from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import csv_link, percent, shown
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 MOST_ANNOTATORS = 200
 MOST_INSTANCES = 60
-MOST_RELABELLED = 1000
+MOST_RELABELLED = 100_000
 LARGEST_DOWNLOAD = 600_000
-FEW_LABELS = 5
-# An annotator who knows less than this share of what good ones know (the upper quartile), or hardly
-# anything, looks like a spammer. Informedness is judged by what others say, and where these are
-# often wrong it is low for everybody: hence the comparison.
-SPAMMER, NOTHING = 0.3, 0.05
-# no one else labelled the annotator's instances: nothing is known, good or bad
-ALONE = "nobody to compare with"
-
+MOST_PAIRS = 8
+# Of the list of whom to ask: instances x annotators x classes x classes, and labels to ask for.
+MOST_PLANNED, MOST_REQUESTS = 30_000_000, 500
+SUSPECT = (SPAM, REVERSED)
 # What the columns of counts of votes would say: they are places in a count, and no annotators.
 _OF_ANNOTATORS = (
     "num_annotators",
@@ -65,9 +64,18 @@ def crowd_part(
     artist: Pictures | None,
     missing: list[str],
     downloads: bool = True,
+    models: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns what the template shows of a crowd; what cannot be shown is added to `missing`."""
+    """Returns what the template shows of a crowd; what cannot be shown is added to `missing`.
+
+    Args:
+        models: names of annotators that are models.
+    """
     described = statistics.describe(annotations, truth)
+    known = annotations.has_identities
+    agrees = _agreement(annotations, models) if known else None
+    if agrees is not None:
+        described |= {name: agrees[name] for name in ("kappa", "alpha")}
     if not annotations.has_identities:
         described = {name: value for name, value in described.items() if name not in _OF_ANNOTATORS}
     agreed = crowd.consensus(annotations)
@@ -101,7 +109,7 @@ def crowd_part(
                 lambda a: a.histogram(given, "labels", "annotators"),
             )
         )
-        ranked = _annotators(annotations, agreed, truth, downloads)
+        ranked = _annotators(annotations, agreed, truth, model, downloads)
     else:
         missing.append(
             "Annotators are not ranked: the data holds vote counts, and it is not known who voted."
@@ -116,45 +124,22 @@ def crowd_part(
         "consensus": agreed.method,
         "pictures": [picture for picture in pictures if picture],
         "annotators": ranked,
+        "agreement": agrees,
+        "relabelling": _relabelling(annotations, models, missing) if known else None,
         "instances": _instances(annotations, agreed, truth, model, missing, downloads),
         "truth_known": truth is not None and bool((truth >= 0).any()),
     }
-
-
-def flag(row: Mapping[str, Any], good: float, chance: float) -> str:
-    """Returns what stands out about an annotator, or nothing.
-
-    Args:
-        row: of `rank_annotators`.
-        good: the upper quartile of informedness.
-        chance: the accuracy of guessing.
-    """
-    if row["num_labels"] < FEW_LABELS:
-        return "few labels"
-    if np.isnan(row["agreement"]):
-        return ALONE
-    if row["accuracy_high"] < chance:
-        return "worse than chance"
-    return "like a spammer" if row["informedness"] < max(SPAMMER * good, NOTHING) else ""
 
 
 def _annotators(
     annotations: Annotations,
     agreed: crowd.Consensus,
     truth: NDArray[np.int64] | None,
+    model: ModelResults | None,
     downloads: bool,
 ) -> dict[str, Any]:
-    from neucrowd_tf.evaluation import rank_annotators
-
-    nameless = Annotations(
-        annotations.instances,
-        annotations.annotators,
-        annotations.labels,
-        num_instances=annotations.num_instances,
-        num_annotators=annotations.num_annotators,
-        num_classes=annotations.num_classes,
-    )
-    table = rank_annotators(nameless)
+    table = flagged_ranking(annotations)
+    table = table.iloc[np.argsort(~table["flag"].isin(SUSPECT).to_numpy(), kind="stable")]
     codes = table.index.to_numpy()
     names = annotations.annotator_names.tolist()
     counts = statistics.annotator_confusion(annotations, agreed.labels)[codes].astype(np.float64)
@@ -167,11 +152,9 @@ def _annotators(
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     small = len(classes) <= 30
     chance = 1.0 / max(1, annotations.num_classes)
-    enough = table["informedness"][(table["num_labels"] >= FEW_LABELS) & table["agreement"].notna()]
-    good = float(enough.quantile(0.75)) if len(enough) else 0.0
     rows = []
     for place, record in enumerate(records):
-        record |= {"annotator": names[codes[place]], "flag": flag(record, good, chance)}
+        record["annotator"] = names[codes[place]]
         recalls = (
             ", ".join(
                 f"{name} {percent(share)}"
@@ -189,31 +172,87 @@ def _annotators(
                 "actual": None if actual is None else actual[place],
             }
         )
-    flagged = [row for row in rows if row["flag"] in ("like a spammer", "worse than chance")]
-    kept = rows if len(rows) <= MOST_ANNOTATORS else [*rows[:40], *rows[40 - MOST_ANNOTATORS :]]
+    flagged = [row for row in rows if row["flag"] in SUSPECT]
+    kept = rows if len(rows) <= MOST_ANNOTATORS else [*rows[:160], *rows[160 - MOST_ANNOTATORS :]]
     return {
         "rows": kept,
         "total": len(rows),
         "left_out": len(rows) - len(kept),
+        "cut": 160,
         "flagged": len(flagged),
         "suspects": [row["annotator"] for row in flagged[::-1][:20]],
         "classes": classes,
         "has_actual": actual is not None,
         "chance": chance,
-        "download": _annotator_csv(table, rows) if downloads else None,
+        "download": _annotator_csv(annotations, model) if downloads else None,
     }
 
 
-def _annotator_csv(table: pd.DataFrame, rows: Sequence[Mapping[str, Any]]) -> str | None:
-    columns = ["rank", *(name for name in table.columns if name != "rank"), "flag"]
-    cells = (
-        [
-            text_cell(row["annotator"]),
-            *(row[name] if name == "flag" else number_cell(row[name]) for name in columns),
-        ]
-        for row in rows
-    )
-    return _download(["annotator", *columns], list(cells))
+def _annotator_csv(annotations: Annotations, model: ModelResults | None) -> str | None:
+    """Returns the run's annotators.csv, or the same table without a model, as a link."""
+    text = None if model is None else model.annotators
+    text = annotators_csv(annotations) if text is None else text
+    return csv_link(text) if len(text.encode("utf-8", "replace")) <= LARGEST_DOWNLOAD else None
+
+
+def _agreement(annotations: Annotations, models: Sequence[str]) -> dict[str, Any]:
+    """Returns how far people agree, by pairs too, and models apart."""
+    found = agreement(annotations, models)
+    names = annotations.annotator_names.tolist()
+
+    def told(some: Sequence[Pair]) -> list[tuple[Any, Any, int, float, float]]:
+        return [(names[p.first], names[p.second], p.shared, p.same, p.kappa) for p in some]
+
+    least = found.pairs[:MOST_PAIRS]
+    most = found.pairs[max(len(least), len(found.pairs) - MOST_PAIRS) :][::-1]
+    return {
+        "kappa": found.kappa,
+        "alpha": found.alpha,
+        "words": _in_words(found.kappa),
+        "least": told(least),
+        "most": told(most),
+        "pairs": len(found.pairs),
+        "many": MANY_SHARED,
+        "models": found.models,
+    }
+
+
+def _in_words(kappa: float) -> str:
+    """Returns what a kappa is called (Landis and Koch, 1977), said as a sentence's end."""
+    if np.isnan(kappa):
+        return "cannot be measured, as too few items have two labels"
+    names = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
+    return f"is {next((word for limit, word in names if kappa <= limit), 'almost perfect')}"
+
+
+def _relabelling(
+    annotations: Annotations, models: Sequence[str], missing: list[str]
+) -> dict[str, Any] | None:
+    """Returns which labels to ask whom for next."""
+    size = annotations.num_instances * annotations.num_annotators * annotations.num_classes**2
+    if size > MOST_PLANNED:
+        missing.append(
+            "The list of whom to ask again is left out, as the crowd is large: neucrowd relabel"
+            " makes it."
+        )
+        return None
+    belief = believe(annotations)
+    budget = int(np.clip(annotations.num_annotations // 10, 10, MOST_REQUESTS))
+    apart = set(model_codes(annotations, models).tolist())
+    plan = [
+        request
+        for request in make_plan(annotations, belief, budget)
+        if request.annotator not in apart
+    ]
+    tasks, names = annotations.instance_names.tolist(), annotations.annotator_names.tolist()
+    votes = annotations.vote_counts()
+    rows = [
+        (tasks[one.task], names[one.annotator], one.gain, reason(annotations, belief, votes, one))
+        for one in plan[:MOST_INSTANCES]
+    ]
+    now = float(belief.probas[annotations.annotated].max(axis=1).mean())
+    gained = sum(one.gain for one in plan) / max(1, int(annotations.annotated.sum()))
+    return {"rows": rows, "total": len(plan), "now": now, "then": now + gained}
 
 
 def _download(header: Sequence[str], rows: list[list[str]]) -> str | None:

@@ -55,6 +55,8 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
         "metrics": [],
         "per_class": [],
         "confusion": None,
+        "meaning": model.meaning,
+        "reliability": [],
         "recommendation": (
             None
             if model.recommendation is None
@@ -71,7 +73,8 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
     pictures = []
     if len(known):
         truth, scores = model.labels[known], model.probabilities[known]
-        found |= _scores(truth, scores, classes, model.metrics.get("ece"))
+        found |= _scores(truth, scores, classes, model)
+        found["reliability"] = _reliability(truth, scores)
         confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
         np.add.at(confusion, (truth, scores.argmax(axis=1)), 1)
         shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
@@ -112,25 +115,51 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
 
 
 def _scores(
-    truth: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    classes: list[str],
-    calibration_error: float | None,
+    truth: NDArray[np.int64], scores: NDArray[np.float64], classes: list[str], model: ModelResults
 ) -> dict[str, Any]:
     from neucrowd_tf.evaluation import bootstrap_intervals
     from neucrowd_tf.metrics import classification_metrics, expected_calibration_error
 
     metrics = classification_metrics(truth, scores, calibration=False)
-    metrics["ece"] = (
-        expected_calibration_error(truth, scores)
-        if calibration_error is None
-        else calibration_error
-    )
-    resamples = 200 if len(truth) <= 2000 else 50
-    intervals = bootstrap_intervals(truth, scores, resamples=resamples).to_dict("index")
+    known = model.metrics.get("ece")
+    metrics["ece"] = expected_calibration_error(truth, scores) if known is None else known
+    intervals = {}
+    if model.meaning:  # expected figures, which these labels do not give
+        metrics |= {name: model.metrics[name] for name in METRICS if name in model.metrics}
+    else:
+        resamples = 200 if len(truth) <= 2000 else 50
+        intervals = bootstrap_intervals(truth, scores, resamples=resamples).to_dict("index")
     per_class = [(name, metrics["per_class"][str(code)]) for code, name in enumerate(classes)]
     rows = [(label, metrics.get(name), intervals.get(name)) for name, label in METRICS.items()]
     return {"metrics": rows, "per_class": per_class[:50], "headline": metrics}
+
+
+def _reliability(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[dict[str, float]]:
+    """Returns what the probabilities are worth: for each tenth of confidence how many predictions,
+    how sure they are on average, and how often they are right, with an interval.
+    """
+    from neucrowd_tf.evaluation import wilson_interval
+
+    sure, right = scores.max(axis=1), scores.argmax(axis=1) == truth
+    tenth = np.clip(np.ceil(sure * 10).astype(int) - 1, 0, 9)
+    rows = []
+    for place in np.unique(tenth):
+        mine = tenth == place
+        hits, size = int(right[mine].sum()), int(mine.sum())
+        low, high = (float(b[0]) for b in wilson_interval(np.array([hits]), np.array([size])))
+        share = hits / size
+        rows.append(
+            {
+                "from": place / 10,
+                "to": (place + 1) / 10,
+                "rows": size,
+                "sure": float(sure[mine].mean()),
+                "right": share,
+                "low": low,
+                "high": high,
+            }
+        )
+    return rows
 
 
 def _curves(

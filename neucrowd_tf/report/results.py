@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.cross_validation import annotated_parts
+from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
 from neucrowd_tf.io.files import read_json
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class ModelResults:
         labels: `[M]` test class codes, -1 where not known; `probabilities` `[M, C]` what the model
             says.
         labels_are: "truth" or "majority vote".
-        training: `[N, C]` what the model says of the training instances, or None.
+        training: `[N, C]` what the model says of the instances with a place in the crowd (see
+            `all_annotated`), or None.
         points: `[K, 2]` test instances in the plane with their class codes `[K]`, whether they were
             predicted wrongly `[K]`, and what the plane shows; or None.
         curves: for each value that was logged, a line a stage of training.
@@ -48,6 +51,8 @@ class ModelResults:
         recommendation: what `--method=auto` found, or None.
         metrics: test metrics that the run recorded; others are computed.
         settings: what else to know of the run, by name.
+        meaning: what the metrics can and cannot mean, where no truth is known.
+        annotators: the run's annotators.csv, or None.
     """
 
     method: str
@@ -62,6 +67,8 @@ class ModelResults:
     recommendation: Mapping[str, Any] | None = None
     metrics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    meaning: str = ""
+    annotators: str | None = None
 
 
 def read_run(
@@ -90,6 +97,7 @@ def read_run(
     if dataset is not None and estimator is not None:
         training = _training_probabilities(dataset, estimator)
         points = plane(dataset, estimator, labels, probabilities)
+    annotators = folder / "annotators.csv"
     return ModelResults(
         method=read_method(folder, metrics),
         class_names=class_names,
@@ -102,6 +110,8 @@ def read_run(
         comparison=siblings(folder, metrics),
         recommendation=getattr(estimator, "recommendation_", None) or metrics.get("recommendation"),
         metrics=metrics.get("test") or {},
+        meaning=str(metrics.get("test_meaning", "")),
+        annotators=annotators.read_text("utf-8") if annotators.is_file() else None,
         settings={"seed": metrics.get("seed"), "parameters": config.get("parameters", {})},
     )
 
@@ -167,19 +177,15 @@ def read_predictions(path: Path) -> tuple[NDArray[Any], NDArray[np.int64], NDArr
 
 
 def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:
-    """Returns what the model says of the training instances `[N, C]`: of each when it was held out,
-    where the method knows that.
+    """Returns what the model says of the training instances, and of those of other splits that have
+    annotations `[N, C]`: of each when it was held out, where the method knows that.
     """
-    size = len(dataset.features)
-    held_out = getattr(estimator, "held_out_probas_", None)
-    rows = getattr(estimator, "rows_", None)
-    if held_out is not None and rows is not None and len(rows) == len(held_out):
-        found = np.full((size, dataset.num_classes), np.nan)
-        found[np.asarray(rows)] = held_out
-        return found
     if dataset.features.size > MOST_PREDICTED:
         return None
-    return np.asarray(estimator.predict_proba(dataset.features), dtype=np.float64)
+    training = np.asarray(estimator.predict_proba(dataset.features), dtype=np.float64)
+    found = [held_out_predictions(estimator, training)[0]]
+    found += [np.asarray(estimator.predict_proba(p.features)) for p in annotated_parts(dataset)]
+    return np.concatenate(found)
 
 
 def plane(

@@ -52,10 +52,20 @@ def test_annotators_by_hand(tmp_path: Path) -> None:
     write_annotators(tmp_path / "a.csv", crowd, np.array([0, 1, 1]), fitted)
     # a: (1 + 1 + .5) / 3 with the consensus, 2/3 with the model; b: all; c: (0 + 1 + .5) / 3 and
     # 2/3.
-    assert (
-        (tmp_path / "a.csv").read_text()
-        == "annotator,num_labels,agreement_consensus,agreement_model,skill,recall_0,recall_1\n'+a,3,0.833333333,0.666666667,0.9,0.7,0.6\nb,2,1,1,0.8,0.7,0.6\nc,3,0.5,0.666666667,0.5,0.7,0.6\nidle,0,,,,0.7,0.6\n"  # noqa: E501
-    )
+    frame = pd.read_csv(tmp_path / "a.csv").set_index("annotator")
+    assert frame.columns.tolist() == [
+        *("num_labels", "agreement_consensus", "agreement_model", "skill", "recall_0", "recall_1"),
+        *("rank", "accuracy", "accuracy_low", "accuracy_high", "agreement_others", "knows", "note"),
+    ]
+    assert frame.index.tolist() == ["'+a", "b", "c", "idle"]
+    assert frame["num_labels"].tolist() == [3, 2, 3, 0]
+    consensus, model = frame["agreement_consensus"], frame["agreement_model"]
+    np.testing.assert_allclose(consensus, [2.5 / 3, 1, 0.5, np.nan], atol=1e-8)
+    np.testing.assert_allclose(model, [2 / 3, 1, 2 / 3, np.nan], atol=1e-8)
+    np.testing.assert_allclose(frame["skill"], [0.9, 0.8, 0.5, np.nan])
+    assert set(frame["recall_0"]) == {0.7} and set(frame["recall_1"]) == {0.6}
+    # a: labels beside its own are 0, 1 of task 0, 1, 1 of task 1, 1 of task 2: 3 of 5 are its own.
+    assert frame["agreement_others"]["'+a"] == 0.6 and set(frame["note"]) == {"few labels"}
 
 
 def test_votes_alone_give_a_header(tmp_path: Path) -> None:

@@ -71,20 +71,27 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
     for piece in (
         "A crowd",
         "Fleiss&#39; kappa",
-        "Annotators, best to worst",
-        "Instances to label again",
+        "Whom to trust",
+        "Instances to doubt",
         "GLAD difficulty",
     ):
         assert piece.replace("&#39;", "'") in text
     rows = _download(page, "annotators.csv")
-    assert rows[0][:3] == ["annotator", "rank", "num_labels"] and len(rows) == 12
-    assert {row[0] for row in rows[-3:]} == {"spam0", "spam1", "adversary"}
+    assert rows[0][:2] == ["annotator", "num_labels"] and rows[0][-1] == "note" and len(rows) == 12
+    knows = {row[0]: float(row[-2]) for row in rows[1:]}
+    assert {"spam0", "spam1", "adversary"} == set(sorted(knows, key=lambda name: knows[name])[:3])
+    ranked = text[text.rindex("Whom to trust") :]
+    assert max(ranked.index(f" {name} ") for name in ("spam0", "spam1", "adversary")) < min(
+        ranked.index(f" {name} ") for name in knows if not name.startswith(("spam", "adversary"))
+    )
+    for piece in ("Agreement among annotators", "pairs that agree least", "What to ask whom next"):
+        assert piece in text
     assert {row[0] for row in rows if row[-1] in ("like a spammer", "worse than chance")} == {
         "spam0",
         "spam1",
         "adversary",
     }
-    doubts = _download(page, "instances_to_label_again.csv")
+    doubts = _download(page, "doubtful_instances.csv")
     assert doubts[0] == [
         "task",
         "consensus",
@@ -101,7 +108,7 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
 def test_vote_counts_have_no_annotators_to_rank() -> None:
     page = build_report(Annotations.from_votes([[3, 1], [0, 4], [2, 2]]))
     text = " ".join(_check_harmless(page).text)
-    assert "Annotators, best to worst" not in text and "it is not known who voted" in text
+    assert "Whom to trust" not in text and "it is not known who voted" in text
     assert "labels an annotator" not in text and "sparsity" not in text
 
 
@@ -133,7 +140,7 @@ def test_hostile_names(hostile: Annotations) -> None:
     text = "".join(found.text)
     assert "<script>document.title" in text and "{{ 7*7 }}" in text  # as text, not as elements
     assert "x" * 1000 not in page and "\u202e" not in page and "\x07" not in page
-    for name in ("annotators.csv", "instances_to_label_again.csv"):
+    for name in ("annotators.csv", "doubtful_instances.csv"):
         cells = [row[0] for row in _download(page, name)[1:]]
         assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
         assert "'=1+1" in cells
@@ -234,6 +241,6 @@ def test_write_report_with_everything(run_folder: Path, dataset: CrowdDataset) -
         "needs <b>more</b>",
         "disagreement with the model",
         "Map of the test rows",
-        "Annotators, best to worst",
+        "Whom to trust",
     ):
         assert piece in text

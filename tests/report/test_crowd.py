@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.evaluation.annotator_table import flag
 from neucrowd_tf.report import crowd as part
-from neucrowd_tf.report.crowd_part import flag
 
 
 def test_entropy_by_hand() -> None:

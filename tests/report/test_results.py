@@ -54,13 +54,20 @@ class _Held:
     def transform(self, features: np.ndarray) -> np.ndarray:
         return features[:, :2]
 
+    def predict_proba(self, features: np.ndarray) -> np.ndarray:
+        return np.full((len(features), 3), 1 / 3)
+
 
 def test_held_out_predictions_and_the_embedding_are_preferred(
     run_folder: Path, dataset: CrowdDataset
 ) -> None:
     found = read_run(run_folder, dataset, _Held())
     assert found.method == "mine" and found.training is not None and found.points is not None
-    assert np.isnan(found.training[1]).all() and found.training[2].tolist() == [0.0, 0.0, 1.0]
+    assert found.training[1].tolist() == [1 / 3] * 3 and found.training[2].tolist() == [
+        0.0,
+        0.0,
+        1.0,
+    ]
     assert found.points[0].shape == (90, 2) and found.points[3] == "embedding"
     assert found.metrics["ece"] == 0.05
 
