@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -177,7 +177,9 @@ for _name, (_confidence, _summary) in _CONFIDENCES.items():
             " Labels: An Educational Case Study"
         ),
     )(RLL)
-register_method(
+
+
+@register_method(
     "rll_released",
     summary="RLL-Bayesian with the settings of its released code",
     defaults={
@@ -187,8 +189,14 @@ register_method(
         "alpha": 3.0,
         "beta": 2.0,
     },
+    max_classes=2,
     paper=(
         "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced"
         " Labels: An Educational Case Study"
     ),
-)(RLL)
+)
+@estimator
+class ReleasedRLL(RLL):
+    """RLL with the released code's Beta prior, which is one for two classes."""
+
+    max_classes: ClassVar[int | None] = 2
