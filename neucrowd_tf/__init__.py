@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.neucrowd import NeuCrowd
     from neucrowd_tf.persistence import load
     from neucrowd_tf.rll import RLL
+    from neucrowd_tf.training import Ensemble
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ _WHERE = {
     "NeuCrowd": "neucrowd",
     "RLL": "rll",
     "DASC": "dasc",
+    "Ensemble": "training",
     "CrowdInG": "crowding",
     "ICED": "iced",
 }
@@ -81,6 +83,7 @@ __all__ = [
     "DASC",
     "DawidSkene",
     "EBCC",
+    "Ensemble",
     "Glad",
     "GoldMajorityVote",
     "IBCC",

@@ -48,8 +48,14 @@ class Method:
 
     def make(self, *, dataset: str | None = None, **hparams: Any) -> Any:
         """Returns an estimator: the method's defaults, then the dataset's preset, then
-        `hparams`."""
-        return self.factory(**{**self.defaults, **self.presets.get(dataset or "", {}), **hparams})
+        `hparams`; with `ensemble` (which every method takes) the mean of so many seeds' fits.
+        """
+        arguments = {**self.defaults, **self.presets.get(dataset or "", {}), **hparams}
+        size = arguments.pop("ensemble", 1)
+        made = self.factory(**arguments)
+        if size == 1 or not _ENSEMBLES:
+            return made
+        return _ENSEMBLES[0](made, size=size, seed=arguments.get("seed", 0))
 
     @property
     def parameter_names(self) -> list[str] | None:
@@ -57,7 +63,8 @@ class Method:
         parameters = inspect.signature(self.factory).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return None
-        return [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+        names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+        return names + ["ensemble"] * bool(_ENSEMBLES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +110,7 @@ class Suite:
 
 
 _METHODS: dict[str, Method] = {}
+_ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _PRINTED: dict[tuple[str, str], dict[str, float]] = {}
@@ -120,6 +128,11 @@ def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Fact
         return factory
 
     return decorate
+
+
+def register_ensemble(factory: Callable[..., Any]) -> None:
+    """Registers what averages several fits: `factory(estimator, size=, seed=)`."""
+    _ENSEMBLES[:] = [factory]
 
 
 def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:

@@ -34,6 +34,7 @@ TINY: dict[str, Any] = {
     "pick": "last",
     "refit": False,
     "folds": 2,
+    "size": 1,
     "methods": ("mv_lr", "softprob"),
 }
 

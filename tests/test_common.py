@@ -53,6 +53,7 @@ TINY: dict[str, Any] = {
     "max_iter": 20,
     "methods": ("mv_lr", "ds_lr"),
     "folds": 2,
+    "size": 2,
 }
 TRAINING = (
     "epochs",

@@ -1,0 +1,98 @@
+"""Averages of several fits: of one method with several seeds, or of several methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, whole
+from neucrowd_tf.registry import register_ensemble
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+# Members' seeds lie this far apart, away from those of rounds and restarts.
+_MEMBER_SEEDS = 104_729
+_ESTIMATORS = Constraint(
+    "an estimator or a list of estimators",
+    lambda value: all(
+        hasattr(each, "fit") and hasattr(each, "get_params")
+        for each in (value if isinstance(value, (list, tuple)) else [value])
+    ),
+)
+
+
+@estimator
+class Ensemble(CrowdEstimator):
+    """The mean of the class probabilities of several fits, which differ in their seeds (and, where
+    several estimators are given, in these). It is exported as one model.
+
+    Attributes:
+        members_: the fitted estimators.
+        confusion_matrices_: `[R, C true, C observed]`, the members' mean; None where one has none.
+    """
+
+    estimators: Any = argument(
+        constraint=_ESTIMATORS,
+        meaning="what is fitted: an estimator, or several; clones of them are.",
+        positional=True,
+    )
+    size: int = argument(4, whole(1), "fits of each estimator; the first has the seed itself.")
+
+    members_: list[Any] = fitted()
+    confusion_matrices_: NDArray[np.float32] | None = fitted()
+
+    def _given(self) -> Sequence[Any]:
+        several = isinstance(self.estimators, (list, tuple))
+        return self.estimators if several else [self.estimators]
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        validation = None
+        if data.validation is not None:
+            validation = (data.validation[0], self.classes_[data.validation[1]])
+        self.members_ = []
+        for index in range(self.size):
+            for place, given in enumerate(self._given()):
+                member = clone(given)
+                if "seed" in member.get_params(deep=False):
+                    member.set_params(seed=(self.seed + _MEMBER_SEEDS * index) % 2**31)
+                stage = run.stage(f"member-{index}-{place}")
+                self.members_.append(
+                    member.fit(data.features, data.annotations, validation, run=stage)
+                )
+        matrices = [getattr(member, "confusion_matrices_", None) for member in self.members_]
+        known = all(each is not None for each in matrices)
+        self.confusion_matrices_ = np.mean(matrices, axis=0) if known else None
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return np.mean([member.predict_proba(features) for member in self.members_], axis=0)
+
+    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns the mean of what the members say that each annotator would answer, `[M, R, C]`.
+
+        Raises:
+            AttributeError: a member does not predict annotators.
+        """
+        answers = [member.predict_annotators(features) for member in self.members_]
+        return np.mean(answers, axis=0)
+
+    def inference_model(self) -> Any:
+        import keras
+
+        inputs = keras.Input(self.feature_shape_, name="features")
+        models = [member.inference_model() for member in self.members_]
+        # Layers of one model need names of their own.
+        for index, model in enumerate(models):
+            model.name = f"member_{index}"
+        answers = [model(inputs)["probabilities"] for model in models]
+        mean = answers[0] if len(answers) == 1 else keras.layers.Average()(answers)
+        mean = keras.layers.Activation("linear", dtype="float32", name="probabilities")(mean)
+        return keras.Model(inputs, {"probabilities": mean}, name="ensemble")
+
+
+register_ensemble(Ensemble)

@@ -1,0 +1,64 @@
+"""Averages of several fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from neucrowd_tf import AnnoReg, CrowdLayer, Ensemble, load, registry
+from neucrowd_tf.errors import UsageError
+
+SMALL = {"hidden_units": (8,), "epochs": 4, "batch_size": 32}
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=90)
+    features = (rng.normal(size=(90, 5)) + 3 * np.eye(3, 5)[truth]).astype(np.float32)
+    dense = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.integers(3, size=(90, 4)))
+    return features, dense
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    return Ensemble([CrowdLayer(**SMALL), AnnoReg(**SMALL)], size=2, seed=5).fit(*crowd)
+
+
+def test_mean_of_separate_fits(fitted, crowd):
+    features, dense = crowd
+    alone = [
+        kind(**SMALL, seed=seed).fit(features, dense).predict_proba(features)
+        for seed in (5, 5 + 104_729)
+        for kind in (CrowdLayer, AnnoReg)
+    ]
+    np.testing.assert_allclose(fitted.predict_proba(features), np.mean(alone, axis=0), atol=1e-6)
+    np.testing.assert_allclose(fitted.predict_annotators(features).sum(axis=2), 1.0, atol=1e-5)
+    assert fitted.confusion_matrices_.shape == (4, 3, 3)
+
+
+def test_one_model_is_exported_and_saved(fitted, crowd, tmp_path):
+    expected = fitted.predict_proba(crowd[0])
+    answers = fitted.inference_model()(crowd[0])["probabilities"]
+    np.testing.assert_allclose(answers, expected, atol=1e-5)
+    fitted.save(tmp_path / "saved")
+    np.testing.assert_allclose(
+        load(tmp_path / "saved").predict_proba(crowd[0]), expected, atol=1e-6
+    )
+    assert clone(fitted).size == 2
+
+
+def test_every_method_takes_it(crowd):
+    method = registry.method("crowd_layer")
+    assert "ensemble" in method.parameter_names
+    made = method.make(ensemble=2, seed=3, **SMALL)
+    assert isinstance(made, Ensemble) and made.seed == 3 and len(made.fit(*crowd).members_) == 2
+    assert isinstance(method.make(ensemble=1), CrowdLayer)
+
+
+def test_bad_arguments(crowd):
+    with pytest.raises(UsageError, match="estimators: expected an estimator or a list"):
+        Ensemble(3).fit(*crowd)
+    with pytest.raises(UsageError, match="size: expected a whole number from 1"):
+        Ensemble(CrowdLayer(), size=0).fit(*crowd)
