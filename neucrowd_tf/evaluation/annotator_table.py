@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, statistics
-from neucrowd_tf.evaluation.annotator_ranking import rank_annotators
+from neucrowd_tf.evaluation.annotator_ranking import informedness, rank_annotators
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
+from neucrowd_tf.labelling.belief import believe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ _RANKED = {
     "accuracy_low": "accuracy_low",
     "accuracy_high": "accuracy_high",
     "agreement": "agreement_others",
-    "informedness": "knows",
+    "knows": "knows",
 }
 
 
@@ -52,8 +53,12 @@ def flag(row: Mapping[str, Any], good: float, chance: float) -> str:
 
 
 def flagged_ranking(annotations: Annotations) -> pd.DataFrame:
-    """Returns `rank_annotators`' table with codes for names (of which any may be odd) and a column
-    `flag`.
+    """Returns `rank_annotators`' table with codes for names (of which any may be odd) and the
+    columns `knows` and `flag`.
+
+    `knows` is informedness by all labels, `informedness` by what the others say alone: the one
+    reads as what it says, the other is low for everybody where the crowd is often wrong, and no
+    annotator's own labels speak for it, by which the table ranks and accuses.
     """
     codes = Annotations(
         annotations.instances,
@@ -64,6 +69,8 @@ def flagged_ranking(annotations: Annotations) -> pd.DataFrame:
         num_classes=annotations.num_classes,
     )
     table = rank_annotators(codes)
+    known = np.where(codes.labels_per_annotator() > 0, informedness(believe(codes).errors), np.nan)
+    table["knows"] = known[table.index.to_numpy()]
     enough = table["informedness"][(table["num_labels"] >= FEW_LABELS) & table["agreement"].notna()]
     good = float(enough.quantile(0.75)) if len(enough) else 0.0
     chance = 1.0 / max(1, annotations.num_classes)
@@ -95,8 +102,8 @@ def annotator_table(
     majority's (ties count in part); `agreement_model`, the share that a model predicts; `skill` and
     `recall_<class>` where the method estimates how good annotators are (the diagonal of their
     confusion matrices); `rank`, `accuracy` with its interval (against Dawid and Skene's labels),
-    `agreement_others`, `knows` (the share of instances whose class they know rather than guess, by
-    what the others say: informedness) and `note`, what stands out.
+    `agreement_others`, `knows` (the share of instances whose class they know rather than guess) and
+    `note`, what stands out.
 
     Args:
         annotations: N instances.
