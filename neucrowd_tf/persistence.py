@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
+import zipfile
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -172,8 +174,21 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "keras":
         import keras
 
-        return keras.saving.load_model(folder / Path(content).name, compile=False, safe_mode=True)
+        path = folder / Path(content).name
+        _import_layers(path)
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
     raise DataError(f"{folder}: expected a saved estimator, received a value of kind {kind!r}")
+
+
+def _import_layers(path: Path) -> None:
+    """Imports the project's modules whose layers a Keras file names: Keras knows only layers whose
+    module has been imported.
+    """
+    with zipfile.ZipFile(path) as content:
+        config = content.read("config.json").decode("utf-8")
+    for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):
+        if module.startswith(_PACKAGES):
+            importlib.import_module(module)
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
