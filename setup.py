@@ -36,9 +36,10 @@ RUNTIME = [
 PLOTS = ["matplotlib>=3.9"]
 PARQUET = ["pyarrow>=17"]
 IMAGES = ["pillow>=10"]
+DASK = [*PARQUET, "distributed>=2024.8"]
 TEST = [
     *PLOTS,
-    *PARQUET,
+    *DASK,
     *IMAGES,
     "pytest>=8",
     "pytest-xdist>=3.6",
@@ -70,6 +71,7 @@ setup(
         "plots": PLOTS,
         "parquet": PARQUET,
         "images": IMAGES,
+        "dask": DASK,
         "gpu": ["tensorflow[and-cuda]>=2.18,<2.22"],
         "smote": ["imbalanced-learn>=0.13"],
         "test": TEST,

@@ -5,6 +5,13 @@
 
 `--annotations` takes any layout that --dataset=table reads, an annotation tool's export, or `-`;
 without `--output` the labels go to stdout.
+
+    python -m neucrowd_tf.aggregate --annotations=FOLDER|F.parquet|F.csv --method=dawid_skene
+        --output=FOLDER --engine=local|dask [--workers=2] [--scheduler=tcp://host:8786] [--resume]
+        [--max_iter=100] [--tol=1e-7]
+
+takes more annotations than memory holds, by parts on this machine's threads or on Dask's workers,
+and writes a folder of Parquet files; a folder or a .parquet file is taken so without `--engine`.
 """
 
 from __future__ import annotations
@@ -22,10 +29,12 @@ from neucrowd_tf.io.files import write_text
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator
+    from neucrowd_tf.aggregation.engine.shards import Engine
     from neucrowd_tf.annotations import Annotations
 
 PROBLEM = 2
 STDOUT = Path("-")
+SCALE = ("workers", "scheduler", "resume", "max_iter", "tol")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -48,6 +57,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--question", help="which question of an export")
     add("--first", action="store_true", help="the first of several choices in an export's answer")
     add("--seed", type=int, default=0, help="of what a method draws")
+    add("--engine", choices=("local", "dask"), help="out of core, to a folder: threads, or Dask")
+    add("--workers", type=int, help="--engine: threads, or Dask processes of its own")
+    add("--scheduler", help="--engine=dask: a running one's address, tcp://host:port")
+    add("--resume", action="store_true", help="--engine: go on after the last iteration done")
+    add("--max_iter", type=int, help="--engine: most iterations")
+    add("--tol", type=float, help="--engine: least rise of the objective for each annotation")
     return parser
 
 
@@ -57,6 +72,12 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
+    path = arguments.annotations
+    if arguments.engine is not None or path.is_dir() or path.suffix == ".parquet":
+        return _out_of_core(arguments)
+    given = [name for name in SCALE if getattr(arguments, name) not in (None, False)]
+    if given:
+        raise UsageError(f"--{given[0]}: expected --engine=local or --engine=dask with it")
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.aggregation.catalogue import make_aggregator
     from neucrowd_tf.labelling.source import read_crowd, read_gold
@@ -79,6 +100,54 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     if arguments.annotators is not None:
         write_text(arguments.annotators, annotators_csv(crowd, method))
     return [*([note] if note else []), *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
+
+
+def _out_of_core(arguments: argparse.Namespace) -> list[str]:
+    """Fits by parts; returns no notes, as progress goes to stderr."""
+    for name in ("annotators", "gold", "question", "first", "seed"):
+        if getattr(arguments, name) not in (None, False, 0):
+            raise UsageError(f"--{name}: expected no --engine with it, which reads by parts")
+    if arguments.output == STDOUT:
+        raise UsageError("--output: expected a folder, received none")
+    if arguments.output.is_file():
+        raise UsageError(f"--output={arguments.output}: expected a folder, received a file")
+    if arguments.workers is not None and arguments.workers < 1:
+        raise UsageError(f"--workers: expected a number from 1, received {arguments.workers}")
+    if arguments.scheduler is not None and (arguments.engine != "dask" or arguments.workers):
+        raise UsageError("--scheduler: expected --engine=dask with it, and no --workers")
+    try:
+        from neucrowd_tf.aggregation.engine.fit import Request, fit
+
+        engine = _engine(arguments)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"--engine: expected {error.name}, which is not installed: pip install"
+            " 'neucrowd-tf[parquet]', or [dask] for --engine=dask"
+        ) from None
+    request = Request(
+        arguments.annotations,
+        arguments.method,
+        arguments.output,
+        arguments.max_iter,
+        arguments.tol,
+        arguments.resume,
+        lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
+    )
+    try:
+        fit(request, engine)
+    finally:
+        engine.close()
+    return []
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    if arguments.engine == "dask":
+        from neucrowd_tf.aggregation.engine.dask import Dask
+
+        return Dask(arguments.scheduler, arguments.workers or 2)
+    from neucrowd_tf.aggregation.engine.local import Local
+
+    return Local(arguments.workers)
 
 
 def label_rows(crowd: Annotations, method: Aggregator) -> Iterator[list[str]]:

@@ -1,0 +1,108 @@
+"""The engine of several processes or machines: Dask workers that share the folders."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import distributed
+from threadpoolctl import threadpool_limits
+
+from neucrowd_tf.errors import UsageError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# How often the workers at work on a part may die before it is given up.
+DEATHS = 10
+# Parts under way for each thread: the next begins while the last one's sums travel.
+AHEAD = 2
+
+
+class Dask:
+    """Workers of a scheduler, or processes of its own; a worker that dies gives its part to
+    another.
+
+    Args:
+        scheduler: its address, `tcp://host:port`; None begins workers on this machine.
+        workers: how many, of its own.
+
+    Raises:
+        UsageError: no scheduler answers, or it has no worker.
+    """
+
+    def __init__(self, scheduler: str | None = None, workers: int = 2) -> None:
+        self._cluster: Any = None
+        if scheduler is None:
+            self._cluster = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                memory_limit=0,
+            )
+            scheduler = self._cluster.scheduler_address
+        self.client = connect(scheduler)
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yields `function(item)` of each item, in their order."""
+        waiting: deque[Any] = deque()
+        width = max(sum(self.client.nthreads().values()), 1)
+        try:
+            for item in items:
+                waiting.append(self.client.submit(_one_thread, function, item, pure=False))
+                if len(waiting) > AHEAD * width:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            if waiting:
+                self.client.cancel(list(waiting))
+
+    def close(self) -> None:
+        """Leaves the scheduler, and ends the workers of its own."""
+        self.client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def connect(scheduler: str) -> distributed.Client:
+    """Returns a client of a scheduler that has workers.
+
+    Raises:
+        UsageError: none answers, or it has no worker.
+    """
+    try:
+        client = distributed.Client(scheduler, set_as_default=False, timeout=10)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--scheduler={scheduler}: expected a Dask scheduler's address, as in"
+            f" tcp://host:8786; none answers ({error or type(error).__name__})"
+        ) from None
+    try:
+        client.wait_for_workers(1, timeout=60)
+    except TimeoutError:
+        client.close()
+        raise UsageError(
+            f"--scheduler={scheduler}: expected workers, received none in a minute"
+        ) from None
+    client.run_on_scheduler(_allow_deaths)
+    return client
+
+
+def _allow_deaths(dask_scheduler: Any) -> None:
+    dask_scheduler.allowed_failures = DEATHS
+
+
+@functools.cache
+def _limit_threads() -> None:
+    threadpool_limits(1, user_api="blas")
+
+
+def _one_thread(function: Callable[[Item], Result], item: Item) -> Result:
+    """Calls a function on a worker, whose products are those of any other machine's one thread."""
+    _limit_threads()
+    return function(item)

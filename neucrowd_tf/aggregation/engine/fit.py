@@ -1,0 +1,282 @@
+"""Fits a method to shards: sums on an engine, parameters on the disk after each iteration."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neucrowd_tf.aggregation.engine.methods import Method, find_method
+from neucrowd_tf.aggregation.engine.shards import Engine, Shards, load_shards, make_shards
+from neucrowd_tf.aggregation.engine.source import find_source
+from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.files import atomic_path, load_arrays, read_json, save_arrays, write_json
+
+WORK = "work"
+DONE = "fit.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        annotations: a .parquet or .csv file, or a folder of them.
+        method: its name.
+        output: the folder to write `labels/`, `annotators.parquet`, `parameters.npz` and `fit.json`
+            to; what is needed on the way is in its `work/`.
+        max_iter, tol: None for the method's defaults.
+        resume: go on with an unfinished fit in that folder, or begin one.
+        report: takes a line on what was done.
+    """
+
+    annotations: Path
+    method: str
+    output: Path
+    max_iter: int | None = None
+    tol: float | None = None
+    resume: bool = False
+    report: Callable[[str], None] = lambda line: None
+
+
+@dataclasses.dataclass
+class State:
+    """Where the iterations are: the last parameters and the objective after each iteration."""
+
+    parameters: Any
+    path: Path | None
+    history: list[float]
+
+    def change(self, scale: float) -> float:
+        """Returns by how much the last iteration raised the objective, for each annotation."""
+        if len(self.history) < 2:
+            return np.inf
+        return (self.history[-1] - self.history[-2]) / scale
+
+
+def fit(request: Request, engine: Engine) -> dict[str, Any]:
+    """Fits a method and writes what it finds; returns what is in `fit.json`.
+
+    Raises:
+        DataError: annotations that cannot be used.
+        UsageError: a method that needs all annotations in memory, or an output folder in use.
+    """
+    began = time.perf_counter()
+    method = find_method(request.method)
+    if request.max_iter is not None and request.max_iter < 1:
+        raise UsageError(f"max_iter: expected a whole number from 1, received {request.max_iter}")
+    if not request.resume and request.output.exists() and any(request.output.iterdir()):
+        raise UsageError(f"{request.output}: expected a new folder, received one in use; --resume?")
+    if (request.output / DONE).exists():
+        found: dict[str, Any] = read_json(request.output / DONE)
+        if found["method"] != request.method:
+            raise UsageError(
+                f"{request.output}: expected {found['method']}, which was fitted there"
+            )
+        request.report(f"{request.output}: finished before")
+        return found
+    source = find_source(request.annotations)
+    work = request.output / WORK
+    shards = load_shards(work / "shards", source)
+    if shards is None:
+        shutil.rmtree(work, ignore_errors=True)
+        shards = make_shards(source, work / "shards", engine)
+    read = time.perf_counter() - began
+    request.report(
+        f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} tasks by"
+        f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
+        f" {len(shards.sizes)} shards: {read:.1f} s"
+    )
+    state = State(None, None, [])
+    if method.model is not None:
+        state = _iterate(request, method, method.model(shards.num_classes), shards, engine)
+    iterated = time.perf_counter() - began - read
+    _write(request.output, request.method, shards, state, engine)
+    tol = method.tol if request.tol is None else request.tol
+    seconds = time.perf_counter() - began
+    result = {
+        "method": request.method,
+        "num_annotations": shards.num_annotations,
+        "num_instances": sum(shards.sizes),
+        "num_annotators": shards.num_annotators,
+        "classes": list(shards.classes),
+        "n_iter": len(state.history),
+        "history": state.history,
+        "converged": bool(state.change(shards.num_annotations) < tol) or method.model is None,
+        "seconds": {"read": read, "iterate": iterated, "write": seconds - read - iterated},
+    }
+    write_json(request.output / DONE, result)
+    shutil.rmtree(work)
+    request.report(f"labels written: {seconds:.1f} s in all")
+    return result
+
+
+def groups(count: int) -> list[tuple[int, ...]]:
+    """Returns which shards are added up before they are sent: a function of their number alone, as
+    the order of additions is part of the result.
+    """
+    parts = np.array_split(np.arange(count), min(count, 16 + count // 16))
+    return [tuple(part.tolist()) for part in parts]
+
+
+def _iterate(
+    request: Request, method: Method, model: LatentModel[Any], shards: Shards, engine: Engine
+) -> State:
+    """Runs EM (`aggregation.sums.run`) where no beliefs are kept."""
+    work = request.output / WORK
+    max_iter = method.max_iter if request.max_iter is None else request.max_iter
+    tol = method.tol if request.tol is None else request.tol
+    state = _last(work, request.method, method)
+    scale = shards.num_annotations
+
+    def sums() -> Sums:
+        job = PartSums(shards, model, method.parameters, state.path)
+        return total(engine.map(job, groups(len(shards.sizes))))
+
+    if len(state.history) >= max_iter or state.change(scale) < tol:
+        return state
+    found = sums()
+    while len(state.history) < max_iter:
+        began = time.perf_counter()
+        state.parameters = model.m_step(found, state.parameters)
+        state.path = work / f"parameters-{len(state.history) + 1:05d}.npz"
+        save_arrays(state.path, _arrays(state.parameters))
+        found = sums()
+        state.history.append(model.objective(found, state.parameters))
+        write_json(
+            work / "state.json",
+            {"method": request.method, "parameters": state.path.name, "history": state.history},
+        )
+        for old in work.glob("parameters-*.npz"):
+            if old != state.path:
+                old.unlink()
+        change = state.change(scale)
+        request.report(
+            f"iteration {len(state.history)}: objective {state.history[-1]:.8g}, change"
+            f" {change:.2g} an annotation, {time.perf_counter() - began:.2f} s"
+        )
+        if change < tol:
+            break
+    return state
+
+
+def _last(work: Path, name: str, method: Method) -> State:
+    """Returns where an earlier fit in this folder was, or the beginning."""
+    if not (work / "state.json").exists():
+        return State(None, None, [])
+    found = read_json(work / "state.json")
+    if found["method"] != name:
+        raise UsageError(f"{work.parent}: expected {found['method']}, which was begun there")
+    path = work / found["parameters"]
+    return State(method.parameters(**load_arrays(path)), path, found["history"])
+
+
+def _arrays(parameters: Any) -> dict[str, np.ndarray]:
+    return {
+        field.name: np.asarray(getattr(parameters, field.name))
+        for field in dataclasses.fields(parameters)
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(path: str, kind: Callable[..., Any], written: int) -> Any:
+    return kind(**load_arrays(path))
+
+
+def _load(path: Path | None, kind: Callable[..., Any]) -> Any:
+    """Returns parameters from a file that all workers see, which outlives any of them."""
+    return None if path is None else _loaded(str(path), kind, os.stat(path).st_mtime_ns)
+
+
+@dataclasses.dataclass(frozen=True)
+class PartSums:
+    """The sums over some shards, as a function that other processes can be sent."""
+
+    shards: Shards
+    model: LatentModel[Any]
+    kind: Callable[..., Any]
+    parameters: Path | None
+
+    def __call__(self, numbers: tuple[int, ...]) -> Sums:
+        parameters = _load(self.parameters, self.kind)
+        return total(self._parts(numbers, parameters))
+
+    def _parts(self, numbers: tuple[int, ...], parameters: Any) -> Iterator[Sums]:
+        for number in numbers:
+            if self.shards.sizes[number]:
+                yield self.model.statistics(self.shards.open(number), parameters)
+
+
+@dataclasses.dataclass(frozen=True)
+class WriteLabels:
+    """Writes a shard's labels and probabilities, as a function that other processes can be sent.
+
+    The columns are `task,label,probability,num_labels` and `p_<class>` for each class. Between
+    equally probable classes the first is taken.
+    """
+
+    shards: Shards
+    folder: Path
+    name: str
+    parameters: Path | None
+
+    def __call__(self, number: int) -> np.ndarray:
+        """Returns how many labels each annotator gave in the shard."""
+        method, size = find_method(self.name), self.shards.num_classes
+        shard = self.shards.open(number)
+        if method.model is None:
+            beliefs = shard.votes()
+        else:
+            model = method.final(method.model(size))
+            beliefs, _ = model.e_step(shard, _load(self.parameters, method.parameters))
+        probas = method.probas(beliefs, size)
+        best = probas.argmax(axis=1)
+        names = pa.array(self.shards.classes)
+        columns = {
+            "task": self.shards.tasks(number),
+            "label": pa.DictionaryArray.from_arrays(best.astype(np.int32), names),
+            "probability": probas[np.arange(len(best)), best],
+            "num_labels": np.diff(shard.one_hot.indptr).astype(np.int32),
+        }
+        if pa.types.is_integer(names.type):
+            columns["label"] = names.take(pa.array(best))
+        for place, label in enumerate(self.shards.classes):
+            columns[f"p_{label}"] = probas[:, place].astype(np.float32)
+        with atomic_path(self.folder / f"part-{number:05d}.parquet") as temporary:
+            pq.write_table(pa.table(columns), temporary)
+        return np.bincount(shard.one_hot.indices // size, minlength=self.shards.num_annotators)
+
+
+def _write(output: Path, name: str, shards: Shards, state: State, engine: Engine) -> None:
+    """Writes labels by shard, then annotators and parameters."""
+    folder = output / WORK / "labels"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    method = find_method(name)
+    job = WriteLabels(shards, folder, name, state.path)
+    wanted = [number for number, size in enumerate(shards.sizes) if size]
+    given = np.zeros(shards.num_annotators, dtype=np.int64)
+    for part in engine.map(job, wanted):
+        given += part
+    for left in folder.glob(".*"):  # of a worker that died
+        left.unlink()
+    shutil.rmtree(output / "labels", ignore_errors=True)
+    os.replace(folder, output / "labels")
+    columns = {"annotator": shards.annotators, "num_labels": given}
+    if state.parameters is not None:
+        save_arrays(output / "parameters.npz", _arrays(state.parameters))
+        skills = method.skills(state.parameters)
+        if skills is not None:
+            columns["skill"] = skills
+    with atomic_path(output / "annotators.parquet") as temporary:
+        pq.write_table(pa.table(columns), temporary)

@@ -1,0 +1,254 @@
+"""Shards of whole tasks on the disk, mapped into memory when they are worked on."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from scipy import sparse
+
+from neucrowd_tf.aggregation.engine.source import Scatter, Source, united, vocabulary, write_arrow
+from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files import atomic_path, read_json, write_json
+from neucrowd_tf.io.ids import typed_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Annotations of a shard: small enough that a few are in memory at once, large enough that adding
+# up the sums of all shards takes little beside making them.
+SHARD_ROWS = 4_000_000
+FEWEST, MOST = 8, 4096
+MOST_CLASSES = 1 << 15
+
+
+class Engine(Protocol):
+    """What works on parts: `map` yields the results in the order of the items."""
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yields `function(item)` of each item, in their order."""
+
+    def close(self) -> None:
+        """Ends what is at work."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shards:
+    """The shards in a folder.
+
+    Attributes:
+        folder: where they are.
+        sizes: tasks of each.
+        num_annotations: of all.
+        num_annotators: R.
+        classes: `[C]` names.
+    """
+
+    folder: Path
+    sizes: tuple[int, ...]
+    num_annotations: int
+    num_annotators: int
+    classes: tuple[Any, ...]
+
+    @property
+    def num_classes(self) -> int:
+        """C."""
+        return len(self.classes)
+
+    @property
+    def annotators(self) -> pa.Array:
+        """`[R]` the annotators' names."""
+        return pq.read_table(self.folder / "annotators.parquet")["annotator"].combine_chunks()
+
+    def open(self, number: int) -> Shard:
+        """Maps a shard into memory."""
+        offsets = np.load(self.folder / f"{number:05d}.offsets.npy", mmap_mode="r")
+        columns = np.load(self.folder / f"{number:05d}.columns.npy", mmap_mode="r")
+        shape = (len(offsets) - 1, self.num_annotators * self.num_classes)
+        one_hot = sparse.csr_matrix(
+            (np.ones(len(columns)), np.asarray(columns), np.asarray(offsets)), shape=shape
+        )
+        return Shard(one_hot, self.num_classes, first=sum(self.sizes[:number]))
+
+    def tasks(self, number: int) -> pa.Array:
+        """Returns the names of a shard's tasks."""
+        with pa.memory_map(str(self.folder / f"{number:05d}.tasks.arrow")) as stream:
+            return pa.ipc.open_file(stream).read_all()["task"].combine_chunks()
+
+
+def load_shards(folder: Path, source: Source) -> Shards | None:
+    """Returns the shards of a folder where they are complete and of this source, else None."""
+    if not (folder / "shards.json").exists():
+        return None
+    found = read_json(folder / "shards.json")
+    if found["source"] != source.stamp:
+        return None
+    return Shards(
+        folder,
+        tuple(found["sizes"]),
+        found["num_annotations"],
+        found["num_annotators"],
+        tuple(found["classes"]),
+    )
+
+
+def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
+    """Reads a source twice (which ids there are; the rows) and sorts it into shards.
+
+    Raises:
+        DataError: rows that cannot be used, no row, or an annotator with two labels of one task.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "runs").mkdir(parents=True)
+    found = list(engine.map(vocabulary, source.parts))
+    annotators = _ordered(united([part[0] for part in found]))
+    classes = _ordered(united([part[1] for part in found]))
+    if not len(classes):
+        raise DataError(f"{source.stamp[0][0]}: expected at least one annotation, received none")
+    if len(classes) > MOST_CLASSES:
+        raise DataError(
+            f"{source.stamp[0][0]}: label: expected at most {MOST_CLASSES} classes, received"
+            f" {len(classes)}"
+        )
+    names = folder / "annotators.parquet"
+    with atomic_path(names) as temporary:
+        pq.write_table(pa.table({"annotator": annotators}), temporary)
+    buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
+    scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets)
+    runs = [run for files in engine.map(scatter, enumerate(source.parts)) for run in files]
+    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes))
+    counts = list(engine.map(gather, range(buckets)))
+    shutil.rmtree(folder / "runs")
+    shown = typed_names(classes.to_pylist()) if _is_text(classes) else classes.to_numpy()
+    result = {
+        "source": source.stamp,
+        "sizes": [tasks for tasks, _ in counts],
+        "num_annotations": sum(rows for _, rows in counts),
+        "num_annotators": len(annotators),
+        "classes": shown.tolist(),
+    }
+    write_json(folder / "shards.json", result)
+    shards = load_shards(folder, source)
+    if shards is None:
+        raise DataError(f"{source.stamp[0][0]}: expected a file at rest, received one that changes")
+    return shards
+
+
+def _is_text(names: pa.Array) -> bool:
+    return pa.types.is_large_string(names.type)
+
+
+def _ordered(names: pa.Array) -> pa.Array:
+    """Returns names sorted, as numbers where every text is how one is spelt."""
+    if _is_text(names):
+        typed = typed_names(names.to_pylist())
+        if typed.dtype.kind == "i":
+            return names.take(pa.array(np.argsort(typed, kind="stable")))
+    return names.take(pc.sort_indices(names))
+
+
+def _text(source: Source) -> bool:
+    """Whether a file has text for its tasks, so that all are taken for it."""
+    kinds = set()
+    for part in source.parts:
+        for file, columns in zip(part.files, part.columns, strict=True):
+            if file.endswith(".parquet"):
+                kind = pq.read_schema(file).field(columns[0]).type
+                kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+                kinds.add(pa.types.is_integer(kind))
+            else:
+                return True
+    return False in kinds
+
+
+@dataclasses.dataclass(frozen=True)
+class Gather:
+    """Makes a shard of what all runs have for it, as a function that other processes can be sent.
+
+    Attributes:
+        folder: of the shards.
+        runs: the files of the runs.
+        num_annotators, num_classes: R and C.
+    """
+
+    folder: str
+    runs: tuple[str, ...]
+    num_annotators: int
+    num_classes: int
+
+    def __call__(self, number: int) -> tuple[int, int]:
+        """Writes a shard's arrays, sorted by task and annotator; returns how many tasks and
+        annotations it has.
+        """
+        table = self._rows(number)
+        tasks = table["task"].combine_chunks().dictionary_encode()
+        if isinstance(tasks, pa.ChunkedArray):
+            tasks = tasks.combine_chunks()
+        order = pc.sort_indices(tasks.dictionary)
+        names = tasks.dictionary.take(order)
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[order.to_numpy()] = np.arange(len(names))
+        codes = rank[tasks.indices.to_numpy()]
+        annotators = table["annotator"].to_numpy()
+        labels = table["label"].to_numpy()
+        offsets, columns = self._sorted(codes, annotators, labels, names)
+        base = Path(self.folder)
+        with atomic_path(base / f"{number:05d}.offsets.npy") as temporary:
+            np.save(temporary, offsets)
+        with atomic_path(base / f"{number:05d}.columns.npy") as temporary:
+            np.save(temporary, columns)
+        write_arrow(base / f"{number:05d}.tasks.arrow", pa.table({"task": names}))
+        return len(names), len(columns)
+
+    def _rows(self, number: int) -> pa.Table:
+        """Returns the rows of a bucket, copied out of the runs."""
+        found = []
+        for run in self.runs:
+            with pa.memory_map(run) as stream:
+                reader = pa.ipc.open_file(stream)
+                offsets = np.frombuffer(reader.schema.metadata[b"offsets"], dtype="<i8")
+                first, last = offsets[number : number + 2].tolist()
+                found.append(reader.read_all().slice(first, last - first))
+        return pa.concat_tables(table.replace_schema_metadata() for table in found)
+
+    def _sorted(
+        self,
+        tasks: NDArray[np.int64],
+        annotators: NDArray[np.int32],
+        labels: NDArray[np.int16],
+        names: pa.Array,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Returns the offsets `[n + 1]` of the tasks and the column `annotator * C + label` of each
+        annotation.
+        """
+        width = self.num_annotators * self.num_classes
+        kind = np.int32 if width < 2**31 else np.int64
+        if len(names) * width < 2**63:
+            keys = np.sort(tasks * width + annotators.astype(np.int64) * self.num_classes + labels)
+            tasks, columns = np.divmod(keys, width)
+        else:
+            columns = annotators.astype(np.int64) * self.num_classes + labels
+            order = np.lexsort((columns, tasks))
+            tasks, columns = tasks[order], columns[order]
+        who = columns // self.num_classes
+        twice = np.flatnonzero((tasks[1:] == tasks[:-1]) & (who[1:] == who[:-1]))
+        if len(twice):
+            name = pq.read_table(Path(self.folder) / "annotators.parquet")["annotator"]
+            raise DataError(
+                f"task {names[int(tasks[twice[0]])].as_py()!r}: expected one label of an annotator,"
+                f" received two of {name[int(who[twice[0]])].as_py()!r}"
+            )
+        counts = np.bincount(tasks, minlength=len(names))
+        return np.concatenate([[0], np.cumsum(counts)]).astype(kind), columns.astype(kind)

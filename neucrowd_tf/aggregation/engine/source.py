@@ -1,0 +1,319 @@
+"""Annotations in CSV or Parquet files, read by parts: ids become codes, rows are scattered into
+runs by a hash of their task.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files import atomic_path
+from neucrowd_tf.io.tables import PLAIN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+COLUMNS = ("task", "worker", "label")
+# Rows of a run: a few of them are in memory at a time.
+RUN_ROWS = 2_000_000
+# At most this many parts a source is read in, so that many small files do not make as many runs.
+MOST_PARTS = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Some of the rows of a source: files, and of a Parquet file the row groups from `first` to
+    before `last` (all where None).
+    """
+
+    files: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    first: int = 0
+    last: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A file or a folder of files.
+
+    Attributes:
+        parts: what is read at a time.
+        rows: how many there are, an estimate for CSV.
+        stamp: names, sizes and times of the files, to notice that they changed.
+    """
+
+    parts: list[Part]
+    rows: int
+    stamp: list[list[object]]
+
+
+def find_source(path: Path) -> Source:
+    """Looks at a file, or at the Parquet and CSV files of a folder, without reading its rows.
+
+    Raises:
+        DataError: no such file, none of these kinds, or columns that are not there.
+    """
+    files = _files(path)
+    parts: list[Part] = []
+    rows = 0
+    for file in files:
+        if file.suffix == ".parquet":
+            table = _parquet(file)
+            columns = tuple(PLAIN.require(file, table.schema_arrow.names, *COLUMNS))
+            rows += table.metadata.num_rows
+            groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
+            parts += [Part((str(file),), (columns,), first, last) for first, last in _spans(groups)]
+        else:
+            columns, length = _csv_columns(file)
+            rows += 1 + file.stat().st_size // length
+            parts.append(Part((str(file),), (columns,)))
+    stamp: list[list[object]] = [
+        [str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns] for file in files
+    ]
+    return Source(_merged(parts), rows, stamp)
+
+
+def _files(path: Path) -> list[Path]:
+    kinds = (".parquet", ".csv")
+    if path.is_dir():
+        found = sorted(
+            file
+            for file in path.rglob("*")
+            if file.suffix in kinds and not file.name.startswith((".", "_"))
+        )
+        if not found:
+            raise DataError(f"{path}: expected .parquet or .csv files in the folder, received none")
+        return found
+    if not path.is_file():
+        raise DataError(f"{path}: no such file or folder")
+    if path.suffix not in kinds:
+        raise DataError(f"{path}: expected a .parquet or .csv file, or a folder of them")
+    return [path]
+
+
+def _parquet(file: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(file)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{file}: expected a Parquet file, received {error}") from None
+
+
+def _separator(line: str) -> str:
+    return "\t" if "\t" in line and "," not in line else ","
+
+
+def _csv_columns(file: Path) -> tuple[tuple[str, ...], int]:
+    """Returns the columns of a CSV's task, worker and label, and about how long a row is."""
+    with file.open("rb") as stream:
+        header = stream.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n")
+        sample = stream.read(1 << 16)
+    names = [name.strip('"') for name in header.split(_separator(header))]
+    length = max(len(sample) // max(sample.count(b"\n"), 1), 1)
+    return tuple(PLAIN.require(file, names, *COLUMNS)), length
+
+
+def _spans(groups: list[int]) -> Iterator[tuple[int, int]]:
+    """Yields first and last of consecutive row groups that have about `RUN_ROWS` together."""
+    first, rows = 0, 0
+    for last, size in enumerate(groups, 1):
+        rows += size
+        if rows >= RUN_ROWS or last == len(groups):
+            yield first, last
+            first, rows = last, 0
+
+
+def _merged(parts: list[Part]) -> list[Part]:
+    """Puts whole files together where there are very many."""
+    if len(parts) <= MOST_PARTS or any(part.first for part in parts):
+        return parts
+    size = -(-len(parts) // MOST_PARTS)
+    return [
+        Part(
+            tuple(file for part in parts[i : i + size] for file in part.files),
+            tuple(names for part in parts[i : i + size] for names in part.columns),
+        )
+        for i in range(0, len(parts), size)
+    ]
+
+
+def batches(part: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[pa.Table]:
+    """Yields tables with the columns `wanted` of about `RUN_ROWS` rows at most.
+
+    Raises:
+        DataError: a missing id or label, or a column of numbers that are not whole.
+    """
+    for file, columns in zip(part.files, part.columns, strict=True):
+        names = [columns[COLUMNS.index(role)] for role in wanted]
+        row, held, size = 0, [], 0
+        for batch in _read(file, names, part):
+            table = pa.table([batch.column(name) for name in names], names=list(wanted))
+            table = pa.table(
+                [_ids(table[role], file, role, row) for role in wanted], names=list(wanted)
+            )
+            row += len(batch)
+            held.append(table)
+            size += len(table)
+            if size >= RUN_ROWS:
+                yield pa.concat_tables(held)
+                held, size = [], 0
+        if held:
+            yield pa.concat_tables(held)
+
+
+def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
+    try:
+        if file.endswith(".parquet"):
+            table = pq.ParquetFile(file, memory_map=True)
+            last = table.num_row_groups if part.last is None else part.last
+            groups = list(range(part.first, last))
+            yield from table.iter_batches(
+                1 << 18, row_groups=groups, columns=names, use_threads=False
+            )
+            return
+        with open(file, encoding="utf-8-sig", errors="replace") as stream:
+            separator = _separator(stream.readline())
+        text = pa_csv.ConvertOptions(
+            include_columns=names, column_types=dict.fromkeys(names, pa.string())
+        )
+        yield from pa_csv.open_csv(
+            file,
+            read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 22),
+            parse_options=pa_csv.ParseOptions(delimiter=separator),
+            convert_options=text,
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{file}: {error}") from None
+
+
+def _ids(column: pa.ChunkedArray, file: str, role: str, row: int) -> pa.ChunkedArray:
+    """Returns ids as int64 or text, checked."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    bad = pc.is_null(column)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column = column.cast(pa.large_string())
+        bad = pc.or_(pc.fill_null(pc.equal(column, ""), False), bad)
+    elif pa.types.is_integer(kind):
+        column = column.cast(pa.int64())
+    elif pa.types.is_boolean(kind):
+        column = column.cast(pa.large_string())
+    else:
+        raise DataError(f"{file}: {role}: expected whole numbers or text, received {kind}")
+    if pc.any(bad).as_py():
+        place = row + pc.index(bad, True).as_py()
+        what = "a label" if role == "label" else "an id"
+        raise DataError(f"{file}: data row {place}, {role}: expected {what}, received nothing")
+    return column
+
+
+def vocabulary(part: Part) -> tuple[pa.Array, pa.Array]:
+    """Returns the annotators and the labels that occur in a part."""
+    found: list[pa.Table] = [[], []]
+    for table in batches(part, COLUMNS[1:]):
+        for held, column in zip(found, table.columns, strict=True):
+            held.append(pc.unique(column))
+    return tuple(united(held) for held in found)  # type: ignore[return-value]
+
+
+def united(arrays: list[pa.Array]) -> pa.Array:
+    """Returns the ids that occur in any of the arrays; whole numbers become text where some are
+    text.
+    """
+    if not arrays:
+        return pa.array([], pa.large_string())
+    if len({array.type for array in arrays}) > 1:
+        arrays = [array.cast(pa.large_string()) for array in arrays]
+    return pc.unique(pa.chunked_array(arrays))
+
+
+@dataclasses.dataclass(frozen=True)
+class Scatter:
+    """Turns parts into runs, as a function that other processes can be sent.
+
+    Attributes:
+        folder: of the runs.
+        names: a Parquet file with the annotators in the order of their codes, and
+        classes: the class names in theirs.
+        text: whether ids of tasks are text in all parts.
+        buckets: into how many the rows are scattered.
+    """
+
+    folder: str
+    names: str
+    classes: pa.Array
+    text: bool
+    buckets: int
+
+    def __call__(self, item: tuple[int, Part]) -> list[str]:
+        """Writes the runs of a part; returns their files.
+
+        A run has its rows in the order of the buckets; the schema's metadata has the offsets.
+        """
+        number, part = item
+        names = pq.read_table(self.names)["annotator"].combine_chunks()
+        files = []
+        for i, table in enumerate(batches(part)):
+            path = Path(self.folder) / f"run-{number:05d}-{i:04d}.arrow"
+            tasks = table["task"].combine_chunks()
+            if self.text and not pa.types.is_large_string(tasks.type):
+                tasks = tasks.cast(pa.large_string())
+            bucket = buckets_of(tasks, self.buckets)
+            order = np.argsort(bucket, kind="stable")
+            offsets = np.searchsorted(bucket[order], np.arange(self.buckets + 1))
+            run = pa.table(
+                {
+                    "task": tasks,
+                    "annotator": coded(table["worker"], names),
+                    "label": coded(table["label"], self.classes).cast(pa.int16()),
+                }
+            ).take(pa.array(order))
+            schema = run.schema.with_metadata({"offsets": offsets.astype("<i8").tobytes()})
+            run = run.combine_chunks().replace_schema_metadata(schema.metadata)
+            write_arrow(path, run)
+            files.append(str(path))
+        return files
+
+
+def write_arrow(path: Path, table: pa.Table) -> None:
+    """Writes a table so that it can be mapped into memory."""
+    with (
+        atomic_path(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+
+
+def coded(values: pa.ChunkedArray, names: pa.Array) -> pa.Array:
+    """Returns the position of each value in `names`, int32."""
+    found = values.combine_chunks().dictionary_encode()
+    entries = found.dictionary
+    if entries.type != names.type:
+        entries = entries.cast(names.type)
+    return pc.index_in(entries, value_set=names).take(found.indices)
+
+
+def buckets_of(tasks: pa.Array, buckets: int) -> NDArray[np.uint16]:
+    """Returns a bucket for each task, the same wherever it occurs."""
+    if pa.types.is_integer(tasks.type):
+        keys = tasks.to_numpy().view(np.uint64)
+    else:
+        found = tasks.dictionary_encode()
+        entries = np.asarray(found.dictionary.to_pylist(), dtype=object)
+        hashed = pd.util.hash_array(entries, categorize=False)
+        keys = hashed[found.indices.to_numpy()]
+    # Fibonacci hashing: the upper bits of a product with an odd number depend on all bits.
+    mixed = (keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+    return ((mixed * np.uint64(buckets)) >> np.uint64(32)).astype(np.uint16)

@@ -1,0 +1,343 @@
+"""Truth inference by parts gives what it gives in memory, whatever the engine, the kind of file, or
+who dies on the way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.aggregation import simulate
+from neucrowd_tf.aggregate import main
+from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, Glad, MajorityVote
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.files import read_json
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+from neucrowd_tf.aggregation.engine import fit as engine_fit  # noqa: E402
+from neucrowd_tf.aggregation.engine import source as engine_source  # noqa: E402
+from neucrowd_tf.aggregation.engine.fit import Request, fit, groups  # noqa: E402
+from neucrowd_tf.aggregation.engine.local import Local  # noqa: E402
+from neucrowd_tf.aggregation.engine.methods import METHODS  # noqa: E402
+from neucrowd_tf.aggregation.engine.source import buckets_of  # noqa: E402
+
+IN_MEMORY: dict[str, Callable[[], Any]] = {
+    "majority_vote": lambda: MajorityVote(ties="first"),
+    "dawid_skene": DawidSkene,
+    "one_coin": lambda: DawidSkene(one_coin=True),
+    "fast_dawid_skene": lambda: DawidSkene(hard=True),
+    "glad": lambda: Glad(easiness="integrated"),
+    "ibcc": IBCC,
+    "bwa": BWA,
+}
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Annotations:
+    return simulate(0, tasks=600, annotators=20, classes=3, labels_each=4)[0]
+
+
+def parquet(crowd: Annotations, path: Path, **columns: Any) -> Path:
+    names = {"task": crowd.instances, "worker": crowd.annotators, "label": crowd.labels}
+    pq.write_table(pa.table({**names, **columns}), path, row_group_size=500)
+    return path
+
+
+@pytest.fixture(scope="module")
+def file(crowd: Annotations, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return parquet(crowd, tmp_path_factory.mktemp("source") / "a.parquet")
+
+
+@pytest.fixture
+def local() -> Iterator[Local]:
+    engine = Local(2)
+    yield engine
+    engine.close()
+
+
+def labels(output: Path) -> pd.DataFrame:
+    frame: pd.DataFrame = pq.read_table(output / "labels").to_pandas()
+    return frame.sort_values("task").reset_index(drop=True)
+
+
+def parameters(output: Path) -> dict[str, np.ndarray]:
+    return dict(np.load(output / "parameters.npz", allow_pickle=False))
+
+
+def assert_same(one: Path, other: Path) -> None:
+    pd.testing.assert_frame_equal(labels(one), labels(other), check_exact=True)
+    found, expected = parameters(one), parameters(other)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+    assert read_json(one / "fit.json")["history"] == read_json(other / "fit.json")["history"]
+
+
+def test_every_method_has_its_twin_in_memory() -> None:
+    assert METHODS.keys() == IN_MEMORY.keys()
+
+
+@pytest.mark.parametrize("method", IN_MEMORY)
+def test_labels_are_those_of_all_annotations_in_memory(
+    method: str, crowd: Annotations, file: Path, tmp_path: Path, local: Local
+) -> None:
+    fit(Request(file, method, tmp_path / "out"), local)
+    model = IN_MEMORY[method]().fit(crowd)
+    found = labels(tmp_path / "out")
+    assert found["task"].tolist() == list(range(600))
+    np.testing.assert_array_equal(found["label"], model.labels_)
+    probas = found[["p_0", "p_1", "p_2"]]
+    np.testing.assert_allclose(probas, model.probas_, atol=1e-6)
+    np.testing.assert_allclose(found["probability"], model.probas_.max(axis=1), atol=1e-8)
+    np.testing.assert_array_equal(found["num_labels"], crowd.vote_counts().sum(axis=1))
+    annotators = pq.read_table(tmp_path / "out" / "annotators.parquet").to_pandas()
+    np.testing.assert_array_equal(annotators["num_labels"], crowd.labels_per_annotator())
+    if method in ("dawid_skene", "one_coin", "ibcc"):
+        np.testing.assert_allclose(annotators["skill"], model.skills_, atol=1e-9)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_do_not_depend_on_the_number_of_threads(
+    workers: int, file: Path, tmp_path: Path, local: Local
+) -> None:
+    fit(Request(file, "dawid_skene", tmp_path / "two", max_iter=5), local)
+    other = Local(workers)
+    fit(Request(file, "dawid_skene", tmp_path / "other", max_iter=5), other)
+    other.close()
+    assert_same(tmp_path / "other", tmp_path / "two")
+
+
+def test_groups_hold_each_shard_once_in_order() -> None:
+    # 40 shards: 16 + 40 // 16 = 18 groups, of two or three.
+    for count, parts in ((1, 1), (8, 8), (40, 18)):
+        found = groups(count)
+        assert len(found) == parts
+        assert [number for group in found for number in group] == list(range(count))
+
+
+# ------------------------------------------------------------------------- files
+
+
+def test_text_ids_from_a_folder_of_csv_and_parquet(
+    crowd: Annotations, tmp_path: Path, local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_source, "RUN_ROWS", 300)  # several runs a part
+    names = {
+        "task": np.char.add("task é ", crowd.instances.astype(str)),
+        "worker": np.char.add("w", crowd.annotators.astype(str)),
+        "label": np.array(["no", "perhaps", "yes"])[crowd.labels],
+    }
+    frame = pd.DataFrame(names)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    frame[:1000].to_parquet(folder / "a.parquet", index=False)
+    frame[1000:1700].astype("category").to_parquet(folder / "b.parquet", index=False)
+    frame[1700:].rename(columns={"worker": "annotator"}).to_csv(folder / "c.csv", index=False)
+    fit(Request(folder, "dawid_skene", tmp_path / "out"), local)
+    found = labels(tmp_path / "out")
+    expected = DawidSkene().fit_predict(Annotations.from_frame(frame))
+    assert dict(zip(found["task"], found["label"].astype(str), strict=True)) == expected.to_dict()
+
+
+def test_numbers_in_csv_are_classes_in_the_order_of_numbers(tmp_path: Path, local: Local) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("task\tworker\tlabel\n007\tu\t10\n007\tv\t2\n8\tu\t2\n8\tv\t2\n")
+    fit(Request(file, "majority_vote", tmp_path / "out"), local)
+    found = labels(tmp_path / "out")
+    assert found["task"].tolist() == ["007", "8"]
+    assert found["label"].tolist() == [2, 2]  # one vote each: the first class, which is 2
+    assert found["p_10"].tolist() == [0.5, 0.0]
+    assert read_json(tmp_path / "out" / "fit.json")["classes"] == [2, 10]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("task,worker,label\n1,a,x\n2,,y\n", r"data row 1, worker: expected an id"),
+        ("task,worker,label\n1,a,x\n2,b,\n", r"data row 1, label: expected a label"),
+        ("task,worker,label\n1,a,x\n2,b,y\n1,a,y\n", r"task '1'.*received two of 'a'"),
+        ("task,worker,label\n", "at least one annotation"),
+        ("task,worker,lable\n1,a,x\n", "label"),
+        ("task,worker,label\n1,a\n", "a.csv"),
+    ],
+)
+def test_bad_rows_are_named(text: str, said: str, tmp_path: Path, local: Local) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match=said):
+        fit(Request(tmp_path / "a.csv", "dawid_skene", tmp_path / "out"), local)
+
+
+def test_numbers_that_are_not_whole_are_refused(tmp_path: Path, local: Local) -> None:
+    table = pa.table({"task": [1.5], "worker": ["a"], "label": ["x"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="task: expected whole numbers or text, received double"):
+        fit(Request(tmp_path / "a.parquet", "dawid_skene", tmp_path / "out"), local)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_task_has_one_bucket_and_buckets_are_of_one_size(text: bool) -> None:
+    numbers = np.repeat(np.arange(20_000), 2)
+    tasks = pa.array(numbers.astype(str) if text else numbers)
+    found = buckets_of(tasks.cast(pa.large_string()) if text else tasks, 8)
+    np.testing.assert_array_equal(found[::2], found[1::2])
+    sizes = np.bincount(found, minlength=8)
+    assert len(sizes) == 8
+    assert sizes.min() > 0.9 * 5000
+    assert sizes.max() < 1.1 * 5000
+
+
+# ------------------------------------------------------------ going on after a stop
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("method", ["dawid_skene", "bwa", "glad"])
+def test_resume_ends_where_the_unbroken_fit_does(
+    method: str, file: Path, tmp_path: Path, local: Local
+) -> None:
+    fit(Request(file, method, tmp_path / "whole"), local)
+
+    def stop(line: str) -> None:
+        if line.startswith("iteration 3"):
+            raise Stop
+
+    with pytest.raises(Stop):
+        fit(Request(file, method, tmp_path / "out", report=stop), local)
+    with pytest.raises(UsageError, match="in use"):
+        fit(Request(file, method, tmp_path / "out"), local)
+    with pytest.raises(UsageError, match="was begun there"):
+        fit(Request(file, "one_coin", tmp_path / "out", resume=True), local)
+    lines: list[str] = []
+    fit(Request(file, method, tmp_path / "out", resume=True, report=lines.append), local)
+    assert lines[1].startswith("iteration 4")
+    assert_same(tmp_path / "out", tmp_path / "whole")
+    assert not (tmp_path / "out" / engine_fit.WORK).exists()
+
+
+def test_resume_begins_again_where_the_source_changed(
+    crowd: Annotations, tmp_path: Path, local: Local
+) -> None:
+    file = parquet(crowd, tmp_path / "a.parquet")
+
+    def stop(line: str) -> None:
+        if line.startswith("iteration 2"):
+            raise Stop
+
+    with pytest.raises(Stop):
+        fit(Request(file, "dawid_skene", tmp_path / "out", report=stop), local)
+    parquet(crowd, file, label=np.where(crowd.labels == 2, 1, crowd.labels))
+    fit(Request(file, "dawid_skene", tmp_path / "out", resume=True), local)
+    fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
+    assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+# -------------------------------------------------------------------- the command
+
+
+def test_the_command_reads_parquet_and_says_how_far_it_is(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [f"--annotations={file}", f"--output={tmp_path / 'out'}", "--max_iter=2"]
+    assert main([*flags, "--workers=2"]) == 0
+    assert "iteration 2: objective -" in capsys.readouterr().err
+    assert main([*flags, "--resume"]) == 0
+    assert "finished before" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--annotations=a.csv", "--resume"], "--resume: expected --engine"),
+        (["--annotations=a.parquet"], "--output: expected a folder"),
+        (["--annotations=a.parquet", "--output=o", "--gold=g.csv"], "--gold: expected no --engine"),
+        (["--annotations=a.parquet", "--output=o", "--method=kos"], "out of core, received 'kos'"),
+        (["--annotations=a.parquet", "--output=o"], "a.parquet: no such file"),
+        (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers: expected a number"),
+        (
+            ["--annotations=a.parquet", "--output=o", "--scheduler=tcp://x:1"],
+            "--scheduler: expected --engine=dask",
+        ),
+    ],
+)
+def test_flags_that_do_not_go_together(
+    flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(flags) == 2
+    assert said in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------- Dask
+
+
+@dataclasses.dataclass(frozen=True)
+class DieOnce:
+    """A function whose first call ends its process, as lack of memory or a lost machine would."""
+
+    function: Callable[[Any], Any]
+    mark: Path
+
+    def __call__(self, item: Any) -> Any:
+        try:
+            self.mark.touch(exist_ok=False)
+        except FileExistsError:
+            return self.function(item)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+
+class Deadly:
+    """An engine in whose n-th map a worker dies."""
+
+    def __init__(self, engine: Any, deadly: set[int], folder: Path) -> None:
+        self.engine, self.deadly, self.folder, self.maps = engine, deadly, folder, 0
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        self.maps += 1
+        if self.maps in self.deadly:
+            function = DieOnce(function, self.folder / f"died-{self.maps}")
+        return self.engine.map(function, items)
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+@pytest.mark.ci
+def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
+    file: Path, tmp_path: Path, local: Local
+) -> None:
+    pytest.importorskip("distributed")
+    from neucrowd_tf.aggregation.engine.dask import Dask
+
+    fit(Request(file, "dawid_skene", tmp_path / "local", max_iter=3), local)
+    engine = Dask(workers=2)
+    try:
+        fit(Request(file, "dawid_skene", tmp_path / "dask", max_iter=3), engine)
+        # Maps: 1 which ids, 2 the rows, 3 shards, 4 first sums, 5 and on iterations.
+        deadly = Deadly(engine, {3, 6}, tmp_path)
+        fit(Request(file, "dawid_skene", tmp_path / "killed", max_iter=3), deadly)
+    finally:
+        engine.close()
+    assert (tmp_path / "died-3").exists()
+    assert (tmp_path / "died-6").exists()
+    assert_same(tmp_path / "dask", tmp_path / "local")
+    assert_same(tmp_path / "killed", tmp_path / "local")
+
+
+def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    from neucrowd_tf.aggregation.engine.dask import connect
+
+    with pytest.raises(UsageError, match="expected a Dask scheduler's address"):
+        connect("nonsense://here")
