@@ -1,0 +1,204 @@
+"""Truth inference out of core: Parquet to labels in Parquet, at growing sizes, each in a process of
+its own.
+
+    python -m benchmarks.scale [--sizes=1e6,1e7] [--workers=1,2] [--engine=local] [--kill] [--json]
+        [--method=dawid_skene] [--iterations=10] [--annotators=100000] [--folder=DIR]
+
+Simulated crowds of five classes and ten labels a task, in a row group for each half a million rows.
+`growth` is the largest size's seconds over the smallest's, divided by the ratio of the sizes, both
+with the most workers and without the time to load Python's modules; `speedup` is of the most
+workers over the fewest at the largest size. --kill ends one of Dask's workers by SIGKILL in the
+middle and compares the labels with those of the undisturbed fit. With --json one JSON object goes
+to stdout and the tables go to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CLASSES, LABELS_EACH = 5, 10
+BLOCK = 500_000  # rows that are drawn at a time
+
+
+def write_crowd(path: Path, annotations: int, annotators: int, seed: int = 0) -> None:
+    """Writes a simulated crowd in the order of time: a task's labels lie in one row group, tasks
+    in random order with ids that are not in sequence.
+    """
+    rng = np.random.default_rng([seed, annotations])
+    skill = np.clip(rng.normal(0.7, 0.15, annotators), 0.25, 0.98).astype(np.float32)
+    schema = pa.schema({"task": pa.int64(), "worker": pa.int64(), "label": pa.int8()})
+    with pq.ParquetWriter(path, schema) as writer:
+        for first in range(0, annotations, BLOCK):
+            size = min(BLOCK, annotations - first)
+            tasks = size // LABELS_EACH
+            truth = rng.integers(0, CLASSES, tasks, dtype=np.int8)
+            task, position = np.divmod(rng.permutation(tasks * LABELS_EACH), LABELS_EACH)
+            start = rng.integers(0, annotators, tasks)
+            worker = (start[task] + position * (annotators // LABELS_EACH)) % annotators
+            wrong = rng.random(len(task), dtype=np.float32) > skill[worker]
+            shift = rng.integers(1, CLASSES, len(task), dtype=np.int8) * wrong
+            ids = (first // LABELS_EACH + task) * 7919 % (annotations * 16 + 1)
+            label = (truth[task] + shift) % CLASSES
+            writer.write_table(pa.table([ids, worker, label.astype(np.int8)], schema=schema))
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Fits in this process, and returns seconds and memory."""
+    from neucrowd_tf.aggregation.engine.fit import Request, fit
+
+    engine: Any
+    if options.engine == "dask":
+        from neucrowd_tf.aggregation.engine.dask import Dask
+
+        engine = Dask(workers=options.worker)
+        pids = list(engine.client.run(os.getpid).values())
+    else:
+        from neucrowd_tf.aggregation.engine.local import Local
+
+        engine, pids = Local(options.worker), []
+
+    def report(line: str) -> None:
+        print(f"    {line}", file=sys.stderr, flush=True)
+        if options.kill and line.startswith("iteration 2"):
+            threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL)).start()
+
+    began = time.perf_counter()
+    try:
+        request = Request(
+            options.source, options.method, options.output, options.iterations, -1.0, report=report
+        )
+        found = fit(request, engine)
+        seconds = time.perf_counter() - began
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        if options.engine == "dask":
+            peaks = engine.client.run(_peak)
+            peak += sum(peaks.values())
+    finally:
+        engine.close()
+    return {
+        "workers": options.worker,
+        "annotations": found["num_annotations"],
+        "seconds": round(seconds, 2),
+        "seconds_per_iteration": round(found["seconds"]["iterate"] / found["n_iter"], 3),
+        "read_seconds": round(found["seconds"]["read"], 2),
+        "write_seconds": round(found["seconds"]["write"], 2),
+        "peak_memory_mb": round(peak),
+        "digest": digest(options.output),
+    }
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def digest(output: Path) -> str:
+    """Returns a digest of all labels and of the parameters."""
+    found = hashlib.sha256()
+    for part in sorted((output / "labels").glob("*.parquet")):
+        table = pq.read_table(part)
+        for column in table.columns[:3]:
+            found.update(column.to_numpy().tobytes())
+    with np.load(output / "parameters.npz") as arrays:
+        for name in sorted(arrays.files):
+            found.update(arrays[name].tobytes())
+    return found.hexdigest()
+
+
+def main() -> None:
+    """Measures every size with every number of workers."""
+    parser = argparse.ArgumentParser(description="Speed of truth inference out of core.")
+    parser.add_argument("--sizes", default="1e6,1e7", help="annotations")
+    parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--engine", choices=("local", "dask"), default="local")
+    parser.add_argument("--method", default="dawid_skene")
+    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--annotators", type=int, default=100_000)
+    parser.add_argument("--kill", action="store_true", help="--engine=dask: end a worker midway")
+    parser.add_argument("--folder", type=Path, help="for sources and outputs, which are removed")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.source is not None:
+        print(json.dumps(measure(options)))
+        return
+    if options.kill and options.engine != "dask":
+        parser.error("--kill: expected --engine=dask with it")
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        rows = _all(options, Path(folder))
+    result = summary(rows)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print({key: value for key, value in result.items() if key != "runs"})
+
+
+def _all(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    rows = []
+    for size in (int(float(text)) for text in options.sizes.split(",")):
+        source = folder / f"{size}.parquet"
+        began = time.perf_counter()
+        write_crowd(source, size, min(options.annotators, max(size // 100, LABELS_EACH)))
+        print(f"{size:.0e} drawn: {time.perf_counter() - began:.1f} s", file=sys.stderr)
+        for worker in (int(text) for text in options.workers.split(",")):
+            for kill in (False, True) if options.kill else (False,):
+                rows.append(_one(options, source, folder / "out", worker, kill))
+                print(rows[-1], file=sys.stderr, flush=True)
+        source.unlink()
+    return rows
+
+
+def _one(
+    options: argparse.Namespace, source: Path, output: Path, worker: int, kill: bool
+) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.scale", f"--source={source}", f"--output={output}"]
+    command += [f"--worker={worker}", f"--engine={options.engine}", f"--method={options.method}"]
+    command += [f"--iterations={options.iterations}", *(["--kill"] if kill else [])]
+    found = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    shutil.rmtree(output)
+    row: dict[str, Any] = json.loads(found.stdout)
+    row["killed"] = kill
+    return row
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the largest size's figures with the most workers, growth and speedup."""
+    fits = [row for row in rows if not row["killed"]]
+    largest = max(row["annotations"] for row in fits)
+    smallest = min(row["annotations"] for row in fits)
+    most, fewest = max(row["workers"] for row in fits), min(row["workers"] for row in fits)
+    at = {(row["annotations"], row["workers"]): row for row in fits}
+    best = at[largest, most]
+    result = {key: best[key] for key in ("seconds", "seconds_per_iteration", "peak_memory_mb")}
+    ratio = best["seconds"] / at[smallest, most]["seconds"]
+    result["growth"] = round(ratio / (largest / smallest), 3)
+    result["speedup"] = round(at[largest, fewest]["seconds"] / best["seconds"], 3)
+    result["annotations"], result["workers"] = largest, most
+    result["same_results"] = all(
+        len({row["digest"] for row in rows if row["annotations"] == size}) == 1
+        for size in {row["annotations"] for row in rows}
+    )
+    result["runs"] = rows
+    return result
+
+
+if __name__ == "__main__":
+    main()
