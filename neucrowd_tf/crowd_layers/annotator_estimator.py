@@ -32,6 +32,9 @@ _CELLS_AT_ONCE = 1 << 23
 _GATHERING = 32
 # Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
 _RESTART_SEEDS = 15_485_863
+# A class is lost where a fit predicts it for fewer than this share of the instances that annotators
+# agree on as such: a lost class may keep one or two of them by chance.
+_LOST = 0.2
 # A class is worth a new start from this share of its even part of the instances.
 _WORTH_A_RESTART = 0.1
 
@@ -76,8 +79,8 @@ class AnnotatorEstimator(ClassifierEstimator):
     restarts: int = argument(
         2,
         whole(0),
-        "how often a fit that never predicts a class which annotators agree on starts again from"
-        " another seed; where the last one does not either, there is a warning.",
+        "how often a fit that hardly ever predicts a class which annotators agree on starts again"
+        " from another seed; where the last one does not either, there is a warning.",
     )
     annotator_learning_rate: float | None = argument(
         None,
@@ -173,13 +176,13 @@ class AnnotatorEstimator(ClassifierEstimator):
             stage = run.stage(f"restart-{attempt}") if attempt else run
             history = self._train(network, data, stage)
             predicted = self._predict_proba(data.features).argmax(axis=1)
-            never = np.bincount(predicted, minlength=len(named)) == 0
+            never = np.bincount(predicted, minlength=len(named)) < _LOST * named
             if not (never & (named >= enough)).any():
                 break
-        lost = np.flatnonzero(never & (named > 0))
+        lost = np.flatnonzero(never)
         if len(lost):
             warnings.warn(
-                f"{type(self).__name__} predicts no training instance as"
+                f"{type(self).__name__} predicts hardly any training instance as"
                 f" {', '.join(map(repr, self.classes_[lost].tolist()))}, which annotators agree on"
                 f" for {int(named[lost].sum())} of {len(predicted)}: train longer, or with"
                 ' imbalance="reweighting"',

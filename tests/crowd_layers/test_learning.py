@@ -94,7 +94,9 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
     assert model.fits == 2 and (model.predict(features) == 3).any()
     again = Forgets(**SMALL).fit(features, annotations)
     np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
-    with pytest.warns(UserWarning, match="no training instance as 3, which annotators agree on"):
+    with pytest.warns(
+        UserWarning, match="hardly any training instance as 3, which annotators agree on"
+    ):
         once = Forgets(**SMALL, restarts=0).fit(features, annotations)
     assert once.fits == 1 and not (once.predict(features) == 3).any()
 
