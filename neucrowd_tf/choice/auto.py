@@ -4,6 +4,7 @@ average of the better ones.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 # Processes take seconds to begin: what is predicted to take less than this is done in this one.
 WORTH_PROCESSES = 10.0
+QUICK = (0.01,)
 _GOLD = Constraint(
     "a CSV `task,label` or a mapping from tasks to labels",
     lambda value: isinstance(value, (str, os.PathLike, Mapping)),
@@ -240,21 +242,23 @@ class Auto(CrowdEstimator):
     ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
         """Returns held-out predictions by candidate, and those for validation data."""
         progress = search.Progress(shown and len(wanted) > 1, len(wanted), "candidate")
-        first = search.held_out(self._task(data, wanted[BASELINE], splits, folder, None))
-        if first.probabilities is None:
-            raise first.error or RuntimeError(first.reason)
-        progress.done(BASELINE)
-        outcomes = {BASELINE: first}
-        agreed = np.nan_to_num(first.probabilities).argmax(axis=1) == self.consensus_
+        outcomes: dict[str, search.Outcome] = {}
+        # A quick one shows what is hopeless, before anything dear is tried.
+        quick = dataclasses.replace(wanted[BASELINE], name="quick", hparams={"Cs": QUICK})
+        first = search.held_out(self._task(data, quick, splits[:1], folder, None))
+        agreed = None
+        if first.probabilities is not None:
+            agreed = np.nan_to_num(first.probabilities).argmax(axis=1) == self.consensus_
         tasks = [
-            self._task(data, candidate, splits, folder, agreed)
-            for name, candidate in wanted.items()
-            if name != BASELINE
+            self._task(data, one, splits, folder, None if name == BASELINE else agreed)
+            for name, one in wanted.items()
         ]
         for outcome in search.side_by_side(search.held_out, tasks, self._jobs(tasks)):
             outcomes[outcome.name] = outcome
             progress.done(outcome.name, f" ({outcome.reason})" if outcome.reason else "")
         progress.close()
+        if outcomes[BASELINE].probabilities is None:
+            raise outcomes[BASELINE].error or RuntimeError(outcomes[BASELINE].reason)
         # In the order of the candidates, not in that in which they ended.
         ordered = {name: outcomes[name] for name in wanted}
         self.seconds_ = {name: one.seconds for name, one in ordered.items()}

@@ -45,7 +45,7 @@ class Task:
         seed: the estimator's.
         folder: where results are kept that a killed run need not compute again, or None.
         validation: features and labels that every fit is given, or None.
-        consensus: `[N]` class codes, or None: what agrees with them far less than the baseline
+        consensus: `[N]` class codes, or None: what agrees with them far less than a regression
             after one fold is not tried further.
         agreement: `[N]` whether the baseline's prediction is the consensus, or None likewise.
     """

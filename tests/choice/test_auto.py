@@ -167,12 +167,23 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
 ) -> None:
     features, crowd, _ = _crowd()
     first, folder = fitted
-    names = {f"cv-{name}-{fold}.npz" for name in FAST for fold in range(3)}
+    names = {f"cv-{name}-{fold}.npz" for name in FAST for fold in range(3)} | {"cv-quick-0.npz"}
     assert {path.name for path in folder.glob("cv-*")} == names
     (folder / "cv-ds_lr-1.npz").unlink()
     second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
     assert first.recommendation_ == second.recommendation_
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
+
+
+@pytest.mark.slow
+def test_processes_change_nothing_but_the_time() -> None:
+    features, crowd, _ = _crowd(size=60)
+    names = ("ds_lr", "crowd_layer")
+    alone, together = (Auto(names, jobs=jobs, seed=3).fit(features, crowd) for jobs in (1, 2))
+    assert alone.recommendation_["members"] == together.recommendation_["members"]
+    np.testing.assert_allclose(
+        alone.predict_proba(features), together.predict_proba(features), atol=1e-5
+    )
 
 
 def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> None:
