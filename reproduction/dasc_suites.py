@@ -9,6 +9,14 @@ BASES = "anno_reg crowd_layer wdn"
 SELECTIONS = "confidence random dasc"
 _LABELME_MUSIC = "labelme music"
 _HEAVY = "labelme_ovr_0 labelme_ovr_4 digits_ovr_8"
+# M/10, and steps for 1,000 images.
+_SCALED = {
+    "dasc_anno_reg.quota": 2_000,
+    "dasc_crowd_layer.quota": 1_000,
+    "dasc_wdn.quota": 1_000,
+    "batch_size": 100,
+    "epochs": 50,
+}
 _METRICS = ("accuracy", "last_round_accuracy")
 _ROUNDS = (
     "`accuracy` is that of the round that the method picks, by validation data or, on Music, by"
@@ -48,15 +56,7 @@ SUITES: tuple[Suite, ...] = (
         "DASC, LabelMe with M and steps for 1,000 images (ours)",
         (
             case("labelme", _each("dasc")),
-            *(
-                case(
-                    "labelme",
-                    f"dasc_{base}",
-                    "M/10, 500 steps",
-                    hparams={"quota": quota, "batch_size": 100, "epochs": 50},
-                )
-                for base, quota in (("anno_reg", 2_000), ("crowd_layer", 1_000), ("wdn", 1_000))
-            ),
+            case("labelme", _each("dasc"), "M/10, 500 steps", hparams=_SCALED),
         ),
         _METRICS,
         note=(

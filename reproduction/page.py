@@ -47,15 +47,15 @@ def summary(records: Iterable[tuple[Suite, Mapping[str, Any]]]) -> list[str]:
 
 def commits(records: Iterable[Mapping[str, Any]]) -> str:
     """Returns which commits made the runs."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for record in records:
-        found.update(record.get("revisions", {}))
-    if not found:
+        counts.update(record.get("revisions", {}))
+    if not counts:
         return ""
-    shown = [f"`{_short(name)}`" for name, _ in found.most_common()]
+    shown = ", ".join(f"`{_short(name)}`" for name, _ in counts.most_common())
     return (
-        f"Runs made by {', '.join(shown)}, with the hyper-parameters and presets frozen there: a"
-        " suite takes no others."
+        f"Runs made by {shown}, with the hyper-parameters and presets frozen there: a suite takes"
+        " no others."
     )
 
 
@@ -64,35 +64,25 @@ def _short(revision: str) -> str:
     return name[:12] + plus + changes
 
 
-def _part(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str]:
-    """Returns one suite's part of the page."""
+def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str]:
+    """Returns what the page says of one suite."""
     lines = [(results / f"{suite.name}.md").read_text(encoding="utf-8").rstrip(), ""]
-    if record.get("revisions"):
-        lines += [
-            (
-                "Runs of"
-                f" {', '.join(f'`{_short(name)}` ({count})' for name, count in record['revisions'].items())}."  # noqa: E501
-            ),
-            "",
-        ]
-    failures = record.get("failures", [])
+    runs = [f"`{_short(name)}` ({count})" for name, count in record.get("revisions", {}).items()]
+    lines += [f"Runs of {', '.join(runs)}.", ""] if runs else []
+    failures = [f"- {line}" for line in record.get("failures", [])]
     if failures:
-        lines += [
-            f"{len(failures)} failed:",
-            "",
-            *(f"- {line}" for line in failures[:10]),
-            *(["- ..."] if len(failures) > 10 else []),
-            "",
-        ]
-    lines += [f"![{suite.title}](results/{path.name})\n" for path in _own(results, suite, "png")]
-    tables = [f"[{path.name}](results/{path.name})" for path in _own(results, suite, "csv")]
-    return lines + ([f"As CSV: {', '.join(tables)}.", ""] if tables else [])
+        rest = ["- ..."] * (len(failures) > 10)
+        lines += [f"{len(failures)} failed:", "", *failures[:10], *rest, ""]
+    pictures, tables = (_files(results, suite, ending) for ending in ("png", "csv"))
+    lines += [f"![{suite.title}](results/{name})\n" for name in pictures]
+    links = ", ".join(f"[{name}](results/{name})" for name in tables)
+    return lines + ([f"As CSV: {links}.", ""] if links else [])
 
 
-def _own(results: Path, suite: Suite, ending: str) -> list[Path]:
-    """Returns a suite's files, those of suites whose names begin with its own left out."""
+def _files(results: Path, suite: Suite, ending: str) -> list[str]:
+    """Returns the names of a suite's files, not of suites whose names begin like it."""
     return [
-        path
+        path.name
         for path in sorted(results.glob(f"{suite.name}*.{ending}"))
         if path.stem == suite.name or path.stem.startswith(f"{suite.name}_")
     ]
@@ -115,8 +105,8 @@ def page(results: Path) -> str:
     text = notes.read_text(encoding="utf-8").strip() if notes.exists() else ""
     before, after = text.split(COUNTS, 1) if COUNTS in text else ("", text)
     lines = ["# Results", ""]
-    for part in (before.strip(), "\n".join(summary(records)), after.strip()):
-        lines += [part, ""] if part else []
+    for text in (before.strip(), "\n".join(summary(records)), after.strip()):
+        lines += [text, ""] if text else []
     lines += [
         (
             "Made by `make results` from `results/`; every table names the command that makes it."
@@ -130,7 +120,7 @@ def page(results: Path) -> str:
         "",
     ]
     for suite, record in records:
-        lines += _part(suite, record, results)
+        lines += _section(suite, record, results)
     missing = [suite for suite in SUITES if not (results / f"{suite.name}.json").exists()]
     if missing:
         lines += [
