@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke test-all test-lowest lint types results setup clean
+.PHONY: run test test-ci smoke test-all test-lowest lint types docs results setup clean
 
 setup: $(STAMP)
 
@@ -50,6 +50,11 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy neucrowd_tf baselines data reproduction run_experiment.py
+
+ROOMS := annotations aggregation choice datasets evaluation export labelling nn persistence predict registry report training
+# The API reference from the docstrings, as pages in build/api.
+docs: $(STAMP)
+	$(BIN)/python -m pdoc --docformat google -o build/api neucrowd_tf $(addprefix neucrowd_tf.,$(ROOMS))
 
 # RESULTS.md from the tables in results/.
 results: $(STAMP)

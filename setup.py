@@ -50,6 +50,7 @@ TEST = [
     "imbalanced-learn>=0.13",
     "crowd-kit==1.4.2",
     "build>=1.2",
+    "pdoc>=15",
 ]
 
 setup(
@@ -73,6 +74,7 @@ setup(
         "images": IMAGES,
         "dask": DASK,
         "gpu": ["tensorflow[and-cuda]>=2.18,<2.22"],
+        "onnx": ["tf2onnx>=1.17", "onnxruntime>=1.20"],
         "smote": ["imbalanced-learn>=0.13"],
         "test": TEST,
     },

@@ -5,6 +5,7 @@ TensorFlow anew costs four seconds a block), commands in processes of their own.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -86,7 +87,8 @@ def checkout(folder: Path) -> Path:
             (folder / item.name).symlink_to(item)
     scripts = folder / ".venv" / "bin"
     scripts.mkdir(parents=True)
-    for name, module in (("python", ""), ("ruff", "-m ruff"), ("mypy", "-m mypy")):
+    modules = {"python": "", "ruff": "-m ruff", "mypy": "-m mypy", "neucrowd": "-m neucrowd_tf"}
+    for name, module in modules.items():
         (scripts / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
         (scripts / name).chmod(0o755)
     (folder / ".venv" / ".installed").touch()
@@ -95,8 +97,8 @@ def checkout(folder: Path) -> Path:
 
 
 def tables(folder: Path) -> None:
-    """Writes the example tables that the documents speak of: features.csv, annotations.csv,
-    truth.csv.
+    """Writes the example tables that the documents speak of: features.csv, texts.csv,
+    annotations.csv, truth.csv, and export.json, the same labels as Label Studio exports them.
     """
     rng = np.random.default_rng(0)
     truth = rng.random(120) < 0.4
@@ -113,6 +115,35 @@ def tables(folder: Path) -> None:
     given[np.arange(120), np.arange(120) % 6] = True
     said = np.where(rng.random((120, 6)) < 0.2, ~truth[:, None], truth[:, None])
     votes = [f"task-{i},worker-{w},{'yes' if said[i, w] else 'no'}" for i, w in np.argwhere(given)]
+    words = {"yes": ("great", "kind", "lovely"), "no": ("rude", "slow", "broken")}
+    texts = [
+        f"task-{i},The {words[name][i % 3]} and {words[name][(i // 3) % 3]} place"
+        for i, name in enumerate(names)
+    ]
+    (folder / "texts.csv").write_text("\n".join(["task,text", *texts]) + "\n")
+    exported = [
+        {
+            "id": int(i),
+            "data": {"text": texts[i].partition(",")[2]},
+            "annotations": [
+                {
+                    "completed_by": {"email": f"worker-{w}@example.org"},
+                    "was_cancelled": False,
+                    "result": [
+                        {
+                            "from_name": "good",
+                            "to_name": "text",
+                            "type": "choices",
+                            "value": {"choices": ["yes" if said[i, w] else "no"]},
+                        }
+                    ],
+                }
+                for w in np.flatnonzero(given[i])
+            ],
+        }
+        for i in range(120)
+    ]
+    (folder / "export.json").write_text(json.dumps(exported))
     (folder / "annotations.csv").write_text("\n".join(["task,worker,label", *votes]) + "\n")
 
 

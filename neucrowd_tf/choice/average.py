@@ -8,9 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
+from sklearn.base import clone
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import estimator, fitted
 from neucrowd_tf.training.estimator import CrowdEstimator
+from neucrowd_tf.training.run import Run
 
 # A member that is sure beyond this does not overrule all others together.
 LEAST = 1e-4
@@ -76,12 +79,22 @@ class Average(CrowdEstimator):
             model = member.inference_model()
             model.name = f"member_{number}"  # Keras takes no two of one name
             probabilities = model(inputs)["probabilities"]
-            probabilities = keras.ops.cast(probabilities, "float64")
+            probabilities = keras.ops.cast(probabilities, "float32")
             logs.append(keras.ops.log(keras.ops.maximum(probabilities, LEAST)))
         mean = keras.ops.mean(keras.ops.stack(logs), axis=0)
         mean = mean - keras.ops.logsumexp(mean, axis=1, keepdims=True)
-        shifted = mean / self.temperature_ + self.shift_[None]
+        shifted = mean / self.temperature_ + self.shift_[None].astype(np.float32)
         return keras.Model(inputs, {"probabilities": keras.ops.softmax(shifted, axis=-1)})
+
+    def refitted(self, features: Any, annotations: Annotations, run: Run) -> Average:
+        """Returns the average of the same members, fitted to other (more) instances; how they are
+        averaged stays.
+        """
+        members = [
+            clone(member).fit(features, annotations, run=run.stage(name))
+            for member, name in zip(self.members_, self.names_, strict=True)
+        ]
+        return Average.of(members, self.names_, self.temperature_, self.shift_)
 
     def text_layer(self) -> Any:
         return self.members_[0].text_layer()

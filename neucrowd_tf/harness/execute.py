@@ -223,9 +223,12 @@ def _export(
     `auto` fits what it chose, and does not choose again.
     """
     if options.refit_all and dataset.test.annotations is not None:
-        estimator = clone(getattr(estimator, "estimator_", estimator))
         features, annotations = all_annotated(dataset)
-        estimator.fit(features, annotations, run=run.stage("refit"))
+        chosen: Any = getattr(estimator, "estimator_", None)
+        if hasattr(chosen, "refitted"):
+            estimator = chosen.refitted(features, annotations, run.stage("refit"))
+        else:
+            estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
     export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
 
 

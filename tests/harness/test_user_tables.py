@@ -1,0 +1,123 @@
+"""A user's tables through the command: labels.csv, texts, refitting, outside labels, scores without
+truth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice.average import Average
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.harness import cli
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.predict import main as predict
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.two_stage import TwoStageClassifier
+
+RIGHT = 0.85
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """90 texts of two kinds, three labels each by five people, and all by a model."""
+    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+    truth = rng.integers(0, 2, 90)
+    words = [["awful", "broken", "Rude"], ["lovely", "Great", "kind"]]
+    texts = [f"The {words[c][rng.integers(3)]}, {words[c][rng.integers(3)]} place" for c in truth]
+    pd.DataFrame({"task": [f"t{i}" for i in range(90)], "text": texts}).to_csv(
+        folder / "texts.csv", index=False
+    )
+    rows = []
+    for i, c in enumerate(truth):
+        for who in [*(f"w{w}" for w in rng.choice(5, 3, replace=False)), "gpt"]:
+            rows.append((f"t{i}", who, ["no", "yes"][c if rng.random() < RIGHT else 1 - c]))
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    frame.to_csv(folder / "annotations.csv", index=False)
+    return folder
+
+
+Run_ = Callable[..., int]
+
+
+@pytest.fixture
+def run(parse: Callable[[Sequence[str]], Options], tables: Path, tmp_path: Path) -> Run_:
+    def made(*more: str) -> int:
+        given = [f"--texts={tables / 'texts.csv'}", f"--annotations={tables / 'annotations.csv'}"]
+        given += ["--dataset=table", "--method=mv_lr", f"--output_dir={tmp_path}"]
+        return cli.run(parse([*given, *more]))
+
+    return made
+
+
+def test_texts_to_a_model_that_takes_strings(
+    run: Run_, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--export", "--refit_all", "--model_annotator=gpt") == 0
+    said = capsys.readouterr().out
+    assert "No truth is known" in said and "simulated crowds of this shape" in said
+    folder = tmp_path / "table" / "mv_lr" / "seed-0"
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["test_labels"] == "Dawid-Skene posterior"
+    assert metrics["test"]["accuracy"] > 0.8 and metrics["test_simulated"]["crowds"] == 10
+    labels = pd.read_csv(folder / "labels.csv")
+    assert len(labels) == 90 and set(labels["label"]) == {"no", "yes"}
+    assert (labels["num_labels"] == 4).all() and labels["annotators"].str.contains("gpt").all()
+    assert (labels["model_held_out"] == "yes").sum() == 18
+    assert len(pd.read_csv(folder / "annotators.csv")) == 6
+    assert "is a model and counted apart" in (folder / "report.html").read_text()
+    scored = tmp_path / "scored.csv"
+    texts = f"--texts={tables / 'texts.csv'}"
+    assert predict([f"--model={folder / 'saved_model'}", texts, f"--output={scored}"]) == 0
+    served = pd.read_csv(scored)
+    whole = TwoStageClassifier(seed=0).fit(
+        pd.read_csv(tables / "texts.csv", index_col="task")["text"],
+        Annotations.from_csv(tables / "annotations.csv"),
+    )
+    assert (
+        served["predicted"] == labels.set_index("task")["label"].loc[served["task"]].values
+    ).mean() > 0.9
+    rows = pd.read_csv(tables / "texts.csv")["text"].tolist()
+    assert np.abs(served["p_yes"] - whole.predict_proba(rows)[:, 1]).max() < 0.05
+    assert predict([f"--model={folder / 'saved_model'}", "--features=x.csv", "--output=y.csv"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--refit_all", "--refit_all: expected together with --export"),
+        ("--model_annotator=nobody", "expected an annotator's name, received 'nobody'"),
+        ("--features=texts.csv", "--texts: expected in place of --features"),
+    ],
+)
+def test_what_cannot_be(
+    run: Run_, capsys: pytest.CaptureFixture[str], flag: str, message: str
+) -> None:
+    try:
+        assert run(flag) == 2
+        assert message in capsys.readouterr().err
+    except UsageError as error:
+        assert message in str(error)
+
+
+def test_an_average_is_refitted_member_by_member() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 3)).astype(np.float32)
+    labels = np.tile((x[:, :1] > 0).astype(int), (1, 3))
+    crowd = Annotations.from_dense(labels)
+    members = [TwoStageClassifier(kind, seed=0) for kind in ("mv", "ds")]
+    first = [member.fit(x[:40], crowd[:40]) for member in members]
+    average = Average.of(first, ["mv_lr", "ds_lr"], 1.5, np.zeros(2))
+    again = average.refitted(x, crowd, Run())
+    by_hand = [TwoStageClassifier(kind, seed=0).fit(x, crowd) for kind in ("mv", "ds")]
+    expected = Average.of(by_hand, ["mv_lr", "ds_lr"], 1.5, np.zeros(2)).predict_proba(x)
+    np.testing.assert_array_equal(again.predict_proba(x), expected)
+    assert np.abs(average.predict_proba(x) - expected).max() > 1e-6
+    served = again.inference_model()(x)["probabilities"]
+    np.testing.assert_allclose(served, expected, atol=1e-5)
