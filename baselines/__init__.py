@@ -3,6 +3,7 @@
 from baselines import (
     aggnet,
     augmentation,
+    conal,
     cpc,
     crowd_gan,
     doctor_net,
@@ -24,4 +25,5 @@ __all__ = [
     "metric_learning",
     "raykar",
     "smote_two_stage",
+    "conal",
 ]

@@ -106,6 +106,14 @@ class AnnotatorEstimator(ClassifierEstimator):
         probabilities = base(standardised)
         return head(probabilities), probabilities
 
+    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+        """Returns what trains on single annotations, an `AnnotationModel`; `common` are its `gamma`
+        and `augment`.
+        """
+        from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
+
+        return AnnotationModel(network, head, data.features, len(self.classes_), **common)
+
     # ----------------------------------------------------------------- fit
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
@@ -117,7 +125,7 @@ class AnnotatorEstimator(ClassifierEstimator):
     def _build(self, data: TrainingData) -> CrowdNetwork:
         import keras
 
-        from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel, CrowdModel, MatrixModel
+        from neucrowd_tf.crowd_layers.crowd_model import CrowdModel, MatrixModel
         from neucrowd_tf.crowd_layers.layers import Standardise
 
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
@@ -136,7 +144,7 @@ class AnnotatorEstimator(ClassifierEstimator):
         model: CrowdModel
         if self._few_cells(data):
             network = keras.Model(inputs, head.input, name="network")
-            model = AnnotationModel(network, head, data.features, classes, **common)
+            model = self._annotation_model(network, head, data, **common)
         else:
             network = keras.Model(inputs, logits, name="network")
             weighted = self.imbalance == "resampling"

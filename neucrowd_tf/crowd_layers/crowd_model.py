@@ -61,6 +61,12 @@ class CrowdModel(InstanceModel):
         """
         raise NotImplementedError
 
+    def losses_of(self, labels: Any, logits: Any) -> Any:
+        """Returns the loss of each annotation; see `annotation_losses`."""
+        return annotation_losses(
+            labels, logits, self.gamma, log_probabilities=self.head.log_probabilities
+        )
+
     def penalty(self) -> Any:
         return super().penalty() + self.head.penalty()
 
@@ -109,6 +115,7 @@ class MatrixModel(CrowdModel):
         augment: Augment | None = None,
     ) -> None:
         super().__init__([network], head, features, num_classes, gamma, augment)
+        head.penalised = "batch"  # when the network is called; the others once a step
         shape = (len(features), num_annotators)
         self._labels = tf.Variable(
             tf.fill(shape, tf.constant(-1, tf.int8 if num_classes <= 127 else tf.int32)),
@@ -134,7 +141,7 @@ class MatrixModel(CrowdModel):
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         labels = tf.cast(tf.gather(self._labels, rows), tf.int32)
-        losses = annotation_losses(labels, self.network(features, training=True), self.gamma)
+        losses = self.losses_of(labels, self.network(features, training=True))
         weights = tf.where(labels >= 0, tf.gather(self._weights, tf.maximum(labels, 0)), 0.0)
         if self._copies is not None:
             weights = weights * tf.cast(tf.gather(self._copies, rows), tf.float32)
@@ -162,6 +169,8 @@ class AnnotationModel(CrowdModel):
         augment: Augment | None = None,
     ) -> None:
         super().__init__([network, head], head, features, num_classes, gamma, augment)
+        head.penalised = "none"
+        self._batch_penalty: Any = 0.0
         self._first = tf.Variable(
             tf.zeros([self.num_instances + 1], tf.int32), trainable=False, name="first"
         )
@@ -192,15 +201,23 @@ class AnnotationModel(CrowdModel):
         self._copies.assign(given.astype(np.float32))
         self._weights.assign(weights)
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def gathered(self, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Returns the annotations of a batch's instances, `[K]` each: their places among all of
+        them, positions in the batch, annotators, labels and weights.
+        """
         places = tf.ragged.range(tf.gather(self._first, rows), tf.gather(self._first, rows + 1))
         annotations = places.flat_values
         labels = tf.gather(self._labels, annotations)
-        logits = self.head.cells(
-            self.network(features, training=True),
-            tf.cast(places.value_rowids(), tf.int32),
-            tf.gather(self._annotators, annotations),
-        )
-        losses = annotation_losses(labels, logits, self.gamma)
         weights = tf.gather(self._weights, labels) * tf.gather(self._copies, annotations)
+        within = tf.cast(places.value_rowids(), tf.int32)
+        return annotations, within, tf.gather(self._annotators, annotations), labels, weights
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        _, within, annotators, labels, weights = self.gathered(rows)
+        inputs = self.network(features, training=True)
+        losses = self.losses_of(labels, self.head.cells(inputs, within, annotators))
+        self._batch_penalty = self.head.batch_penalty(inputs)
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
+
+    def penalty(self) -> Any:
+        return super().penalty() + self._batch_penalty

@@ -7,7 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 
-def annotation_losses(labels: Any, logits: Any, gamma: float = 0.0) -> Any:
+def annotation_losses(
+    labels: Any, logits: Any, gamma: float = 0.0, *, log_probabilities: bool = False
+) -> Any:
     """Returns `-(1 - p)^gamma log p` of each annotation, 0 where there is none.
 
     Args:
@@ -15,6 +17,8 @@ def annotation_losses(labels: Any, logits: Any, gamma: float = 0.0) -> Any:
         logits: `[B, R, C]`.
         gamma: 0 is cross-entropy; above, the focal loss, which weighs annotations less that are
             predicted well.
+        log_probabilities: whether the logits are log p as they are, as of a distribution over more
+            than one annotator's labels.
 
     Returns:
         `[B, R]` float32.
@@ -23,9 +27,11 @@ def annotation_losses(labels: Any, logits: Any, gamma: float = 0.0) -> Any:
         DASC, eqs. 6 and 9; Lin et al. (2020), Focal loss for dense object detection, eq. 5.
     """
     logits = tf.cast(logits, tf.float32)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=tf.maximum(labels, 0), logits=logits
-    )
+    given = tf.maximum(labels, 0)
+    if log_probabilities:
+        losses = -tf.gather(logits, given, axis=-1, batch_dims=labels.shape.rank)
+    else:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=given, logits=logits)
     if gamma:
         # 1 - p through expm1 keeps its digits where p is nearly 1; the gradient of the power needs
         # a positive base.

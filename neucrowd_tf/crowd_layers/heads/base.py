@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import keras
 from keras import ops
@@ -27,8 +27,18 @@ class AnnotatorHead(keras.layers.Layer):
     softmax is how likely each annotator gives each label.
 
     A head makes its weights in `build` with `annotator_weight` and computes logits in `call`; where
-    it takes arguments, `get_config` names all that the network depends on.
+    it takes arguments, `get_config` names all that the network depends on. In a Keras model of
+    anyone's, its penalties are among the model's `losses`, which `fit` adds.
+
+    Attributes:
+        log_probabilities: whether the outputs are log-probabilities that a loss takes as they are,
+            without a softmax over an annotator's labels.
+        penalised: which penalties a call adds to Keras' losses: "all", those of the "batch" alone,
+            or "none" (a training loop of one's own adds the others).
     """
+
+    log_probabilities: ClassVar[bool] = False
+    penalised: Literal["all", "batch", "none"] = "all"
 
     def __init__(
         self,
@@ -69,8 +79,29 @@ class AnnotatorHead(keras.layers.Layer):
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return (input_shape[0], self.num_annotators, input_shape[-1])
 
+    def __call__(self, inputs: Any, *args: Any, **options: Any) -> Any:
+        outputs = super().__call__(inputs, *args, **options)
+        self.add_penalties(inputs)
+        return outputs
+
+    def add_penalties(self, inputs: Any) -> None:
+        """Adds to Keras' losses what `penalised` says, unless a graph is only being drawn."""
+        first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
+        if isinstance(first, keras.KerasTensor) or self.penalised == "none":
+            return
+        terms = [self.batch_penalty(inputs)]
+        if self.penalised == "all":
+            terms.append(self.penalty())
+        for term in terms:
+            if not isinstance(term, (int, float)):
+                self.add_loss(term)
+
     def penalty(self) -> Any:
         """Returns a scalar that is added to the loss."""
+        return 0.0
+
+    def batch_penalty(self, inputs: Any) -> Any:
+        """Returns a scalar of a batch's inputs `[B, h]` that is added to the loss."""
         return 0.0
 
     def get_config(self) -> dict[str, Any]:

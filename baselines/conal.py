@@ -1,0 +1,63 @@
+"""CoNAL: common confusions, and each annotator's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf.arguments import argument, estimator, number, whole
+from neucrowd_tf.crowd_layers import WeightedDoctorNet
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.dasc.methods import register_self_training, self_trained
+
+if TYPE_CHECKING:
+    import keras
+
+
+@registered(
+    "conal",
+    "CoNAL: confusions that all annotators share, and each one's own, mixed by a gate",
+    paper="Chu, Ma and Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021",
+)
+@estimator
+class CoNAL(AnnotatorEstimator):
+    """A classifier, a common confusion and each annotator's own; a gate of instance and annotator
+    says which of them an answer comes from.
+
+    Attributes:
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training
+            instances, weighted with the classifier's probability of the true class.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Chu, Ma and Wang (2021), eqs. 1 and 3, and the final loss.
+    """
+
+    embedding_size: int = argument(20, whole(1), "of the instances and annotators of the gate.")
+    distance_weight: float = argument(
+        1e-5,
+        number(least=0),
+        "lambda, of how far annotators' matrices are from the common one (more is better).",
+    )
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.conal import ConalHead
+
+        return ConalHead(num_annotators, self.embedding_size, self.distance_weight, name="conal")
+
+    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+        import keras
+
+        probabilities = base(standardised)
+        # Deviation: one linear layer embeds an instance; the authors' code has two with nothing
+        # between them.
+        flat = standardised
+        if len(standardised.shape) > 2:
+            flat = keras.layers.Flatten()(standardised)
+        return head([probabilities, flat]), probabilities
+
+    # The gate needs instances, so that corners of the simplex alone say nothing.
+    _confusion_matrices = WeightedDoctorNet._confusion_matrices
+
+
+register_self_training("conal", self_trained(CoNAL), "CoNAL")

@@ -1,0 +1,54 @@
+"""Dawid and Skene's labels, then a network trained with mixup: the plain pair that papers of today
+forget to compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, ClassVar, Literal
+
+from neucrowd_tf import aggregation
+from neucrowd_tf.arguments import argument, estimator, number
+from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.two_stage.deep_labels import DeepLabels
+
+
+@register_method(
+    "ds_mixup",
+    summary="Dawid-Skene's posteriors, then a network trained with mixup",
+    requires_identities=True,
+    presets=PRESETS["crowd_layer"],
+    space={**SPACE, "alpha": (0.2, 0.4, 1.0)},
+    paper="Zhang, Cisse, Dauphin and Lopez-Paz: mixup: Beyond Empirical Risk Minimization, 2018",
+)
+@estimator
+class DawidSkeneMixup(DeepLabels):
+    """A classifier trained on mixed instances with mixed labels, which an aggregator gave.
+
+    Attributes:
+        labels_, probas_, confusion_matrices_, model_, history_, n_iter_, best_epoch_, rows_: see
+            `DeepLabels`.
+
+    References:
+        Zhang et al. (2018), eq. 1; Dawid and Skene (1979).
+    """
+
+    requires_identities: ClassVar[bool] = True
+
+    aggregator: str | aggregation.Aggregator = "ds"
+    labels: Literal["hard", "soft"] = "soft"
+    alpha: float = argument(
+        1.0, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+    )
+
+    def _model(self, classifier: Any, data: TrainingData) -> Any:
+        from baselines.ds_mixup_model import MixupModel
+
+        classes = len(self.classes_)
+        return MixupModel(classifier, data.features, classes, self._augmentation(), self.alpha)
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        return (*super()._spec(data, run), self.alpha)

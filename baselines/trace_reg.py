@@ -1,0 +1,53 @@
+"""Trace regularisation as its source prints it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.arguments import argument, estimator, number
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.dasc.methods import register_self_training, self_trained
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.training.estimator import TrainingData
+
+
+@registered(
+    "trace_reg",
+    "trace regularisation as its source prints it: matrices of softplus weights, nearly right at"
+    " first",
+    paper=(
+        "Tanno, Saeedi, Sankaranarayanan, Alexander and Silberman: Learning From Noisy Labels by"
+        " Regularized Estimation of Annotator Confusion, CVPR 2019"
+    ),
+)
+@estimator
+class TraceRegularised(AnnotatorEstimator):
+    """A classifier and annotators' confusion matrices, trained with a penalty on the mean trace.
+    `AnnoReg` is the same as DASC has it: a softmax and another start.
+
+    Attributes:
+        confusion_matrices_: `[R, C true, C observed]`: the stochastic matrices themselves.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Tanno et al. (2019), eq. 4 and the listing in its appendix.
+    """
+
+    trace_weight: float = argument(0.01, number(least=0), "lambda of eq. 4, on the mean trace.")
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.softplus_confusion import SoftplusConfusionHead
+
+        return SoftplusConfusionHead(num_annotators, self.trace_weight, name="trace")
+
+    def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
+        return np.asarray(network.head.matrices(), dtype=np.float32)
+
+
+register_self_training("trace_reg", self_trained(TraceRegularised), "trace regularisation")

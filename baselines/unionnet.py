@@ -1,0 +1,72 @@
+"""UnionNet: the labels of all annotators as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf.arguments import argument, estimator, number, one_of
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.dasc.methods import register_self_training, self_trained
+
+if TYPE_CHECKING:
+    from neucrowd_tf.crowd_layers.heads.unionnet import Variant
+
+PAPER = (
+    "Wei, Xie, Feng, Han and An: Deep Learning From Multiple Noisy Annotators as A Union, IEEE"
+    " TNNLS 2022"
+)
+
+
+@registered(
+    "unionnet_b",
+    "UnionNet: a distribution over all annotators' labels together, a class's share of it",
+    paper=PAPER,
+)
+@estimator
+class UnionNetB(AnnotatorEstimator):
+    """A classifier and one transition matrix to the labels of all annotators together.
+
+    Attributes:
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's part of the union, each row a
+            distribution.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Wei et al. (2022), eqs. 2, 6 and 7.
+    """
+
+    variant: Variant = argument(
+        "B",
+        one_of("A", "B"),
+        '"A" takes the softmax of what the matrix makes of the class probabilities, "B" that'
+        " of the matrix for each true class.",
+    )
+    epsilon: float = argument(
+        1e-5, number(least=0, below=1), "off the diagonals of the matrix at first."
+    )
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.unionnet import UnionHead
+
+        return UnionHead(num_annotators, self.variant, self.epsilon, name="union")
+
+
+@registered(
+    "unionnet_a",
+    "UnionNet: a distribution over all annotators' labels together, one softmax of scores",
+    paper=PAPER,
+)
+@estimator
+class UnionNetA(UnionNetB):
+    """UnionNet whose softmax comes last; see `UnionNetB`.
+
+    References:
+        Wei et al. (2022), section IV.
+    """
+
+    variant: Variant = "A"
+
+
+for _name, _kind in (("unionnet_a", UnionNetA), ("unionnet_b", UnionNetB)):
+    register_self_training(_name, self_trained(_kind), "UnionNet")

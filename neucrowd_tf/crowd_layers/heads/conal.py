@@ -1,0 +1,120 @@
+"""CoNAL's head: confusions that all annotators share, and each one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
+    StackedIdentity,
+    annotator_product,
+    cell_product,
+)
+from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
+
+
+def unit(rows: Any) -> Any:
+    """Returns rows of length one."""
+    return rows / ops.sqrt(ops.maximum(ops.sum(ops.square(rows), axis=-1, keepdims=True), 1e-12))
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class ConalHead(AnnotatorHead):
+    """From `[p [B, C], x [B, d]]`, class probabilities and features, to logits
+    `w p W + (1 - w) p W_k`: a gate w of the instance and the annotator says how far the confusion
+    is the common one.
+
+    Args:
+        num_annotators: R.
+        embedding_size: e of the gate, the sigmoid of the product of both embeddings.
+        weight: lambda, of how far each annotator's matrix is from the common one (more is better).
+        seed: draws the embeddings.
+
+    References:
+        Chu, Ma and Wang (2021), Learning from crowds by modeling common confusions, eqs. 1 and 3,
+        and the final loss.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        embedding_size: int = 20,
+        weight: float = 1e-5,
+        seed: int = 0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        self.embedding_size, self.weight, self.seed = embedding_size, weight, seed
+        self.matrix: Any = None
+        self.annotator: Any = None
+        self.common: Any = None
+        self.instance: Any = None
+        self.bias: Any = None
+        self.common_initializer = keras.initializers.Identity(2.0)
+        self.instance_initializer = keras.initializers.GlorotUniform(seed)
+        self.bias_initializer = keras.initializers.Zeros()
+
+    def build(self, input_shape: Any) -> None:
+        classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
+        self.matrix = self.annotator_weight("matrix", (classes, classes), StackedIdentity(2.0))
+        # Of one annotator `[1, e]` each, with the fans of a dense layer of one-hot annotators.
+        self.annotator = self.annotator_weight(
+            "annotator", (1, self.embedding_size), HeadsUniform(self.seed + 1)
+        )
+        for name, shape in (
+            ("common", (classes, classes)),
+            ("instance", (width, self.embedding_size)),
+            ("bias", (self.embedding_size,)),
+        ):
+            maker = getattr(self, f"{name}_initializer")
+            weight = self.add_weight(shape=shape, initializer=maker, dtype="float32", name=name)
+            setattr(self, name, weight)
+
+    def gates(self, features: Any) -> Any:
+        """Returns `[B, R]`: the share of the common confusion.
+
+        References:
+            Chu et al. (2021), eq. 3.
+        """
+        annotators = unit(ops.convert_to_tensor(self.annotator)[:, 0])
+        return ops.sigmoid(ops.matmul(self._instances(features), ops.transpose(annotators)))
+
+    def _instances(self, features: Any) -> Any:
+        return unit(ops.matmul(ops.cast(features, "float32"), self.instance) + self.bias)
+
+    def call(self, inputs: Any) -> Any:
+        p, features = ops.cast(inputs[0], "float32"), inputs[1]
+        share = self.gates(features)[:, :, None]
+        common = ops.matmul(p, self.common)[:, None, :]
+        return share * common + (1.0 - share) * annotator_product(p, self.matrix)
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        p = ops.cast(inputs[0], "float32")
+        instances = ops.take(self._instances(inputs[1]), rows, axis=0)
+        embedded = unit(ops.take(self.annotator, annotators, axis=0)[:, 0])
+        share = ops.sigmoid(ops.sum(instances * embedded, axis=-1, keepdims=True))
+        common = ops.take(ops.matmul(p, self.common), rows, axis=0)
+        own = cell_product(p, rows, ops.take(self.matrix, annotators, axis=0))
+        return share * common + (1.0 - share) * own
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
+
+    def penalty(self) -> Any:
+        """Returns `-lambda` times the sum of the distances between the annotators' matrices and the
+        common one.
+        """
+        apart = ops.convert_to_tensor(self.matrix) - ops.convert_to_tensor(self.common)
+        # A length has no gradient at 0, where all begin.
+        lengths = ops.sqrt(ops.sum(ops.square(apart), axis=(1, 2)) + 1e-12)
+        return -self.weight * ops.sum(lengths)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"embedding_size": self.embedding_size, "weight": self.weight, "seed": self.seed}
+        return {**super().get_config(), **own}

@@ -1,0 +1,91 @@
+"""GeoCrowdNet's head: confusion matrices, and a penalty that makes them identifiable."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
+
+Volume = Literal["F", "W"]
+# Where the determinant underflows there is no direction to learn from: fewer rows than classes, or
+# predictions that all agree.
+_LARGEST = 100.0
+
+
+def negative_log_determinant(gram: Any) -> Any:
+    """Returns `-log det` of a Gram matrix `[C, C]`, and 0 without a gradient where that is above
+    100 or not a number.
+    """
+    gram = tf.cast(gram, tf.float32)
+    volume = -tf.linalg.slogdet(tf.stop_gradient(gram))[1]
+    usable = tf.math.is_finite(volume) & (volume <= _LARGEST)
+    # The identity stands in before the logarithm, so that no gradient of it is infinite.
+    safe = tf.where(usable, gram, tf.eye(tf.shape(gram)[0]))
+    return -tf.linalg.slogdet(safe)[1]
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class GeoCrowdNetHead(ConfusionHead):
+    """Row-stochastic confusion matrices A_k, so that annotator k answers with `p A_k`, trained with
+    `-weight * log det` of a Gram matrix.
+
+    Args:
+        num_annotators: R.
+        volume: "F" takes the batch's class probabilities, `F^T F`; "W" the stacked matrices, which
+            is the sum of `A_k A_k^T`.
+        weight: lambda of eqs. 8 and 9.
+        initial: the matrices' logits are `initial` times the identity at first.
+
+    References:
+        Ibrahim, Nguyen and Fu (2023), Deep learning from crowdsourced labels: coupled cross-entropy
+        minimization, identifiability, and regularization, eqs. 8 (F) and 9 (W).
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        volume: Volume = "W",
+        weight: float = 1e-3,
+        initial: float = 1.0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        if volume not in get_args(Volume):
+            raise ValueError(f"volume: expected 'F' or 'W', received {volume!r}")
+        super().__init__(
+            num_annotators, "row", 0.0, initial, name=name, trainable=trainable, dtype=dtype
+        )
+        self.volume, self.weight = volume, weight
+
+    def penalty(self) -> Any:
+        """Returns the weighted volume of the stacked matrices.
+
+        References:
+            Ibrahim et al. (2023), eq. 9.
+        """
+        if self.volume != "W":
+            return 0.0
+        matrices = self.matrices()
+        return self.weight * negative_log_determinant(ops.einsum("rto,rso->ts", matrices, matrices))
+
+    def batch_penalty(self, inputs: Any) -> Any:
+        """Returns the weighted volume of the batch's class probabilities.
+
+        References:
+            Ibrahim et al. (2023), eq. 8.
+        """
+        if self.volume != "F":
+            return 0.0
+        p = ops.cast(inputs, "float32")
+        return self.weight * negative_log_determinant(ops.matmul(ops.transpose(p), p))
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["normalisation"], config["trace_weight"]
+        return {**config, "volume": self.volume, "weight": self.weight}

@@ -1,0 +1,133 @@
+"""Annotator heads for a Keras model of one's own: the loss of a matrix of labels with gaps, and the
+answer of one annotator an instance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+from neucrowd_tf.crowd_layers.heads.conal import ConalHead
+from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
+from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
+from neucrowd_tf.crowd_layers.heads.doctors import DoctorHeads
+from neucrowd_tf.crowd_layers.heads.geocrowdnet import GeoCrowdNetHead
+from neucrowd_tf.crowd_layers.heads.softplus_confusion import SoftplusConfusionHead
+from neucrowd_tf.crowd_layers.heads.unionnet import UnionHead
+from neucrowd_tf.crowd_layers.losses import annotation_losses
+
+__all__ = [
+    "AnnotationLoss",
+    "AnnotatorHead",
+    "ConalHead",
+    "ConfusionHead",
+    "CrowdConnection",
+    "DoctorHeads",
+    "GeoCrowdNetHead",
+    "OneAnnotator",
+    "SoftplusConfusionHead",
+    "UnionHead",
+]
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class AnnotationLoss(keras.losses.Loss):
+    """The mean loss of the labels that there are. Labels are class codes `[B, R]`, -1 for none,
+    beside logits `[B, R, C]`; or `[B]` beside `[B, C]`.
+
+    Args:
+        gamma: of the focal loss; 0 is cross-entropy.
+        log_probabilities: for heads whose outputs are log-probabilities already (`UnionHead`).
+    """
+
+    def __init__(
+        self,
+        gamma: float = 0.0,
+        log_probabilities: bool = False,
+        reduction: str = "sum_over_batch_size",
+        name: str = "annotation_loss",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.gamma, self.log_probabilities = gamma, log_probabilities
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """Returns the weighted mean over labels.
+
+        Args:
+            y_true: class codes.
+            y_pred: logits.
+            sample_weight: of instances `[B]` or of labels, as `y_true`.
+        """
+        labels = tf.cast(tf.convert_to_tensor(y_true), tf.int32)
+        logits = tf.convert_to_tensor(y_pred)
+        if labels.shape.rank == logits.shape.rank:  # Keras gives codes [B] a column
+            labels = tf.squeeze(labels, -1)
+        losses = self.call(labels, logits)
+        weights = tf.cast(labels >= 0, tf.float32)
+        if sample_weight is not None:
+            given = tf.cast(sample_weight, tf.float32)
+            while given.shape.rank < weights.shape.rank:
+                given = given[..., None]
+            weights = weights * given
+        return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), tf.reduce_sum(weights))
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return annotation_losses(
+            y_true, y_pred, self.gamma, log_probabilities=self.log_probabilities
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"gamma": self.gamma, "log_probabilities": self.log_probabilities}
+        return {**super().get_config(), **own}
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class OneAnnotator(keras.layers.Layer):
+    """What one annotator an instance would answer: call it with a head's inputs and annotators'
+    codes `[B]`; it gives logits `[B, C]`. For data of (features, annotator, label) triples: time
+    and memory go with the labels, not with instances times annotators.
+
+    Args:
+        head: the annotator head.
+    """
+
+    def __init__(
+        self,
+        head: AnnotatorHead,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(name=name, trainable=trainable, dtype=dtype)
+        self.head = head
+
+    def build(self, input_shape: Any, *_: Any) -> None:
+        if not self.head.built:
+            self.head.build(input_shape)
+            self.head.built = True
+
+    def call(self, inputs: Any, annotators: Any) -> Any:
+        codes = ops.reshape(ops.cast(annotators, "int32"), (-1,))
+        if not isinstance(codes, keras.KerasTensor):
+            penalty = self.head.penalty() + self.head.batch_penalty(inputs)
+            if not isinstance(penalty, (int, float)):
+                self.add_loss(penalty)
+        return self.head.cells(inputs, ops.arange(ops.shape(codes)[0]), codes)
+
+    def compute_output_shape(self, input_shape: Any, *_: Any) -> tuple[int | None, ...]:
+        batch, _, classes = self.head.compute_output_shape(input_shape)
+        return (batch, classes)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "head": keras.saving.serialize_keras_object(self.head)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> OneAnnotator:
+        head = keras.saving.deserialize_keras_object(config["head"])
+        return cls(**{**config, "head": head})

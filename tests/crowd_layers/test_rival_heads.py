@@ -1,0 +1,285 @@
+"""Heads of later methods: values by hand, naive loops, invariants, and what a .keras file keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    from neucrowd_tf.crowd_layers import parts
+
+    return parts
+
+
+@pytest.fixture
+def p():
+    return softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+
+
+def randomised(head, seed=1):
+    rng = np.random.default_rng(seed)
+    for weight in head.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    return head
+
+
+def test_volume_by_hand(parts):
+    from neucrowd_tf.crowd_layers.heads.geocrowdnet import negative_log_determinant
+
+    # det [[2, 1], [1, 2]] = 3.
+    assert float(negative_log_determinant(np.array([[2.0, 1.0], [1.0, 2.0]]))) == pytest.approx(
+        -np.log(3.0), rel=1e-6
+    )
+    head = parts.GeoCrowdNetHead(2, "F", weight=0.5)
+    # F = I: F^T F = I, whose logarithm is 0; doubled rows: F^T F = 2 I, -log 4.
+    eye = np.eye(2, dtype=np.float32)
+    assert float(head.batch_penalty(eye)) == pytest.approx(0.0, abs=1e-6)
+    assert float(head.batch_penalty(np.tile(eye, (2, 1)))) == pytest.approx(-0.5 * np.log(4.0))
+    assert head.penalty() == 0.0
+
+
+def test_volume_without_a_direction_has_no_gradient(parts):
+    import tensorflow as tf
+
+    head = parts.GeoCrowdNetHead(2, "F", weight=1.0)
+    f = tf.Variable([[0.4, 0.6], [0.4, 0.6]])  # equal rows: the determinant is 0
+    with tf.GradientTape() as tape:
+        value = head.batch_penalty(f)
+    assert float(value) == 0.0
+    np.testing.assert_array_equal(tape.gradient(value, f), np.zeros((2, 2)))
+
+
+def test_volume_of_matrices_against_loop_and_order(parts, p):
+    head = parts.GeoCrowdNetHead(3, "W", weight=0.1)
+    head(p)
+    randomised(head)
+    matrices = softmax(np.asarray(head.matrix))
+    stacked = np.concatenate([m.T for m in matrices])  # [R C observed, C true]
+    expected = -0.1 * np.log(np.linalg.det(stacked.T @ stacked))
+    assert float(head.penalty()) == pytest.approx(expected, rel=1e-4)
+    value = np.asarray(head.matrix)
+    head.matrix.assign(value[[2, 0, 1]])  # whoever comes first
+    assert float(head.penalty()) == pytest.approx(expected, rel=1e-4)
+
+
+def test_source_of_trace_regularisation(parts):
+    head = parts.SoftplusConfusionHead(2, trace_weight=0.5)
+    head(np.eye(2, dtype=np.float32))
+    # softplus(1) = 1.3133, softplus(-5) = .0067: rows (.9949, .0051); the trace is 1.9898.
+    one, other = np.log1p(np.exp(1.0)), np.log1p(np.exp(-5.0))
+    expected = one / (one + other)
+    np.testing.assert_allclose(
+        head.matrices()[0], [[expected, 1 - expected]] * 1 + [[1 - expected, expected]], atol=1e-6
+    )
+    assert float(head.penalty()) == pytest.approx(0.5 * 2 * expected, rel=1e-5)
+    randomised(head)
+    np.testing.assert_allclose(np.asarray(head.matrices()).sum(axis=-1), 1.0, atol=1e-6)
+    for row in np.asarray(head.matrix).reshape(-1, 2):
+        np.testing.assert_allclose(
+            np.log1p(np.exp(row)) / np.log1p(np.exp(row)).sum(),
+            np.asarray(head._normalised(row)),
+            atol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("variant", ["A", "B"])
+def test_union_against_loop(parts, p, variant):
+    head = parts.UnionHead(2, variant)
+    head(p)
+    randomised(head)
+    matrix = np.asarray(head.matrix)
+    union = np.zeros((5, 2, 3))
+    for b in range(5):
+        for r in range(2):
+            for y in range(3):
+                if variant == "A":
+                    union[b, r, y] = np.exp(sum(p[b, c] * matrix[r, c, y] for c in range(3)))
+                else:
+                    union[b, r, y] = sum(
+                        p[b, c] * np.exp(matrix[r, c, y]) / np.exp(matrix[:, c]).sum()
+                        for c in range(3)
+                    )
+    union /= union.sum(axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(np.exp(head(p)), union, rtol=1e-4)
+    np.testing.assert_allclose(np.exp(head(p)).sum(axis=(1, 2)), 1.0, rtol=1e-5)
+
+
+def test_union_loss_by_hand(parts):
+    # One annotator, two classes, T = 0: every entry of the union is 1/2.
+    loss = parts.AnnotationLoss(log_probabilities=True)
+    head = parts.UnionHead(1, "B")
+    head.build((None, 2))
+    head.matrix.assign(np.zeros((1, 2, 2)))
+    outputs = head(np.array([[0.9, 0.1]], np.float32))
+    assert float(loss(np.array([[1]]), outputs)) == pytest.approx(np.log(2.0), rel=1e-6)
+    # Two annotators: 1/4 each, log 4; what is missing costs nothing.
+    head = parts.UnionHead(2, "B")
+    head.build((None, 2))
+    head.matrix.assign(np.zeros((2, 2, 2)))
+    outputs = head(np.array([[0.9, 0.1]], np.float32))
+    assert float(loss(np.array([[1, -1]]), outputs)) == pytest.approx(np.log(4.0), rel=1e-6)
+
+
+def test_conal_by_hand(parts):
+    head = parts.ConalHead(1, embedding_size=1)
+    p, x = np.array([[0.25, 0.75]], np.float32), np.array([[3.0]], np.float32)
+    head([p, x])
+    head.common.assign([[1.0, 0.0], [0.0, 1.0]])
+    head.matrix.assign([[[0.0, 1.0], [1.0, 0.0]]])
+    head.instance.assign([[2.0]])
+    head.annotator.assign([[[-5.0]]])
+    # Unit embeddings 1 and -1: w = sigmoid(-1) = .26894. p W = (.25, .75), p W_1 = (.75, .25).
+    w = 1 / (1 + np.exp(1.0))
+    expected = [w * 0.25 + (1 - w) * 0.75, w * 0.75 + (1 - w) * 0.25]
+    np.testing.assert_allclose(head([p, x])[0, 0], expected, rtol=1e-5)
+    # The matrices differ by 1 in four cells: a distance of 2.
+    assert float(head.penalty()) == pytest.approx(-1e-5 * 2.0, rel=1e-4)
+
+
+def test_conal_against_loop(parts, p):
+    x = np.random.default_rng(3).normal(size=(5, 4)).astype(np.float32)
+    head = parts.ConalHead(2, embedding_size=3)
+    head([p, x])
+    randomised(head)
+    instance = x @ np.asarray(head.instance) + np.asarray(head.bias)
+    found = np.asarray(head([p, x]))
+    for b in range(5):
+        for r in range(2):
+            v, u = instance[b], np.asarray(head.annotator)[r, 0]
+            w = 1 / (1 + np.exp(-v @ u / np.linalg.norm(v) / np.linalg.norm(u)))
+            expected = w * p[b] @ np.asarray(head.common)
+            expected = expected + (1 - w) * p[b] @ np.asarray(head.matrix)[r]
+            np.testing.assert_allclose(found[b, r], expected, atol=1e-4)
+    # Embeddings count by their direction alone.
+    head.annotator.assign(7.0 * np.asarray(head.annotator))
+    np.testing.assert_allclose(head([p, x]), found, atol=1e-4)
+
+
+def makers(parts):
+    return {
+        "MW": lambda: parts.CrowdConnection(4),
+        "VW": lambda: parts.CrowdConnection(4, "VW"),
+        "VB": lambda: parts.CrowdConnection(4, "VB"),
+        "VW+B": lambda: parts.CrowdConnection(4, "VW+B"),
+        "anno_reg": lambda: parts.ConfusionHead(4),
+        "trace_reg": lambda: parts.SoftplusConfusionHead(4),
+        "doctors": lambda: parts.DoctorHeads(4, 3, l2=0.1),
+        "geocrowdnet_f": lambda: parts.GeoCrowdNetHead(4, "F"),
+        "geocrowdnet_w": lambda: parts.GeoCrowdNetHead(4, "W"),
+        "unionnet_a": lambda: parts.UnionHead(4, "A"),
+        "unionnet_b": lambda: parts.UnionHead(4, "B"),
+        "conal": lambda: parts.ConalHead(4, 2),
+    }
+
+
+NAMES = (
+    *("MW", "VW", "VB", "VW+B", "anno_reg", "trace_reg", "doctors"),
+    *("geocrowdnet_f", "geocrowdnet_w", "unionnet_a", "unionnet_b", "conal"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_are_the_dense_logits_gathered(parts, p, name):
+    head = makers(parts)[name]()
+    x = np.random.default_rng(5).normal(size=(5, 2)).astype(np.float32)
+    inputs = [p, x] if name == "conal" else p
+    head(inputs)
+    randomised(head)
+    rows, annotators = np.array([0, 0, 4, 2], np.int32), np.array([1, 3, 0, 3], np.int32)
+    dense = np.asarray(head(inputs))
+    np.testing.assert_allclose(
+        head.cells(inputs, rows, annotators), dense[rows, annotators], atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("triples", [False, True], ids=["matrix", "triples"])
+@pytest.mark.parametrize("name", NAMES)
+def test_anyones_model_trains_and_is_saved(parts, tmp_path, name, triples):
+    import keras
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=48)
+    x = (rng.normal(size=(48, 3)) + 3 * np.eye(3)[truth]).astype(np.float32)
+    y = np.repeat(truth[:, None], 4, axis=1)
+    y[rng.random((48, 4)) < 0.4] = -1
+    inputs = keras.Input((3,))
+    hidden = keras.layers.Dense(8, activation="relu")(inputs)
+    classes = keras.layers.Dense(3, activation="softmax")(hidden)
+    taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
+    head = makers(parts)[name]()
+    loss = parts.AnnotationLoss(log_probabilities=head.log_probabilities)
+    if triples:
+        who = keras.Input((), dtype="int32")
+        model = keras.Model([inputs, who], parts.OneAnnotator(head)(taken, who))
+        rows, codes = np.nonzero(y >= 0)
+        given = ((x[rows], codes.astype(np.int32)), y[rows, codes])
+    else:
+        model = keras.Model(inputs, head(taken))
+        given = (x, y)
+    model.compile(optimizer=keras.optimizers.Adam(0.03), loss=loss)
+    data = tf.data.Dataset.from_tensor_slices(given).batch(24)
+    history = model.fit(data, epochs=4, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(
+        again.predict(given[0], verbose=0), model.predict(given[0], verbose=0), atol=1e-6
+    )
+    assert again.evaluate(data, verbose=0) == pytest.approx(model.evaluate(data, verbose=0))
+
+
+def test_penalties_are_among_the_losses_of_anyones_model(parts, p):
+    import keras
+
+    for head, expected in (
+        (parts.ConfusionHead(2, trace_weight=0.5), 1),
+        (parts.GeoCrowdNetHead(2, "F"), 1),
+        (parts.CrowdConnection(2), 0),
+    ):
+        inputs = keras.Input((3,))
+        model = keras.Model(inputs, head(inputs))
+        model(p)
+        assert len(model.losses) == expected
+        if expected:
+            value = head.penalty() + head.batch_penalty(p)
+            assert float(model.losses[0]) == pytest.approx(float(value), rel=1e-5)
+
+
+def test_loss_is_the_mean_of_what_there_is(parts):
+    loss = parts.AnnotationLoss()
+    logits = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
+    labels = np.array([[0, 1], [-1, 1]])
+    expected = [-np.log(0.5), -np.log(0.75), -np.log(0.8)]
+    assert float(loss(labels, logits)) == pytest.approx(np.mean(expected), rel=1e-5)
+    weighted = (2 * (expected[0] + expected[1]) + expected[2]) / 5
+    assert float(loss(labels, logits, np.array([2.0, 1.0]))) == pytest.approx(weighted, rel=1e-5)
+    assert float(loss(np.full((2, 2), -1), logits)) == 0.0
+    assert parts.AnnotationLoss.from_config(loss.get_config()).get_config() == loss.get_config()
+
+
+def test_penalties_count_once_in_an_estimator(crowd):
+    """The same fit on a matrix and on single annotations."""
+    from baselines.geocrowdnet import GeoCrowdNetF, GeoCrowdNetW
+
+    x, _, annotations = crowd
+
+    class Single(GeoCrowdNetF):
+        _few_cells = staticmethod(lambda data: True)
+
+    for one, other in ((GeoCrowdNetF, Single),):
+        arguments = {"hidden_units": (4,), "dropout": 0.0, "epochs": 2, "volume_weight": 0.5}
+        first = one(**arguments).fit(x, annotations)
+        second = other(**arguments).fit(x, annotations)
+        np.testing.assert_allclose(first.predict_proba(x), second.predict_proba(x), atol=2e-3)
+        without = one(**{**arguments, "volume_weight": 0.0}).fit(x, annotations)
+        assert np.abs(without.predict_proba(x) - first.predict_proba(x)).max() > 5e-3
+    assert GeoCrowdNetW().volume == "W"
