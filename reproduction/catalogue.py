@@ -11,6 +11,7 @@ from reproduction import (
     dataset_tables,
     iced_suites,
     neucrowd_suites,
+    rivals,
     smoke,
     truth_inference,
 )
@@ -23,6 +24,7 @@ SUITES: tuple[Suite, ...] = (
     *crowding_suites.SUITES,
     *iced_suites.SUITES,
     *truth_inference.SUITES,
+    *rivals.SUITES,
     Suite(
         "dataset_tables",
         "Datasets, table 1 of NeuCrowd, DASC and ICED and table 3 of DASC, recomputed",

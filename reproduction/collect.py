@@ -9,7 +9,7 @@ from typing import Any
 
 from neucrowd_tf.harness.run_folder import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
 from neucrowd_tf.io.files import read_json
-from reproduction.suite import FIRST_SEED, Case, Suite
+from reproduction.suite import Case, Suite
 
 RUNS = "runs"
 
@@ -62,7 +62,7 @@ def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tupl
     more seeds.
     """
     base = case_folder(root, case) / dataset / method
-    for seed in range(FIRST_SEED, FIRST_SEED + case.seeds):
+    for seed in range(case.first_seed, case.first_seed + case.seeds):
         folder = base / f"seed-{seed}"
         parts = range(case.folds * case.options.get("repeats", 1)) if case.folds else None
         yield from (

@@ -36,7 +36,7 @@ def case_options(options: Options, case: Case) -> Options:
         options,
         dataset=case.datasets,
         method=methods,
-        seed=FIRST_SEED,
+        seed=case.first_seed,
         num_runs=min(case.seeds, options.num_runs or case.seeds),
         hparam=tuple(case.hparams.items()),
         output_dir=case_folder(options.output_dir, case),

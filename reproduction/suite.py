@@ -28,6 +28,7 @@ class Case:
         options: further flags of the command ("evaluation", "folds", "repeats", "keep_annotations",
             "dataset_option", "curves").
         x: for a figure, where the setting stands on its axis.
+        first_seed: of its runs.
     """
 
     datasets: tuple[str, ...]
@@ -37,6 +38,7 @@ class Case:
     hparams: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     x: float | None = None
+    first_seed: int = FIRST_SEED
 
     @property
     def folder(self) -> str:

@@ -24,6 +24,7 @@ PAGES = (
     "iced",
     "truth_inference",
     "baselines",
+    "rivals",
 )
 
 

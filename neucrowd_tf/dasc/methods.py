@@ -83,8 +83,9 @@ def register_self_training(
         name: the crowd layer's.
         kind: what `self_trained` made of it.
         title: the crowd layer's name in words.
-        presets: hyper-parameters of both by dataset.
+        presets: hyper-parameters of both by dataset; None takes those of CrowdLayer.
     """
+    presets = _with_schedule("crowd_layer") if presets is None else presets
     space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
     for selection, (what, defaults) in SELECTIONS.items():
         register_method(
@@ -92,7 +93,7 @@ def register_self_training(
             summary=f"{title} with {what}",
             defaults=defaults,
             requires_identities=True,
-            presets=presets or {},
+            presets=presets,
             space=space,
             paper=PAPER,
         )(kind)

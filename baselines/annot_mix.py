@@ -1,0 +1,80 @@
+"""annot-mix: mixup of instances, annotators and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf.arguments import argument, estimator, number, whole
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    import keras
+
+
+@registered(
+    "annot_mix",
+    "annot-mix: confusions of instance and annotator, trained on mixed instances, annotators and"
+    " labels",
+    paper=(
+        "Herde, Luehrs, Huseljic and Sick: Annot-Mix: Learning with Noisy Class Labels from"
+        " Multiple Annotators via a Mixup Extension, ECAI 2024"
+    ),
+)
+@estimator
+class AnnotMix(AnnotatorEstimator):
+    """A classifier behind a confusion matrix for each instance and annotator, trained on mixtures
+    of annotations. The base ends in a dense layer; what comes before it tells instances apart.
+
+    Attributes:
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training
+            instances, weighted with the classifier's probability of the true class.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Herde et al. (2024), section 3.
+    """
+
+    alpha: float = argument(
+        1.0, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+    )
+    eta: float = argument(
+        0.9, number(above=0, below=1), "how often an annotator is right before training."
+    )
+    embedding_size: int = argument(128, whole(1), "of instances and annotators.")
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.instance_confusion import AnnotMixHead
+
+        return AnnotMixHead(
+            num_annotators, num_classes, self.embedding_size, self.eta, name="annot_mix"
+        )
+
+    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+        from neucrowd_tf.crowd_layers.heads.instance_confusion import shared_features
+
+        probabilities, features = shared_features(base, standardised)
+        return head([probabilities, features]), probabilities
+
+    @staticmethod
+    def _few_cells(data: TrainingData) -> bool:
+        return True
+
+    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+        from baselines.annotation_models import AnnotMixModel
+
+        classes = len(self.classes_)
+        return AnnotMixModel(network, head, data.features, classes, alpha=self.alpha, **common)
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        return (*super()._spec(data, run), self.alpha)
+
+    _confusion_matrices = WeightedDoctorNet._confusion_matrices
+
+
+register_self_training("annot_mix", self_trained(AnnotMix), "annot-mix")

@@ -1,0 +1,94 @@
+"""COIN-Net: confusion matrices, and instances that follow none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.arguments import argument, estimator, fitted, number
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@registered(
+    "coinnet",
+    "COIN-Net: confusion matrices with the largest volume, and a shift that few instances have",
+    paper=(
+        "Nguyen, Ibrahim and Fu: Noisy Label Learning with Instance-Dependent Outliers:"
+        " Identifiability via Crowd Wisdom, NeurIPS 2024"
+    ),
+)
+@estimator
+class COINNet(AnnotatorEstimator):
+    """A classifier and confusion matrices, trained with the volume of the class probabilities, and
+    a shift of the answers to each instance, which a penalty keeps at 0 but for outliers.
+
+    Attributes:
+        outlier_scores_: `[N]`: the sum of squares of the shifts of a training instance's answers.
+        confusion_matrices_: `[R, C true, C observed]`: the stochastic matrices themselves.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Nguyen, Ibrahim and Fu (2024), section 4.
+    """
+
+    volume_weight: float = argument(0.01, number(least=0), "lambda_1, of the volume.")
+    outlier_weight: float = argument(0.01, number(least=0), "lambda_2, of the outliers.")
+    outlier_power: float = argument(
+        0.2, number(above=0), "of an instance's sum of squares; less makes fewer outliers."
+    )
+    initial: float = argument(
+        1.0, number(least=0), "the matrices' logits are `initial` times the identity at first."
+    )
+
+    outlier_scores_: NDArray[np.float32] = fitted()
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.geocrowdnet import GeoCrowdNetHead
+
+        return GeoCrowdNetHead(
+            num_annotators, "F", self.volume_weight, self.initial, name="coinnet"
+        )
+
+    @staticmethod
+    def _few_cells(data: TrainingData) -> bool:
+        return True
+
+    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+        from baselines.annotation_models import OutlierModel
+
+        return OutlierModel(
+            network,
+            head,
+            data.features,
+            len(self.classes_),
+            num_annotations=data.annotations.num_annotations,
+            sparsity=self.outlier_weight,
+            power=self.outlier_power,
+            **common,
+        )
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        own = (data.annotations.num_annotations, self.outlier_weight, self.outlier_power)
+        return (*super()._spec(data, run), *own)
+
+    def _finish(self, network: Any, data: TrainingData) -> None:
+        super()._finish(network, data)
+        crowd = data.annotations
+        shifts = np.asarray(network.model.outliers(np.arange(crowd.num_annotations)))
+        squares = np.square(shifts).sum(axis=1)
+        # The model has annotations in the order of their instances.
+        instances = np.sort(crowd.instances, kind="stable")
+        found = np.bincount(instances, weights=squares, minlength=crowd.num_instances)
+        self.outlier_scores_ = found.astype(np.float32)
+
+
+register_self_training("coinnet", self_trained(COINNet), "COIN-Net")

@@ -1,0 +1,79 @@
+"""CrowdAR: how reliable each annotation is, from the instance's difficulty and the annotator's
+expertise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf.arguments import argument, estimator, number, whole
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    import keras
+
+
+@registered(
+    "crowdar",
+    "CrowdAR: annotations softened by their reliability, which learns from the classifier",
+    paper=(
+        "Cao, Chen, Huang, Shen and Huang: Learning from Crowds with Annotation Reliability, SIGIR"
+        " 2023"
+    ),
+)
+@estimator
+class CrowdAR(AnnotatorEstimator):
+    """A classifier behind annotators' matrices, trained on labels that are softened where they are
+    unlikely to be right. The base ends in a dense layer; what comes before it says how difficult an
+    instance is.
+
+    Attributes:
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training
+            instances, weighted with the classifier's probability of the true class.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Cao et al. (2023), eqs. 1 to 5.
+    """
+
+    annotation_share: float = argument(
+        0.9, number(least=0, most=1), "lambda: the annotations' part of the loss."
+    )
+    difficulty_units: int = argument(128, whole(1), "of the network that says what is difficult.")
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.reliability import ReliabilityHead
+
+        return ReliabilityHead(num_annotators, self.difficulty_units, name="reliability")
+
+    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+        from neucrowd_tf.crowd_layers.heads.instance_confusion import shared_features
+
+        probabilities, features = shared_features(base, standardised)
+        return head([probabilities, features]), probabilities
+
+    @staticmethod
+    def _few_cells(data: TrainingData) -> bool:
+        return True
+
+    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+        from baselines.annotation_models import ReliabilityModel
+
+        classes = len(self.classes_)
+        return ReliabilityModel(
+            network, head, data.features, classes, share=self.annotation_share, **common
+        )
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        return (*super()._spec(data, run), self.annotation_share)
+
+    _confusion_matrices = WeightedDoctorNet._confusion_matrices
+
+
+register_self_training("crowdar", self_trained(CrowdAR), "CrowdAR")

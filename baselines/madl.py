@@ -1,0 +1,82 @@
+"""MaDL: confusions of instance and annotator, and annotators who are alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.training.estimator import TrainingData
+
+if TYPE_CHECKING:
+    import keras
+    from numpy.typing import NDArray
+
+
+@registered(
+    "madl",
+    "MaDL: confusions of instance and annotator; annotators who are alike count less",
+    paper=(
+        "Herde, Huseljic and Sick: Multi-annotator Deep Learning: A Probabilistic Framework for"
+        " Classification, TMLR 2023"
+    ),
+)
+@estimator
+class MaDL(AnnotatorEstimator):
+    """A classifier behind a confusion matrix for each instance and annotator; annotators whose
+    embeddings are close to others' count less. The base ends in a dense layer; what comes before it
+    tells instances apart.
+
+    Attributes:
+        annotator_weights_: `[R]`, how much an annotator's labels count; R in sum.
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training
+            instances, weighted with the classifier's probability of the true class.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Herde et al. (2023), section 4.
+    """
+
+    embedding_size: int = argument(16, whole(1), "of instances and annotators.")
+    eta: float = argument(
+        0.8, number(above=0, below=1), "how often an annotator is right before training."
+    )
+    prior_shape: float = argument(1.25, number(above=0), "of the bandwidth's Gamma prior.")
+    prior_rate: float = argument(0.25, number(above=0), "of the bandwidth's Gamma prior.")
+
+    annotator_weights_: NDArray[np.float32] = fitted()
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.instance_confusion import MaDLHead
+
+        own = (self.embedding_size, self.eta, self.prior_shape, self.prior_rate)
+        return MaDLHead(num_annotators, num_classes, *own, name="madl")
+
+    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+        from neucrowd_tf.crowd_layers.heads.instance_confusion import shared_features
+
+        probabilities, features = shared_features(base, standardised)
+        return head([probabilities, features]), probabilities
+
+    @staticmethod
+    def _few_cells(data: TrainingData) -> bool:
+        return True
+
+    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+        from baselines.annotation_models import MaDLModel
+
+        return MaDLModel(network, head, data.features, len(self.classes_), **common)
+
+    def _finish(self, network: Any, data: TrainingData) -> None:
+        super()._finish(network, data)
+        self.annotator_weights_ = np.asarray(network.head.annotator_weights(), dtype=np.float32)
+
+    _confusion_matrices = WeightedDoctorNet._confusion_matrices
+
+
+register_self_training("madl", self_trained(MaDL), "MaDL")

@@ -1,0 +1,292 @@
+"""Heads whose confusion matrices depend on the instance, too: annot-mix and MaDL."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from neucrowd_tf.crowd_layers.bases import feature_extractor, output_layer
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class PriorBias(keras.initializers.Initializer):
+    """`[C * C]`: what makes an annotator right with probability `eta` in every class, the softmax
+    over a row of `log(eta (C - 1) / (1 - eta))` times the identity.
+
+    References:
+        Herde, Huseljic and Sick (2023), eq. 19.
+    """
+
+    def __init__(self, eta: float) -> None:
+        self.eta = eta
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        classes = math.isqrt(shape[0])
+        height = math.log(self.eta * (classes - 1) / (1.0 - self.eta))
+        return ops.reshape(height * ops.eye(classes, dtype=dtype or "float32"), shape)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"eta": self.eta}
+
+
+def _weak(seed: int) -> keras.initializers.Initializer:
+    """Returns a uniform initialiser within 1 / sqrt(inputs), as the authors' layers have it: larger
+    weights drown the prior, and classes swap.
+    """
+    return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=seed)
+
+
+class InstanceConfusion(AnnotatorHead):
+    """Base of heads from `[p [B, C], h [B, d]]`, class probabilities and shared features, to log
+    answers `log sum_c p_c P(y | c, h, annotator)`. A subclass turns embedded pairs into what the
+    matrices' logits are made of in `_joined`.
+
+    Args:
+        num_annotators: R.
+        num_classes: C.
+        embedding_size: e, of instances and annotators.
+        eta: how often an annotator is right at first.
+        detached: whether the shared features learn nothing from the matrices.
+        seed: draws the weights.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        num_classes: int,
+        embedding_size: int,
+        eta: float,
+        detached: bool,
+        seed: int,
+        *,
+        name: str | None,
+        trainable: bool,
+        dtype: Any,
+    ) -> None:
+        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        self.num_classes, self.embedding_size = num_classes, embedding_size
+        self.eta, self.detached, self.seed = eta, detached, seed
+        self.annotator: Any = None
+        self.instances = self._dense(embedding_size, "instances", 1)
+        self.output_layer = keras.layers.Dense(
+            num_classes**2,
+            kernel_initializer=_weak(seed + 2),
+            bias_initializer=PriorBias(eta),
+            dtype=dtype,
+            name="confusion",
+        )
+
+    def _dense(self, width: int, name: str, draw: int) -> keras.layers.Dense:
+        maker = _weak(self.seed + draw)
+        return keras.layers.Dense(width, kernel_initializer=maker, dtype="float32", name=name)
+
+    def build(self, input_shape: Any) -> None:
+        self.annotator = self.annotator_weight(
+            "annotator", (1, self.embedding_size), HeadsUniform(self.seed)
+        )
+        self.instances.build((None, int(input_shape[1][-1])))
+        self.output_layer.build((None, self.embedding_size))
+
+    def embedded(self, features: Any) -> Any:
+        """Returns `[B, e]` embeddings of shared features."""
+        features = ops.cast(features, "float32")
+        return self.instances(ops.stop_gradient(features) if self.detached else features)
+
+    def annotators(self) -> Any:
+        """Returns `[R, e]` embeddings."""
+        return ops.convert_to_tensor(self.annotator)[:, 0]
+
+    def _joined(self, instances: Any, annotators: Any, training: bool | None) -> Any:
+        """Returns `[K, e]` of K pairs of embeddings."""
+        raise NotImplementedError
+
+    def answers(
+        self, probabilities: Any, instances: Any, annotators: Any, training: bool | None
+    ) -> Any:
+        """Returns log answers `[K, C]` of K pairs: probabilities `[K, C]`, embeddings `[K, e]`."""
+        logits = self.output_layer(self._joined(instances, annotators, training))
+        matrices = ops.log_softmax(
+            ops.reshape(logits, (-1, self.num_classes, self.num_classes)), axis=-1
+        )
+        p = ops.log(ops.maximum(ops.cast(probabilities, "float32"), 1e-30))
+        return ops.logsumexp(p[:, :, None] + matrices, axis=1)
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        p, instances = inputs[0], self.embedded(inputs[1])
+        batch = ops.shape(instances)[0]
+        rows = ops.repeat(ops.arange(batch), self.num_annotators)
+        codes = ops.tile(ops.arange(self.num_annotators), (batch,))
+        found = self.answers(
+            ops.take(p, rows, axis=0),
+            ops.take(instances, rows, axis=0),
+            ops.take(self.annotators(), codes, axis=0),
+            training,
+        )
+        return ops.reshape(found, (-1, self.num_annotators, self.num_classes))
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any, training: bool | None = None) -> Any:
+        return self.answers(
+            ops.take(inputs[0], rows, axis=0),
+            ops.take(self.embedded(inputs[1]), rows, axis=0),
+            ops.take(self.annotators(), annotators, axis=0),
+            training,
+        )
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        return (input_shape[0][0], self.num_annotators, self.num_classes)
+
+    def get_config(self) -> dict[str, Any]:
+        names = ("num_classes", "embedding_size", "eta", "seed")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class AnnotMixHead(InstanceConfusion):
+    """annot-mix: both embeddings side by side, half of them dropped, a layer with batch norm.
+
+    Args:
+        num_annotators, num_classes, embedding_size, eta, seed: see `InstanceConfusion`.
+
+    References:
+        Herde, Luehrs, Huseljic and Sick (2024), Annot-mix: learning with noisy class labels from
+        multiple annotators via a mixup extension, section 3.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        num_classes: int,
+        embedding_size: int = 128,
+        eta: float = 0.9,
+        seed: int = 0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            *(num_annotators, num_classes, embedding_size, eta, True, seed),
+            name=name,
+            trainable=trainable,
+            dtype=dtype,
+        )
+        self.dropped = keras.layers.Dropout(0.5, seed=seed + 3)
+        self.hidden = self._dense(embedding_size, "hidden", 4)
+        self.normalised = keras.layers.BatchNormalization(momentum=0.9, dtype="float32")
+
+    def build(self, input_shape: Any) -> None:
+        super().build(input_shape)
+        self.hidden.build((None, 2 * self.embedding_size))
+        self.normalised.build((None, self.embedding_size))
+
+    def _joined(self, instances: Any, annotators: Any, training: bool | None) -> Any:
+        both = self.dropped(ops.concatenate([instances, annotators], axis=1), training=training)
+        return ops.relu(self.normalised(self.hidden(both), training=training))
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class MaDLHead(InstanceConfusion):
+    """MaDL: both embeddings and their outer product, two layers with batch norm, and the
+    annotator's embedding added to what comes out; annotators count less who are alike.
+
+    Args:
+        num_annotators, num_classes, embedding_size, eta, seed: see `InstanceConfusion`.
+        alpha, beta: shape and rate of the Gamma prior of the kernel's bandwidth.
+
+    References:
+        Herde, Huseljic and Sick (2023), Multi-annotator deep learning: a modular probabilistic
+        framework for classification, sections 4.1 to 4.3.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        num_classes: int,
+        embedding_size: int = 16,
+        eta: float = 0.8,
+        alpha: float = 1.25,
+        beta: float = 0.25,
+        seed: int = 0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            *(num_annotators, num_classes, embedding_size, eta, False, seed),
+            name=name,
+            trainable=trainable,
+            dtype=dtype,
+        )
+        self.alpha, self.beta = alpha, beta
+        self.product: Any = None
+        self.bandwidth: Any = None
+        self.product_initializer = HeadsUniform(seed + 3)
+        # The prior's mode.
+        self.bandwidth_initializer = keras.initializers.Constant(max(0.0, (alpha - 1.0) / beta))
+        self.first, self.second = (
+            self._dense(128, "first", 4),
+            self._dense(embedding_size, "second", 5),
+        )
+        self.norms = [keras.layers.BatchNormalization(momentum=0.9, dtype="float32") for _ in range(2)]
+
+    def build(self, input_shape: Any) -> None:
+        super().build(input_shape)
+        e = self.embedding_size
+        self.product = self.add_weight(
+            shape=(e, e, e), initializer=self.product_initializer, dtype="float32", name="product"
+        )
+        self.bandwidth = self.add_weight(
+            shape=(), initializer=self.bandwidth_initializer, dtype="float32", name="bandwidth"
+        )
+        self.first.build((None, 3 * e))
+        self.second.build((None, 128))
+        for norm, width in zip(self.norms, (128, e), strict=True):
+            norm.build((None, width))
+
+    def _joined(self, instances: Any, annotators: Any, training: bool | None) -> Any:
+        both = instances + annotators
+        product = ops.einsum("ke,km,pem->kp", both, both, self.product)
+        x = self.first(ops.concatenate([annotators, instances, product], axis=1))
+        x = self.second(ops.relu(self.norms[0](x, training=training)))
+        return ops.relu(self.norms[1](x, training=training) + annotators)
+
+    def annotator_weights(self) -> Any:
+        """Returns `[R]`, R in sum: the inverse of how many an annotator is like.
+
+        References:
+            Herde et al. (2023), eqs. 21 to 23.
+        """
+        embedded = ops.stop_gradient(self.annotators())
+        apart = ops.sum(ops.square(embedded[:, None] - embedded[None]), axis=-1)
+        likeness = ops.exp(-ops.maximum(self.bandwidth, 1e-5) * apart)
+        inverse = 1.0 / ops.sum(likeness, axis=0)
+        return self.num_annotators * inverse / ops.sum(inverse)
+
+    def penalty(self) -> Any:
+        """Returns minus the prior's log density of the bandwidth.
+
+        References:
+            Herde et al. (2023), eq. 25.
+        """
+        gamma = ops.maximum(ops.convert_to_tensor(self.bandwidth), 1e-3)
+        constant = self.alpha * math.log(self.beta) - math.lgamma(self.alpha)
+        return self.beta * gamma - (self.alpha - 1.0) * ops.log(gamma) - constant
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "alpha": self.alpha, "beta": self.beta}
+
+
+def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
+    """Returns a classifier's probabilities and the features before its last dense layer, of one
+    pass where the base is a plain graph.
+    """
+    features = feature_extractor(base)(inputs)
+    last = output_layer(base)
+    probabilities = last(features) if isinstance(last, keras.layers.Dense) else base(inputs)
+    return probabilities, features

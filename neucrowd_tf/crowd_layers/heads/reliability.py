@@ -1,0 +1,92 @@
+"""CrowdAR's head: a crowd layer, and how reliable each annotation is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
+    StackedIdentity,
+    annotator_product,
+    cell_product,
+)
+from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class ReliabilityHead(AnnotatorHead):
+    """From `[p [B, C], h [B, d]]`, class probabilities and shared features, to logits `p W_k`; and
+    the reliability of an annotation, from the instance's difficulty and the annotator's expertise.
+
+    Args:
+        num_annotators: R.
+        hidden_units: of the network that says how difficult an instance is.
+        seed: draws its weights.
+
+    References:
+        Cao et al. (2023), Learning from crowds with annotation reliability, eqs. 1, 2 and 4.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        hidden_units: int = 128,
+        seed: int = 0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        self.hidden_units, self.seed = hidden_units, seed
+        self.matrix: Any = None
+        self.expertise: Any = None
+        self.hidden: Any = None
+        self.difficulty: Any = None
+        self.score: Any = None
+
+    def _dense(self, width: int, draw: int, **more: Any) -> keras.layers.Dense:
+        maker = keras.initializers.GlorotUniform(self.seed + draw)
+        return keras.layers.Dense(width, kernel_initializer=maker, dtype="float32", **more)
+
+    def build(self, input_shape: Any) -> None:
+        classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
+        self.matrix = self.annotator_weight("matrix", (classes, classes), StackedIdentity())
+        self.expertise = self.annotator_weight("expertise", (1, classes), HeadsUniform(self.seed))
+        self.hidden = self._dense(self.hidden_units, 1, activation="sigmoid")
+        self.difficulty = self._dense(classes, 2, activation="sigmoid")
+        # Expertise above the difficulty never makes an annotation less reliable.
+        self.score = self._dense(1, 3, kernel_constraint=keras.constraints.NonNeg())
+        self.hidden.build((None, width))
+        self.difficulty.build((None, self.hidden_units))
+        self.score.build((None, classes))
+
+    def reliability(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        """Returns `[K]`: how likely each of K annotations is right.
+
+        References:
+            Cao et al. (2023), eqs. 1 and 2.
+        """
+        p = ops.cast(inputs[0], "float32")
+        features = ops.stop_gradient(ops.cast(inputs[1], "float32"))
+        difficulty = ops.take(self.difficulty(self.hidden(features)), rows, axis=0)
+        expertise = ops.sigmoid(ops.take(self.expertise, annotators, axis=0)[:, 0])
+        above = (expertise - difficulty) * ops.take(p, rows, axis=0)
+        return ops.sigmoid(self.score(above))[:, 0]
+
+    def call(self, inputs: Any) -> Any:
+        return annotator_product(ops.cast(inputs[0], "float32"), self.matrix)
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        matrices = ops.take(self.matrix, annotators, axis=0)
+        return cell_product(ops.cast(inputs[0], "float32"), rows, matrices)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"hidden_units": self.hidden_units, "seed": self.seed}
+        return {**super().get_config(), **own}
