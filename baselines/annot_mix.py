@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
-from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, registered
 from neucrowd_tf.dasc.methods import register_self_training, self_trained
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     "annot_mix",
     "annot-mix: confusions of instance and annotator, trained on mixed instances, annotators and"
     " labels",
+    CLASSIFIER_PRESETS,
     paper=(
         "Herde, Luehrs, Huseljic and Sick: Annot-Mix: Learning with Noisy Class Labels from"
         " Multiple Annotators via a Mixup Extension, ECAI 2024"
@@ -47,6 +48,10 @@ class AnnotMix(AnnotatorEstimator):
         0.9, number(above=0, below=1), "how often an annotator is right before training."
     )
     embedding_size: int = argument(128, whole(1), "of instances and annotators.")
+
+    # Deviation: the papers have one rate; where features are not fixed, matrices that see the
+    # instance learn its labels before the classifier does, and classes swap.
+    annotator_learning_rate: float | None = 1e-4
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.instance_confusion import AnnotMixHead

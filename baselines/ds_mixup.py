@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from neucrowd_tf import aggregation
 from neucrowd_tf.arguments import argument, estimator, number
-from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -20,7 +20,7 @@ from neucrowd_tf.two_stage.deep_labels import DeepLabels
     "ds_mixup",
     summary="Dawid-Skene's posteriors, then a network trained with mixup",
     requires_identities=True,
-    presets=PRESETS["crowd_layer"],
+    presets=CLASSIFIER_PRESETS,
     space={**SPACE, "alpha": (0.2, 0.4, 1.0)},
     paper="Zhang, Cisse, Dauphin and Lopez-Paz: mixup: Beyond Empirical Risk Minimization, 2018",
 )

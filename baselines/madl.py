@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
-from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, registered
 from neucrowd_tf.dasc.methods import register_self_training, self_trained
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @registered(
     "madl",
     "MaDL: confusions of instance and annotator; annotators who are alike count less",
+    CLASSIFIER_PRESETS,
     paper=(
         "Herde, Huseljic and Sick: Multi-annotator Deep Learning: A Probabilistic Framework for"
         " Classification, TMLR 2023"
@@ -50,6 +51,10 @@ class MaDL(AnnotatorEstimator):
     prior_rate: float = argument(0.25, number(above=0), "of the bandwidth's Gamma prior.")
 
     annotator_weights_: NDArray[np.float32] = fitted()
+
+    # Deviation: the papers have one rate; where features are not fixed, matrices that see the
+    # instance learn its labels before the classifier does, and classes swap.
+    annotator_learning_rate: float | None = 1e-4
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.instance_confusion import MaDLHead

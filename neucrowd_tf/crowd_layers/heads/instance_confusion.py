@@ -233,7 +233,9 @@ class MaDLHead(InstanceConfusion):
             self._dense(128, "first", 4),
             self._dense(embedding_size, "second", 5),
         )
-        self.norms = [keras.layers.BatchNormalization(momentum=0.9, dtype="float32") for _ in range(2)]
+        self.norms = [
+            keras.layers.BatchNormalization(momentum=0.9, dtype="float32") for _ in range(2)
+        ]
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)
