@@ -39,8 +39,9 @@ class FinishedRun:
         return self.read(HISTORY)
 
     def metric(self, name: str) -> float | None:
-        """Returns a figure of the test split, or one of evaluation.json."""
-        value = self.read(FINISHED)["test"].get(name)
+        """Returns a figure of the test split, of the run's times, or of evaluation.json."""
+        finished = self.read(FINISHED)
+        value = finished["test"].get(name, finished.get("timings", {}).get(name))
         value = self.evaluation.get(name) if value is None else value
         return None if value is None else float(value)
 

@@ -68,7 +68,10 @@ def _representatives() -> set[str]:
     """
     families: dict[Any, list[registry.Method]] = {}
     for method in registry.methods():
-        families.setdefault(method.factory, []).append(method)
+        layer = getattr(method.factory, "layer", None)
+        # Self-training over a baseline is that over a crowd layer: one of them all stands for it.
+        later = layer is not None and layer.__module__.startswith("baselines")
+        families.setdefault("self-trained" if later else method.factory, []).append(method)
     plainest = {
         min(family, key=lambda method: (len(method.defaults), len(method.name), method.name)).name
         for family in families.values()
