@@ -29,6 +29,7 @@ TABLE_FLAGS = (
 # A suite's tables would not be what they say they are if a flag changed these.
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
+    *("target", "gold"),
     *("keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats", "tune"),
     *(*TABLE_FLAGS, "classes", "image_size"),
 )
@@ -49,6 +50,8 @@ class Options:
     num_runs: int | None = None
     hparam: tuple[tuple[str, Any], ...] = ()
     weights: str | None = None
+    target: str | None = None
+    gold: str | None = None
     resume: bool = False
     export: bool = False
     refit_all: bool = False
@@ -110,6 +113,10 @@ hparam: A hyper-parameter as name=value, or method.name=value for one of several
   repeated.
 weights: Keras weights (.weights.h5 or .keras) that the base network starts from; the same as
   --hparam weights=.
+target: auto: whether classes will be met as often as in training (as_trained, the default) or
+  equally often (balanced); the same as --hparam target=.
+gold: auto: CSV with columns task, label: true labels of some training tasks, which help to choose;
+  the same as --hparam gold=.
 resume: Skip finished runs and go on with half-finished ones.
 export: Also write each fitted model as a SavedModel.
 refit_all: --export: fit the method (of auto: the recommended one) once more, on every annotated
@@ -160,6 +167,7 @@ LIMITS: dict[str, tuple[Any, ...]] = {
     "image_size": (1, 4096),
     "distribute": ("none", "mirrored", "multi_worker"),
     "evaluation": ("split", "cv"),
+    "target": ("as_trained", "balanced"),
 }
 _KINDS = {"bool": "boolean", "int": "integer", "float": "float", "str": "string", "Path": "string"}
 
@@ -225,6 +233,11 @@ def rules(o: Options) -> list[tuple[str, object, str]]:
             "weights",
             o.weights is not None and not Path(o.weights).is_file(),
             f"expected a file of Keras weights, received {o.weights!r}",
+        ),
+        (
+            "gold",
+            o.gold is not None and not Path(o.gold).is_file(),
+            f"expected a CSV file, received {o.gold!r}",
         ),
         (
             "keep_annotations",
@@ -358,9 +371,10 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
         given[name] = tuple(dict.fromkeys(item.strip() for item in given[name] if item.strip()))
     for name in _PAIRS:
         given[name] = _named_values(name, given[name] or [])
-    if given["weights"] is not None:
-        given["weights"] = os.path.expanduser(given["weights"])
-        others = (item for item in given["hparam"] if item[0] != "weights")
-        given["hparam"] = (*others, ("weights", given["weights"]))
+    for name in ("weights", "target", "gold"):
+        if given[name] is not None:
+            given[name] = os.path.expanduser(given[name])
+            others = (item for item in given["hparam"] if item[0] != name)
+            given["hparam"] = (*others, (name, given[name]))
     given |= {name: _path(name, given[name]) for name in _PATHS}
     return check(Options(**given))

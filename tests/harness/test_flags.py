@@ -58,6 +58,15 @@ def test_hyper_parameter_values(text: str, value: object) -> None:
     assert parse_value(text) == value and type(parse_value(text)) is type(value)
 
 
+def test_what_auto_is_told_are_hyper_parameters(parse: Any, tmp_path: Path) -> None:
+    path = tmp_path / "gold.csv"
+    path.write_text("task,label\n")
+    options = parse([*GIVEN, f"--gold={path}", "--target=balanced"])
+    assert options.hparam == (("target", "balanced"), ("gold", str(path)))
+    with pytest.raises(UsageError, match="--gold: expected a CSV file, received"):
+        parse([*GIVEN, f"--gold={tmp_path / 'none.csv'}"])
+
+
 def test_weights_are_a_hyper_parameter_of_their_own_flag(parse: Any, tmp_path: Path) -> None:
     path = tmp_path / "1e3"  # a name that would read as a number
     path.write_bytes(b"")
