@@ -65,9 +65,9 @@ class Ensemble(CrowdEstimator):
                 self.members_.append(
                     member.fit(data.features, data.annotations, validation, run=stage)
                 )
-        matrices = [getattr(member, "confusion_matrices_", None) for member in self.members_]
-        known = all(each is not None for each in matrices)
-        self.confusion_matrices_ = np.mean(matrices, axis=0) if known else None
+        found = [getattr(member, "confusion_matrices_", None) for member in self.members_]
+        known = [each for each in found if each is not None]
+        self.confusion_matrices_ = np.mean(known, axis=0) if len(known) == len(found) else None
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return np.mean([member.predict_proba(features) for member in self.members_], axis=0)
