@@ -17,6 +17,13 @@ _SCALED = {
     "batch_size": 100,
     "epochs": 50,
 }
+_AS_PRINTED = {
+    "dasc_anno_reg.quota": 20_000,
+    "dasc_crowd_layer.quota": 10_000,
+    "dasc_wdn.quota": 10_000,
+    "batch_size": 512,
+    "epochs": 25,
+}
 _METRICS = ("accuracy", "last_round_accuracy")
 _ROUNDS = (
     "`accuracy` is that of the round that the method picks, by validation data or, on Music, by"
@@ -55,7 +62,7 @@ SUITES: tuple[Suite, ...] = (
         "dasc_scale",
         "DASC, LabelMe with M and steps for 1,000 images (ours)",
         (
-            case("labelme", _each("dasc")),
+            case("labelme", _each("dasc"), "printed M", hparams=_AS_PRINTED),
             case("labelme", _each("dasc"), "M/10, 500 steps", hparams=_SCALED),
         ),
         _METRICS,

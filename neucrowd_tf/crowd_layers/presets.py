@@ -72,7 +72,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "crowd_layer": _by_dataset({**_MORE_STEPS, **_ANNOTATORS}, {}, {}, {"epochs": 100}),
     "anno_reg": _by_dataset({**_MORE_STEPS, **_ANNOTATORS}, {}, {}, {"epochs": 200}),
     "wdn": _by_dataset(
-        {"epochs": 50, "weight_epochs": 50},
+        # As many steps as the other two, 500.
+        {"epochs": 50, "weight_epochs": 50, "batch_size": 100},
         # Deviation: the printed cyclic SGD has the rates of raw weights; behind a softmax over 44
         # annotators it hardly moves them.
         {"epochs": 100, "weight_epochs": 50},

@@ -15,8 +15,10 @@ from neucrowd_tf.dasc.estimator import SelfTraining
 from neucrowd_tf.registry import register_method
 
 # M of section 4.1, by dataset and crowd layer.
+# Deviation: a tenth of it for Weighted Doctor Net on LabelMe, whose images are a tenth of those
+# that the printed M belongs to; with all of it the last round is below the start.
 _QUOTAS = {
-    "labelme": {"anno_reg": 20_000, "crowd_layer": 10_000, "wdn": 10_000},
+    "labelme": {"anno_reg": 20_000, "crowd_layer": 10_000, "wdn": 1_000},
     "music": {"anno_reg": 700, "crowd_layer": 1_000, "wdn": 1_000},
 }
 SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
