@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NoReturn
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.table_flags import add_table_options, table_options
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--resume", action="store_true", help="--engine: go on after the last iteration done")
     add("--max_iter", type=int, help="--engine: most iterations")
     add("--tol", type=float, help="--engine: least rise of the objective for each annotation")
+    add_table_options(parser)
     return parser
 
 
@@ -80,12 +82,18 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         raise UsageError(f"--{given[0]}: expected --engine=local or --engine=dask with it")
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.aggregation.catalogue import make_aggregator
+    from neucrowd_tf.io.tables import TableFormat
     from neucrowd_tf.labelling.source import read_crowd, read_gold
 
     method = make_aggregator(arguments.method, arguments.seed)
-    crowd, note = read_crowd(
-        arguments.annotations, question=arguments.question, first=arguments.first
-    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        crowd, note = read_crowd(
+            arguments.annotations,
+            question=arguments.question,
+            first=arguments.first,
+            layout=TableFormat.of(**table_options(arguments)),
+        )
     gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
     if arguments.annotators is not None:
         crowd.require_identities("--annotators")
@@ -99,7 +107,8 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         write_text(arguments.output, labels)
     if arguments.annotators is not None:
         write_text(arguments.annotators, annotators_csv(crowd, method))
-    return [*([note] if note else []), *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
+    warned = (f"warning: {one_line(w.message)}" for w in (*told, *raised))  # type: ignore[arg-type]
+    return [*([note] if note else []), *warned]
 
 
 def _out_of_core(arguments: argparse.Namespace) -> list[str]:

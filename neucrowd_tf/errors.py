@@ -11,6 +11,16 @@ class DataError(ValueError):
     """
 
 
+class RowError(DataError):
+    """What is wrong in one row of what was given, rows being counted from 0; who knows the file
+    says the line.
+    """
+
+    def __init__(self, row: int, rest: str) -> None:
+        super().__init__(f"row {row}, {rest}")
+        self.row, self.rest = int(row), rest
+
+
 class IdentitiesError(DataError):
     """A method needs to know who gave which label, but the data holds vote counts only."""
 

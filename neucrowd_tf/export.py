@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ NAMES = Path("assets.extra") / "names.json"
 
 
 def export_saved_model(
-    estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
+    estimator: Any,
+    path: str | os.PathLike[str],
+    feature_names: Sequence[str] | None = None,
+    feature_centre: Mapping[str, float] | None = None,
 ) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
@@ -30,6 +34,8 @@ def export_saved_model(
         path: the folder to write; a SavedModel that is there already is replaced.
         feature_names: the columns of the features table in their order, for those who score another
             table.
+        feature_centre: what is to be subtracted from some of them first, where float32 cannot hold
+            them as they are.
 
     Returns:
         the folder.
@@ -74,8 +80,19 @@ def export_saved_model(
     names = {
         "classes": estimator.classes_.tolist(),
         "features": None if feature_names is None else list(feature_names),
+        **({"centre": dict(feature_centre)} if feature_centre else {}),
     }
     with atomic_folder(target) as temporary:
-        archive.write_out(str(temporary), verbose=False)
+        try:
+            archive.write_out(str(temporary), verbose=False)
+        except tf.errors.OpError as error:
+            # TensorFlow has errors of its own for a full disk.
+            if not isinstance(error, tf.errors.ResourceExhaustedError) and (
+                os.strerror(errno.ENOSPC) not in str(error)
+            ):
+                raise
+            raise OSError(
+                errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}; free some and start again", str(target)
+            ) from None
         write_json(temporary / NAMES, names)
     return target

@@ -16,10 +16,11 @@ from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.io.csv_cells import csv_writer, text_cell
-from neucrowd_tf.io.features import read_features
-from neucrowd_tf.io.files import atomic_path, read_json
+from neucrowd_tf.io.features import read_feature_table
+from neucrowd_tf.io.files import atomic_path, check_regular, read_json
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.quiet import import_tensorflow
+from neucrowd_tf.io.tables import TableFormat
 from neucrowd_tf.io.texts import read_texts
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ PROBLEM = 2
 
 
 class Scorer:
-    """A SavedModel that `--export` wrote.
+    """A SavedModel that `--export` wrote. A SavedModel is a program, which runs with all rights of
+    whoever loads it: load those alone whose origin is trusted.
 
     Attributes:
         classes: `[C]` class names.
         feature_names: the columns it was trained on, or None where they are not known.
+        centre: what to subtract from some of them first.
         shape: of one row of features; () for texts.
         takes_texts: whether it scores texts rather than features.
     """
@@ -56,14 +59,7 @@ class Scorer:
             self._serve = self._model.signatures["serving_default"]
             (self._name, spec), *others = self._serve.structured_input_signature[1].items()
             outputs = self._serve.structured_outputs
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            AttributeError,
-            RuntimeError,
-            tf.errors.OpError,
-        ) as error:
+        except Exception as error:  # a damaged model ends in errors of many kinds
             found = " ".join(str(error).split())[:200]
             raise DataError(
                 f"{folder}: expected a SavedModel with the signature serving_default, received"
@@ -84,8 +80,23 @@ class Scorer:
         self.shape = tuple(int(size) for size in spec.shape[1:])
         names = read_json(folder / NAMES) if (folder / NAMES).is_file() else {}
         size = int(outputs["probabilities"].shape[-1])
-        self.classes = as_name_array(names.get("classes") or list(range(size)))
-        self.feature_names: list[str] | None = names.get("features")
+        names = names if isinstance(names, dict) else {"classes": names}
+        given = names.get("classes") or list(range(size))
+        columns, centre = names.get("features"), names.get("centre") or {}
+        if not (
+            isinstance(given, list)
+            and all(isinstance(name, (str, int, float)) for name in given)
+            and (columns is None or isinstance(columns, list))
+            and isinstance(centre, dict)
+            and all(isinstance(value, (int, float)) for value in centre.values())
+        ):
+            raise DataError(
+                f"{folder / NAMES}: expected the names of classes and columns, received something"
+                " else"
+            )
+        self.classes = as_name_array(given)
+        self.feature_names: list[str] | None = columns
+        self.centre: dict[str, float] = centre
         if len(self.classes) != size:
             raise DataError(
                 f"{folder / NAMES}: expected {size} class names, received {len(self.classes)}"
@@ -148,6 +159,7 @@ def predict(
     *,
     texts: Path | None = None,
     batch_size: int = BATCH,
+    ignore_columns: str | None = None,
 ) -> int:
     """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at
     all.
@@ -159,6 +171,7 @@ def predict(
         texts: in place of `features`, a CSV `task,text`, for a model that was trained on texts.
         output: the CSV to write.
         batch_size: rows a call of the model.
+        ignore_columns: columns of the table that are no features, separated by commas.
 
     Returns:
         the number of rows.
@@ -170,7 +183,8 @@ def predict(
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
     if output.is_dir():
         raise UsageError(f"--output: expected a file, received the folder {output}")
-    scorer, tasks, rows = _scored(model, features, texts)
+    layout = TableFormat.of(ignore_columns=ignore_columns)
+    scorer, tasks, rows = _scored(model, features, texts, layout)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
     with (
@@ -191,7 +205,7 @@ def predict(
 
 
 def _scored(
-    model: Path, features: Path | None, texts: Path | None
+    model: Path, features: Path | None, texts: Path | None, layout: TableFormat
 ) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     """Returns the model, and the tasks and what it takes of them."""
     names: list[str] = []
@@ -210,8 +224,10 @@ def _scored(
         height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
         tasks, rows = read_images(features, height if height == width else None)
     else:
-        tasks, rows, names = read_features(features)
+        check_regular(features)
         scorer = Scorer(model)
+        table = read_feature_table(features, layout, scorer.centre)
+        tasks, rows, names = table.tasks, table.rows, table.names
     if scorer.takes_texts:
         raise DataError(f"{model}: expected a model of features, received one of texts: --texts")
     return scorer, tasks, arrange(rows, names, scorer, features)
@@ -225,7 +241,8 @@ class _Parser(argparse.ArgumentParser):
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(
         prog="python -m neucrowd_tf.predict",
-        description="Scores a table of features with an exported model.",
+        description="Scores a table of features with an exported model. A SavedModel is a program:"
+        " use those alone that you would run.",
         allow_abbrev=False,
     )
     parser.add_argument("--model", type=Path, required=True, help="a run's saved_model folder")
@@ -244,6 +261,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--output", type=Path, required=True, help="the CSV to write: task, predicted, p_<class>..."
     )
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
+    parser.add_argument("--ignore_columns", help="columns that are no features, by commas")
     return parser.parse_args(argv)
 
 
@@ -257,6 +275,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             given.output,
             texts=given.texts,
             batch_size=given.batch_size,
+            ignore_columns=given.ignore_columns,
         )
     except (UsageError, DataError, OSError) as error:
         sys.stderr.write(f"error: {one_line(error)}\n")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.io.ids import as_name_array, spelt
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 MISSING = -1
+MOST_VOTES = 1_000_000
 Duplicates = Literal["error", "first", "last"]
 
 
@@ -39,9 +40,7 @@ def code_array(values: ArrayLike, what: str) -> NDArray[np.int32]:
 def check_range(codes: NDArray[np.int32], upper: int, what: str) -> None:
     if codes.size and (codes.min() < 0 or codes.max() >= upper):
         row = int(np.flatnonzero((codes < 0) | (codes >= upper))[0])
-        raise DataError(
-            f"row {row}, {what}: expected a code from 0 to {upper - 1}, received {codes[row]}"
-        )
+        raise RowError(row, f"{what}: expected a code from 0 to {upper - 1}, received {codes[row]}")
 
 
 def names_for(
@@ -88,9 +87,9 @@ def factorize(
     else:
         codes, uniques = pd.factorize(array)
     if len(codes) and codes.min() < 0:
-        raise DataError(
-            f"row {int(np.flatnonzero(codes < 0)[0])}, column {what!r}: expected a value, received"
-            " a missing one"
+        raise RowError(
+            int(np.flatnonzero(codes < 0)[0]),
+            f"column {what!r}: expected a value, received a missing one",
         )
     names = as_name_array(uniques)
     if known is None:
@@ -110,8 +109,8 @@ def factorize(
         shown = ", ".join(repr(name) for name in known[:5].tolist()) + (
             ", ..." if len(known) > 5 else ""
         )
-        raise DataError(
-            f"row {row}, column {what!r}: expected one of {shown}, received {spelt(names[unknown])}"
+        raise RowError(
+            row, f"column {what!r}: expected one of {shown}, received {spelt(names[unknown])}"
         )
     return mapped[codes], known
 
@@ -158,10 +157,10 @@ def rows_to_keep(
     if rule == "error":
         row = int(np.flatnonzero(twice)[0])
         task, worker = instance_names[instances[row]], annotator_names[annotators[row]]
-        raise DataError(
-            f"row {row}, columns 'task' and 'worker': expected each pair once, received task"
-            f" {spelt(task)} and worker {spelt(worker)} again (in Python, duplicates='first' or"
-            " 'last' keeps one)"
+        raise RowError(
+            row,
+            f"columns 'task' and 'worker': expected each pair once, received task {spelt(task)} and"
+            f" worker {spelt(worker)} again (in Python, duplicates='first' or 'last' keeps one)",
         )
     return ~twice
 
@@ -180,15 +179,15 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             row, column = np.argwhere(~np.isfinite(array))[0]
-            raise DataError(
-                f"row {row}, annotator {column}: expected a label or -1, received"
-                f" {array[row, column]}; use from_wide_frame for NaN"
+            raise RowError(
+                row,
+                f"annotator {column}: expected a label or -1, received {array[row, column]}; use"
+                " from_wide_frame for NaN",
             )
         if (array != np.round(array)).any():
             row, column = np.argwhere(array != np.round(array))[0]
-            raise DataError(
-                f"row {row}, annotator {column}: expected a whole number, received"
-                f" {array[row, column]}"
+            raise RowError(
+                row, f"annotator {column}: expected a whole number, received {array[row, column]}"
             )
     elif array.dtype.kind not in "iub":
         raise DataError(
@@ -198,9 +197,10 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
     codes: NDArray[np.int64] = array.astype(np.int64, copy=False)
     if codes.size and codes.min() < MISSING:
         row, column = np.argwhere(codes < MISSING)[0]
-        raise DataError(
-            f"row {row}, annotator {column}: expected a label from 0 or -1 for missing, received"
-            f" {codes[row, column]}"
+        raise RowError(
+            row,
+            f"annotator {column}: expected a label from 0 or -1 for missing, received"
+            f" {codes[row, column]}",
         )
     return codes
 
@@ -224,7 +224,13 @@ def vote_matrix(counts: ArrayLike) -> NDArray[Any]:
     )
     if len(bad):
         row, column = bad[0]
-        raise DataError(
-            f"row {row}, class {column}: expected a count from 0, received {votes[row, column]}"
+        raise RowError(
+            row, f"class {column}: expected a count from 0, received {votes[row, column]}"
+        )
+    total = votes.sum(axis=1, dtype=np.float64)
+    if total.max(initial=0) > MOST_VOTES:
+        row = int(total.argmax())
+        raise RowError(
+            row, f"expected at most {MOST_VOTES:,} votes of an instance, received {total[row]:.9g}"
         )
     return votes

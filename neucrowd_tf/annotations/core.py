@@ -30,11 +30,11 @@ from neucrowd_tf.annotations.codes import (
     vote_matrix,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.io.annotations import read_answers, read_wide_frame
 from neucrowd_tf.io.files import write_json
 from neucrowd_tf.io.long_form import LabelTable, read_frame, read_long, write_long
-from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat
+from neucrowd_tf.io.tables import EXACT, CsvFile, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -273,12 +273,12 @@ class Annotations(AnnotationViews):
         path: str | Path,
         *,
         duplicates: Duplicates = "error",
-        layout: TableFormat = PLAIN,
+        layout: TableFormat = EXACT,
         instance_names: Any = None,
         annotator_names: Any = None,
         class_names: Any = None,
     ) -> Annotations:
-        """Reads a CSV with a row for each label; see `from_frame`."""
+        """Reads a CSV with a row for each label, names being what they say; see `from_frame`."""
         return cls.from_table(
             read_long(CsvFile.open(path, layout), layout),
             duplicates=duplicates,
@@ -298,7 +298,7 @@ class Annotations(AnnotationViews):
     ) -> Annotations:
         """Reads peerannot's `answers.json`: `{task: {worker: label}}`."""
         return cls.from_table(
-            read_answers(source),
+            read_answers(source, EXACT),
             instance_names=instance_names,
             annotator_names=annotator_names,
             class_names=class_names,
@@ -335,6 +335,8 @@ class Annotations(AnnotationViews):
             if table.matrix is not None:
                 return cls.from_dense(table.matrix, **names)
             return cls.from_arrays(*(table.triples or ((),) * 3), duplicates=duplicates, **names)
+        except RowError as error:
+            raise table.error(error.row, error.rest) from None
         except DataError as error:
             raise DataError(f"{table.source}: {error}") from None
 

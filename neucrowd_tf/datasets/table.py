@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array, read_annotations, spelt
@@ -14,9 +16,9 @@ from neucrowd_tf.annotations.codes import matched
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.features import read_features
+from neucrowd_tf.io.features import FeatureTable, read_feature_table
 from neucrowd_tf.io.ids import typed_names
-from neucrowd_tf.io.images import read_images
+from neucrowd_tf.io.images import MAX_PIXELS, read_images
 from neucrowd_tf.io.tables import TableFormat, read_truth
 from neucrowd_tf.io.texts import read_texts
 from neucrowd_tf.registry import register_dataset
@@ -41,6 +43,10 @@ OPTIONS = (
     "label_column",
     "separator",
     "unmatched",
+    "missing",
+    "exact_names",
+    "ignore_columns",
+    "max_pixels",
 )
 
 
@@ -69,6 +75,10 @@ def load(
     label_column: str | None = None,
     separator: str | None = None,
     unmatched: str = "error",
+    missing: str | None = None,
+    exact_names: bool = False,
+    ignore_columns: str | None = None,
+    max_pixels: int = MAX_PIXELS,
 ) -> CrowdDataset:
     """Loads a user's tables.
 
@@ -99,6 +109,12 @@ def load(
         separator: the sign between the columns of CSVs; None for commas or tabs.
         unmatched: "drop" leaves labels of tasks that are not in `features` out, with a warning
             that counts them; "error" does not take them.
+        missing: what stands for a label that is missing, beside an empty cell, separated by commas;
+            by default what often does is refused.
+        exact_names: whether classes or annotators whose names differ in case, spaces or how a
+            number is spelt only are others, rather than refused.
+        ignore_columns: columns of `features` that are no features, separated by commas.
+        max_pixels: of an image; larger ones are refused.
 
     Raises:
         UsageError: a file that has to be named is not.
@@ -130,14 +146,18 @@ def load(
         )
     if unmatched not in ("error", "drop"):
         raise UsageError(f"--unmatched: expected error or drop, received {unmatched!r}")
-    signs = {"tab": "\t", "\\t": "\t"}
-    layout = TableFormat(
-        None if separator is None else signs.get(separator, separator),
-        task_column,
-        worker_column,
-        label_column,
+    layout = TableFormat.of(
+        separator=separator,
+        task_column=task_column,
+        worker_column=worker_column,
+        label_column=label_column,
+        missing=missing,
+        classes=classes,
+        exact_names=exact_names,
+        ignore_columns=ignore_columns,
     )
-    tasks, rows, columns = _read_instances(kind, source, image_size, layout)
+    table = _read_instances(kind, source, layout, image_size, max_pixels)
+    tasks, rows = table.tasks, table.rows
     labels_file = Path(annotations)
     crowd = read_annotations(
         labels_file, tasks, layout=layout, unmatched="drop" if unmatched == "drop" else "error"
@@ -151,7 +171,7 @@ def load(
     if wanted is not None and test_truth is not None:
         train = np.arange(len(rows))
         test = _published_test(
-            kind, Path(wanted), Path(test_truth), columns, crowd.class_names, layout
+            kind, table, Path(wanted), Path(test_truth), crowd.class_names, layout
         )
         test_is_truth = True
     else:
@@ -172,7 +192,8 @@ def load(
             notes="" if test_is_truth else "The truth of the test rows is not known.",
         ),
         test_is_truth=test_is_truth,
-        feature_names=tuple(columns) or None,
+        feature_names=tuple(table.names) or None,
+        feature_centre=table.centre,
     )
 
 
@@ -186,11 +207,7 @@ def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annota
         raise DataError(f"{path}: expected labels of at least two classes, received {received}")
     if classes is None:
         return crowd
-    wanted = [name.strip() for name in classes.split(",")]
-    if len(set(wanted)) != len(wanted) or "" in wanted:
-        raise UsageError(
-            f"--classes: expected different names separated by commas, received {classes!r}"
-        )
+    wanted = list(TableFormat.of(classes=classes).classes)
     found = [str(name) for name in crowd.class_names.tolist()]
     for code in np.flatnonzero(used):
         if found[code] not in wanted:
@@ -214,25 +231,31 @@ def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annota
 
 
 def _read_instances(
-    kind: str, path: Path, image_size: int | None, layout: TableFormat
-) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
+    kind: str,
+    path: Path,
+    layout: TableFormat,
+    image_size: int | None = None,
+    max_pixels: int = MAX_PIXELS,
+    centre: Mapping[str, float] | None = None,
+) -> FeatureTable:
     """Returns tasks, features or texts, and the names of columns of `--features`."""
     if kind == "features":
-        return read_features(path, layout)
+        return read_feature_table(path, layout, centre)
     if kind == "texts":
-        return (*read_texts(path, layout), [])
-    return (*read_images(path, image_size), [])
+        return FeatureTable(*read_texts(path, layout), [])
+    return FeatureTable(*read_images(path, image_size, max_pixels), [])
 
 
 def _published_test(
     kind: str,
+    training: FeatureTable,
     features: Path,
     truth: Path,
-    columns: list[str],
     class_names: NDArray[np.generic],
     layout: TableFormat,
 ) -> Split:
-    tasks, rows, found = _read_instances(kind, features, None, layout)
+    table = _read_instances(kind, features, layout, centre=training.centre)
+    columns, found = training.names, table.names
     for column in columns:
         if column not in found:
             raise DataError(
@@ -245,15 +268,42 @@ def _published_test(
             f"{features}: expected the {len(columns)} feature columns of the training table,"
             f" received also {extra!r}"
         )
-    labels = read_truth(truth, tasks, class_names, layout=layout)
+    labels = read_truth(truth, table.tasks, class_names, layout=layout)
     if (labels < 0).any():
         raise DataError(
             f"{truth}: expected a label for each test task, received none for task"
-            f" {tasks[labels < 0][0]!r}"
+            f" {table.tasks[labels < 0][0]!r}"
         )
+    rows = table.rows
     if kind == "features":
         rows = rows[:, [found.index(column) for column in columns]]
-    return Split(rows, labels, typed_names(tasks.tolist()))
+    if features.suffix != ".npy":  # whose tasks are the numbers of the rows
+        _check_apart(training, table.tasks, rows, features)
+    return Split(rows, labels, typed_names(table.tasks.tolist()))
+
+
+def _check_apart(
+    training: FeatureTable, tasks: NDArray[Any], rows: NDArray[Any], path: Path
+) -> None:
+    """Raises DataError for test instances that are training instances; warns where the ids alone
+    are.
+    """
+    place = pd.Index(training.tasks).get_indexer(pd.Index(tasks))
+    shared = np.flatnonzero(place >= 0)
+    if not len(shared):
+        return
+    same = (training.rows[place[shared]] == rows[shared]).reshape(len(shared), -1).all(axis=1)
+    if same.any():
+        raise DataError(
+            f"{path}: expected test tasks that are not in the training table, received"
+            f" {int(same.sum())} that are, with the same features (the first is"
+            f" {tasks[shared[same][0]]!r})"
+        )
+    warnings.warn(
+        f"{path}: {len(shared)} test tasks have the id of a training task and other features (the"
+        f" first is {tasks[shared[0]]!r}); they are taken for other instances",
+        stacklevel=4,
+    )
 
 
 def _drawn_test(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
@@ -22,7 +25,7 @@ from neucrowd_tf.harness.run_folder import RunKey
 
 PROBLEM = 2
 CHECKOUT = (
-    "Further baselines, the benchmark data and the suites are in a checkout:"
+    "Further methods, the benchmark data and the suites are in a checkout:"
     " python run_experiment.py there."
 )
 # Commands of their own: `neucrowd X` is `python -m neucrowd_tf.X`.
@@ -53,13 +56,38 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
     process.quiet()
     process.plain_warnings()
     try:
-        return _run(options, tuple(modules), installed)
+        with _stopped_by_sigterm():
+            return _run(options, tuple(modules), installed)
+    except Stopped:
+        _tell("stopped (SIGTERM): start again with --resume to go on")
+        return 143
     except (UsageError, DataError, OSError) as error:
         _tell(f"error: {one_line(error)}")
     except KeyboardInterrupt:
         _tell("interrupted: start again with --resume to go on")
         return 130
     return PROBLEM
+
+
+class Stopped(KeyboardInterrupt):
+    """SIGTERM: what a scheduler sends before it kills."""
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Turns SIGTERM into an exception, as SIGINT is; outside the main thread nothing changes."""
+
+    def stop(*_: object) -> NoReturn:
+        raise Stopped
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
 
 
 def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> int:
@@ -77,10 +105,15 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     tasks = runner.tasks(options, runner.progress_wanted(options))
     rows, outcomes = runner.run_all(options, tasks, _tell, modules)
     shown = [row for row in rows if (row["dataset"], row["method"]) in _pairs(options)]
-    print(summary_table(shown))
-    print("\n".join([*_notes(outcomes), _where(options, tasks)]))
+    _say("\n".join([summary_table(shown), *_notes(outcomes), _where(options, tasks)]))
     _compare(options, tasks)
     return runner.exit_code(outcomes)
+
+
+def _say(text: str) -> None:
+    """Prints to stdout; what its encoding does not have (a path that is not UTF-8) is replaced."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding))
 
 
 def _pairs(options: flags.Options) -> set[tuple[str, str]]:

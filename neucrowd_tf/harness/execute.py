@@ -46,6 +46,7 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+RESULTS = ("predictions.csv", "annotators.csv")
 # Errors of the machine rather than of a method: every further run would meet them too.
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -229,7 +230,9 @@ def _export(
             estimator = chosen.refitted(features, annotations, run.stage("refit"))
         else:
             estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
-    export_saved_model(estimator, folder / SAVED_MODEL, dataset.feature_names)
+    export_saved_model(
+        estimator, folder / SAVED_MODEL, dataset.feature_names, dataset.feature_centre
+    )
 
 
 def _report(
@@ -293,11 +296,11 @@ def _fitted(
 
 def lacks(folder: RunFolder, options: Options) -> bool:
     """Whether a finished run's folder lacks something that can be made from its checkpoints: the
-    SavedModel, or evaluation.json.
+    SavedModel, or one of the files of results.
     """
-    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not (
-        folder / EVALUATION
-    ).is_file()
+    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not all(
+        (folder / name).is_file() for name in (EVALUATION, *RESULTS)
+    )
 
 
 def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
@@ -313,14 +316,8 @@ def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any 
         strategy=strategy,
     )
     estimator = _fitted(task, options, dataset, folder, run)[0]
-    if not (folder / EVALUATION).is_file():
-        _write_evaluation(
-            task.key,
-            dataset,
-            estimator,
-            np.asarray(estimator.predict_proba(dataset.features)),
-            folder,
-        )
+    if not all((folder / name).is_file() for name in (EVALUATION, *RESULTS)):
+        _results(task.key, dataset, estimator, folder)
     if options.export and not (folder / SAVED_MODEL).is_dir():
         _export(estimator, options, dataset, folder, run)
 

@@ -26,12 +26,17 @@ TABLE_FLAGS = (
     *("features", "images", "texts", "annotations", "truth"),
     *("test_features", "test_texts", "test_truth"),
 )
+# How the tables are written, as the loader takes them; given only where they are not the default.
+LAYOUT_FLAGS = (
+    *("image_size", "max_pixels", "classes", "task_column", "worker_column", "label_column"),
+    *("separator", "unmatched", "missing", "exact_names", "ignore_columns"),
+)
 # A suite's tables would not be what they say they are if a flag changed these.
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
     *("target", "gold"),
     *("keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats", "tune"),
-    *(*TABLE_FLAGS, "classes", "image_size"),
+    *(*TABLE_FLAGS, *LAYOUT_FLAGS),
 )
 _PATHS = ("data_dir", "output_dir", *TABLE_FLAGS)
 _NAMES, _PAIRS = ("dataset", "method", "suite", "model_annotator"), ("hparam", "dataset_option")
@@ -77,6 +82,15 @@ class Options:
     test_texts: Path | None = None
     test_truth: Path | None = None
     classes: str | None = None
+    task_column: str | None = None
+    worker_column: str | None = None
+    label_column: str | None = None
+    separator: str | None = None
+    unmatched: str = "error"
+    missing: str | None = None
+    exact_names: bool = False
+    ignore_columns: str | None = None
+    max_pixels: int | None = None
     jobs: int = 1
     evaluation: str = "split"
     folds: int = 5
@@ -97,6 +111,12 @@ class Options:
         """The files of --dataset=table that were given."""
         given = {name: getattr(self, name) for name in TABLE_FLAGS}
         return {name: path for name, path in given.items() if path is not None}
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """How the tables of --dataset=table are written, where that was said."""
+        given = {name: getattr(self, name) for name in LAYOUT_FLAGS}
+        return {name: value for name, value in given.items() if value != getattr(Options, name)}
 
 
 HELP = """
@@ -147,6 +167,17 @@ test_texts: --dataset=table: texts of the test rows.
 test_truth: --dataset=table: labels of the test rows.
 classes: --dataset=table: all classes in their order, separated by commas; by default those in use,
   sorted.
+task_column: --dataset=table: the name of the column of tasks.
+worker_column: --dataset=table: the name of the column of annotators.
+label_column: --dataset=table: the name of the column of labels.
+separator: --dataset=table: the sign between the columns of CSVs, or tab.
+unmatched: --dataset=table: what becomes of labels of tasks that --features does not have.
+missing: --dataset=table: what stands for a missing label, separated by commas, as NA,-1; empty where
+  no text does.
+exact_names: --dataset=table: names that differ in case, spaces or a number's spelling alone are
+  others.
+ignore_columns: --dataset=table: columns of --features that are none, separated by commas.
+max_pixels: --images: the most pixels of one; 67 million by default.
 jobs: How many runs to train at once, each in a process of its own.
 evaluation: The dataset's own split, or repeated stratified cross-validation.
 folds: Folds of --evaluation=cv.
@@ -158,9 +189,13 @@ checkpoint_seconds: The least time between two checkpoints.
 # The least and the largest number, or the words that a flag takes.
 LIMITS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("seed", "data_seed"), (0, MAX_SEED)),
-    **dict.fromkeys(("num_runs", "repeats", "threads"), (1, None)),
-    "folds": (2, None),
-    "tune": (0, None),
+    "num_runs": (1, 100_000),
+    "repeats": (1, 10_000),
+    "threads": (1, 1024),
+    "folds": (2, 10_000),
+    "tune": (0, 1_000_000),
+    "max_pixels": (1, None),
+    "unmatched": ("error", "drop"),
     "checkpoint_seconds": (0.0, None),
     "jobs": (1, 1024),
     "logical_cpus": (1, 64),
@@ -201,6 +236,10 @@ def _state(path: Path) -> str:
     return "is a folder" if path.is_dir() else "is a file" if path.exists() else "does not exist"
 
 
+def _is_csv(path: Path) -> bool:
+    return path.suffix not in (".npy", ".parquet", ".pq", ".json") and not path.is_dir()
+
+
 def rules(o: Options) -> list[tuple[str, object, str]]:
     """Returns a flag, whether it cannot be so with the others, and what to say then."""
     changed = {name for name in NAMES if getattr(o, name) != getattr(Options, name)}
@@ -211,7 +250,12 @@ def rules(o: Options) -> list[tuple[str, object, str]]:
     none = "expected at least one name, received none (--list shows them)"
     cv = "expected together with --evaluation=cv, received {} with --evaluation=split"
     csv = "expected a CSV file, received {}, which {}"
-    share, apart = o.keep_annotations, ("classes", "model_annotator", *TABLE_FLAGS)
+    share, pictures = o.keep_annotations, ("image_size", "max_pixels")
+    apart = [
+        name
+        for name in ("model_annotator", *TABLE_FLAGS, *LAYOUT_FLAGS)
+        if name not in pictures
+    ]
     # What says where a table's instances are; one is expected.
     sources = [name for name in ("features", "images", "texts") if name in files]
     last = f"{o.seed} + {o.num_runs} - 1"
@@ -269,10 +313,23 @@ def rules(o: Options) -> list[tuple[str, object, str]]:
             "--dataset=table needs it, received none",
         ),
         *((name, not table and name in changed, no_table) for name in apart),
+        *(
+            (
+                name,
+                name in changed and o.images is None,
+                f"expected together with --images only, received {getattr(o, name)} without it",
+            )
+            for name in pictures
+        ),
         (
-            "image_size",
-            o.image_size is not None and o.images is None,
-            f"expected together with --images only, received {o.image_size} without it",
+            "ignore_columns",
+            o.ignore_columns is not None and o.features is None,
+            "expected together with --features only, received it without",
+        ),
+        (
+            "separator",
+            o.separator is not None and not any(map(_is_csv, files.values())),
+            "expected together with a CSV, received it with none",
         ),
         (
             "images",
@@ -320,7 +377,8 @@ def parse_value(text: str) -> Any:
     text.
     """
     for reader in (json.loads, ast.literal_eval):
-        with contextlib.suppress(ValueError, SyntaxError):
+        # What is nested too deeply, or has thousands of digits, is no literal either.
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return reader(text)
     return text
 
@@ -341,6 +399,20 @@ def _path(flag: str, text: str | None) -> Path | None:
     return None if text is None else Path(os.path.expanduser(text))
 
 
+# What absl says of a value, and how this project says it.
+_ABSL = (
+    (
+        r"flag --(?P<flag>\w+)=.*?: (?P<value>.*) is not an? (?P<kind>.*)",
+        "an {kind}, received {value}",
+    ),
+    (
+        r"flag --(?P<flag>\w+)=(?P<value>.*): value should be one of <(?P<names>.*)>",
+        "one of {names}, received {value!r}",
+    ),
+    (r"Missing value for flag --(?P<flag>\w+)", "a value, received none"),
+)
+
+
 def _one_line(error: Exception) -> str:
     """Returns absl's message on one line, with the closest flag where the name is unknown."""
     text = " ".join(str(error).split())
@@ -349,6 +421,9 @@ def _one_line(error: Exception) -> str:
         close = difflib.get_close_matches(unknown[1], NAMES, n=1)
         hint = f"; did you mean --{close[0]}?" if close else ""
         return f"--{unknown[1]}: expected a flag of this command, received an unknown one{hint}"
+    for pattern, expected in _ABSL:
+        if found := re.fullmatch(pattern, text):
+            return f"--{found['flag']}: expected {expected.format(**found.groupdict())}"
     return text
 
 
@@ -377,4 +452,8 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
             others = (item for item in given["hparam"] if item[0] != name)
             given["hparam"] = (*others, (name, given[name]))
     given |= {name: _path(name, given[name]) for name in _PATHS}
-    return check(Options(**given))
+    try:
+        return check(Options(**given))
+    except OSError as error:  # a path that is too long, say
+        reason = error.strerror or error
+        raise UsageError(f"expected paths that can be looked up, received one: {reason}") from None

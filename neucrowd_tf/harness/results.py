@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,12 +14,11 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
-from neucrowd_tf.harness.run_folder import RunKey, locked
+from neucrowd_tf.harness.run_folder import METRICS, RunKey, locked
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files import read_bytes, write_text
 from neucrowd_tf.registry import printed
 
-METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
 FOLD_COLUMNS = ("fold", "repeat")
 OK, SKIPPED, FAILED = "ok", "skipped", "failed"
@@ -64,20 +64,37 @@ def read_results(path: Path) -> list[Row]:
     """
     if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
+    text = read_bytes(path).decode("utf-8", "replace")
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
         rows = [dict(row) for row in reader]
         header = tuple(reader.fieldnames or ())
-    wrong = header[: len(COLUMNS)] != COLUMNS or any(
-        None in row or None in row.values() or not row["seed"].isdigit() for row in rows
-    )
+        wrong = header[: len(COLUMNS)] != COLUMNS or not all(map(_is_row, rows))
+    except (csv.Error, ValueError):
+        wrong, header = True, ("text that is no CSV",)
     if wrong:
-        shown = ",".join(header) or "an empty file"
+        shown = ",".join(header)[:300] or "an empty file"
         raise DataError(
-            f"{path}: expected the columns {','.join(COLUMNS)}, received {shown}; choose another"
-            " --output_dir"
+            f"{path}: expected the columns {','.join(COLUMNS)} and rows of runs, received {shown};"
+            " choose another --output_dir"
         )
     return rows
+
+
+def _is_row(row: Row) -> bool:
+    """Whether a row is one of a run: whole numbers where they are needed, numbers or nothing in the
+    cells of metrics.
+
+    Raises:
+        ValueError: a cell that is no number.
+    """
+    if None in row or None in row.values() or row["status"] not in (OK, SKIPPED, FAILED):
+        return False
+    for name in ("seed", *FOLD_COLUMNS):
+        if row.get(name) or name == "seed":
+            int(row[name])
+    cells = [row[name] for name in (*METRICS, "fit_seconds", "peak_memory_mb") if row[name]]
+    return all(math.isfinite(float(cell)) for cell in cells)
 
 
 def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:

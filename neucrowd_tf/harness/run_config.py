@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.run_folder import RunKey
-from neucrowd_tf.io.files import jsonable
+from neucrowd_tf.io.files import digest, jsonable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,10 +28,22 @@ class Task:
     progress: bool | None = None
 
 
+def digest_of(path: Path) -> str:
+    """Returns the digest of a user's file or folder, read again only when it has changed."""
+    state = path.stat()
+    return _digest(path, state.st_mtime_ns, state.st_size, state.st_ino)
+
+
+@functools.lru_cache(maxsize=64)
+def _digest(path: Path, *_: int) -> str:
+    return digest(path)
+
+
 def settings(task: Task, options: Options) -> dict[str, Any]:
-    """Returns everything that a run's result depends on, apart from the code and the data's
-    files."""
-    values = {
+    """Returns everything that a run's result depends on, apart from the code: of the user's files
+    the digests too.
+    """
+    values: dict[str, Any] = {
         "hparams": task.hparams,
         "data_seed": task.key.seed if options.data_seed is None else options.data_seed,
         "keep_annotations": options.keep_annotations,
@@ -47,13 +60,19 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
     if options.dataset_option:
         values["dataset_option"] = dict(options.dataset_option)
     if task.key.dataset == "table":
-        values |= {"classes": options.classes, "image_size": options.image_size} | {
-            name: str(path.resolve()) for name, path in options.table.items()
-        }
+        values |= {
+            "classes": options.classes,
+            "image_size": options.image_size,
+            **options.layout,
+        } | {name: str(path.resolve()) for name, path in options.table.items()}
+        values["digests"] = {name: digest_of(path) for name, path in options.table.items()}
     if options.refit_all:
         values["refit_all"] = True
     if options.model_annotator:
         values["model_annotator"] = list(options.model_annotator)
+    weights = task.hparams.get("weights")
+    if isinstance(weights, str) and Path(weights).is_file():
+        values.setdefault("digests", {})["weights"] = digest_of(Path(weights))
     if options.distribute == "mirrored":
         values["logical_cpus"] = options.logical_cpus
     return values

@@ -16,6 +16,7 @@ from neucrowd_tf.io.files import jsonable, read_json
 
 # metrics.json is written last: it is the mark of a finished run.
 FINISHED = "metrics.json"
+METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 CONFIG, STATUS = "config.json", "status.json"
 SAVED_MODEL = "saved_model"
 HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
@@ -109,17 +110,27 @@ class RunFolder:
     def metrics(self) -> dict[str, Any]:
         """Returns a finished run's metrics.json."""
         metrics = read_json(self.path / FINISHED)
-        if not isinstance(metrics, dict) or "test" not in metrics:
+        whole = metrics if isinstance(metrics, dict) else {}
+        test, timings = whole.get("test"), whole.get("timings")
+        if not isinstance(test, dict) or not isinstance(timings, dict):
             raise DataError(
-                f"{self.path / FINISHED}: expected the metrics of a run, received something else"
+                f"{self.path / FINISHED}: expected the metrics of a run, received something else;"
+                " remove it to make the run again"
             )
-        return metrics
+        numbers = [*(test.get(name) for name in METRICS), *timings.values()]
+        if not all(value is None or isinstance(value, (bool, int, float)) for value in numbers):
+            raise DataError(
+                f"{self.path / FINISHED}: expected numbers, received something else; remove it to"
+                " make the run again"
+            )
+        return whole
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         """Raises UsageError when the run in this folder was started with other settings, naming the
         first that differs.
         """
-        before, now = read_json(self.path / CONFIG).get("settings", {}), jsonable(settings)
+        before, now = self.settings(), jsonable(settings)
+        self._check_data(before.pop("digests", {}), now.pop("digests", {}), now)
         for name in sorted({*before, *now}):
             # A flag that a version before this one did not have was off.
             if before.get(name) != now.get(name) and (name in before or now.get(name)):
@@ -128,6 +139,35 @@ class RunFolder:
                     f" {before.get(name)}), received {name}: {now.get(name)}; choose another"
                     " --output_dir or leave out --resume"
                 )
+
+    def _check_data(
+        self, before: dict[str, str], now: dict[str, str], settings: dict[str, Any]
+    ) -> None:
+        """Raises UsageError for a file that is another than when the run was started."""
+        for name, digest in before.items():
+            if name in now and now[name] != digest:
+                hparams = settings.get("hparams", {})
+                raise UsageError(
+                    f"--{name}: expected {settings.get(name) or hparams.get(name)} as it was when"
+                    f" the run in {self.path} was started (SHA-256 {digest[:12]}), received it"
+                    f" changed ({now[name][:12]}); choose another --output_dir or leave out"
+                    " --resume"
+                )
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings in config.json.
+
+        Raises:
+            DataError: something else is there.
+        """
+        found = read_json(self.path / CONFIG)
+        settings = found.get("settings") if isinstance(found, dict) else None
+        if not isinstance(settings, dict) or not isinstance(settings.get("digests", {}), dict):
+            raise DataError(
+                f"{self.path / CONFIG}: expected the settings of a run, received something else;"
+                " remove the folder to make the run afresh"
+            )
+        return settings
 
     def clear(self) -> None:
         """Removes what a run writes, and nothing else."""

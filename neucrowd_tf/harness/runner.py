@@ -83,8 +83,7 @@ def dataset_flags(options: Options, name: str) -> dict[str, Any]:
     """Returns the options that the flags give to a dataset's loader."""
     given: dict[str, Any] = {}
     if name == "table":
-        sizes = {"image_size": options.image_size, "classes": options.classes}
-        given = {**options.table, **{k: v for k, v in sizes.items() if v is not None}}
+        given = {**options.table, **options.layout}
     return given | dict(options.dataset_option)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import read_json
-from neucrowd_tf.io.ids import as_name_array, typed_names
+from neucrowd_tf.io.files import check_regular, read_json, read_npy
+from neucrowd_tf.io.ids import as_name_array, plain_integers, typed_names
 from neucrowd_tf.io.importers import detect, read_export
-from neucrowd_tf.io.long_form import LabelTable, as_frame, read_long
+from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, read_long, tell_missing
+from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ COUNT = re.compile(r"(\d+(\.0+)?)?")
 VOTES = "votes_"
 MANY_ROWS = 10  # whose sums are not all the same by chance
 EMPTY = ("", "nan", "NaN")
+_POINT_ZERO = re.compile(r"(?<=\d)\.0+$")
 HEADER = (
     "where there are ids the first line names the columns: task,worker,label, or task and a column"
     " an annotator"
@@ -54,22 +57,14 @@ def read_labels(
     Raises:
         DataError: whatever is wrong with the file.
     """
-    if path.exists() and (tool := detect(path)) is not None:
-        return _exported(path, tool)
-    if not path.is_file():
-        raise DataError(
-            f"{path}: {'expected a file, received a folder' if path.is_dir() else 'no such file'}"
-        )
+    if path.is_dir() or path.suffix != ".npy":
+        check_regular(path)
+        if (tool := detect(path)) is not None:
+            return _exported(path, tool)
     if path.suffix == ".json":
-        return read_answers(path)
+        return read_answers(path, layout)
     if path.suffix == ".npy":
-        try:
-            matrix = np.load(path, allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
-            raise DataError(
-                f"{path}: expected a NumPy array of whole numbers, received {error}"
-            ) from None
-        return _dense(matrix, None, num_tasks, path)
+        return _dense(read_npy(path), None, num_tasks, path, lambda row: f"row {row}")
     csv = CsvFile.open(path, layout)
     columns = csv.header
     csv.check_separator()
@@ -98,12 +93,14 @@ def _misspelt_long(columns: list[str]) -> bool:
     """Whether three columns look like `task,worker,label` with a slip: then the reader of that
     layout says which.
     """
+    if len(columns) != 3:
+        return False
     near = [
         difflib.get_close_matches(name, columns, n=1, cutoff=0.7)
         for role in ("worker", "label")
         for name in ALIASES[role]
     ]
-    return len(columns) == 3 and any(near)
+    return any(near)
 
 
 # ----------------------------------------------------------------- a row a task
@@ -140,7 +137,7 @@ def read_wide_frame(frame: Any) -> LabelTable:
 def _cells(csv: CsvFile, layout: TableFormat) -> tuple[NDArray[Any], pd.DataFrame]:
     """Returns the task ids `[N]` and the other columns as text."""
     frame = csv.table()
-    ids = task_ids(frame, csv.path, layout)
+    ids = task_ids(frame, csv.path, layout, csv)
     return ids, frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
 
 
@@ -148,43 +145,81 @@ def _wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
     ids, cells = _cells(csv, layout)
     values = cells.to_numpy(dtype=object)
     missing = cells.isna().to_numpy() | np.isin(values.astype(str), EMPTY)
-    if not missing.any():
-        missing = values == "-1"
+    if layout.missing is not None:
+        named = np.isin(np.char.strip(values.astype(str)), layout.missing) & ~missing
+        if named.any():
+            tell_missing(csv.path, int(named.sum()), "cells")
+        missing |= named
+    elif not missing.any():
+        missing = values == MINUS_ONE
     rows, columns = np.nonzero(~missing)
-    labels = values[rows, columns].tolist()
-    if labels and all(
-        WHOLE.fullmatch(label) for label in labels
-    ):  # NaN turns a column of whole numbers into 1.0, 2.0
-        labels = [int(label.split(".")[0]) for label in labels]
-        _check_no_counts(np.array(labels), missing, list(cells.columns), csv.path)
+    # NaN turns a column of whole numbers into 1.0, 2.0, and leaves others of the table as they are.
+    labels = [_POINT_ZERO.sub("", label) for label in values[rows, columns].tolist()]
     annotators = as_name_array(cells.columns.tolist())
-    return LabelTable(
+    table = LabelTable(
         csv.path,
         (ids[rows], annotators[columns], labels),
         instance_names=ids,
         annotator_names=annotators,
         by_task=True,
+        line=lambda i: f"{csv.line(rows[i])}, column {annotators[columns[i]]!r}",
     )
+    names, counts, first = distinct(annotators)
+    where = f"{csv.path}: {csv.line(0, header=False)}"
+    known = {"exact": layout.exact_names, "markers": layout.missing is None}
+    check_names(names, counts, first, "annotator", lambda _: where, **known)
+    check_table(table, layout, wide=True)
+    if len(set(labels)) < 2 and (values == MINUS_ONE).any():
+        raise DataError(
+            f"{csv.path}: expected labels of at least two classes, received only"
+            f" {labels[0] if labels else 'none'!r} beside -1, which stands for no label where no"
+            " cell is empty; --missing= takes -1 for a class"
+        )
+    if labels and plain_integers(labels):
+        codes = np.array(labels, dtype=np.int64)
+        if not layout.classes:
+            _check_no_counts(codes, missing, list(cells.columns), csv.path)
+        table = dataclasses.replace(table, triples=(ids[rows], annotators[columns], codes.tolist()))
+    return table
 
 
 def _check_no_counts(
     labels: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str], path: Path
 ) -> None:
-    """Raises DataError for full rows of numbers with one sum, not all the same: a vote count a
-    class whose columns do not say so.
+    """Raises DataError for full rows of numbers that look like a vote count a class: rows with one
+    sum, or columns that agree less than by chance, as those of annotators do not.
     """
     if missing.any() or len(missing) < MANY_ROWS or len(set(labels.tolist())) == 1:
         return
-    sums = labels.reshape(missing.shape).sum(axis=1)
-    if (sums == sums[0]).all() and labels.min() >= 0:
-        named = ", ".join(VOTES + name for name in columns[:3]) + (
-            ", ..." if len(columns) > 3 else ""
-        )
-        raise DataError(
-            f"{path}: expected a label in each cell, received numbers that sum to {sums[0]} in"
-            f" every row, as counts of votes do; if they are, name the columns {named}, if not,"
-            " write the labels as task,worker,label"
-        )
+    matrix = labels.reshape(missing.shape)
+    sums = matrix.sum(axis=1)
+    if labels.min() < 0 or missing.shape[1] < 2:
+        return
+    if (sums == sums[0]).all():
+        what = f"numbers that sum to {sums[0]} in every row"
+    elif _agree_less_than_chance(matrix):
+        what = "numbers whose columns agree less than by chance"
+    else:
+        return
+    named = ", ".join(VOTES + name for name in columns[:3]) + (", ..." if len(columns) > 3 else "")
+    raise DataError(
+        f"{path}: expected a label in each cell, received {what}, as counts of votes do; if they"
+        f" are, name the columns {named}, if not, --classes=... names the classes"
+    )
+
+
+def _agree_less_than_chance(matrix: NDArray[np.int64]) -> bool:
+    """Whether pairs of columns hold equal numbers in fewer rows than their shares of each number
+    would make them.
+    """
+    rows, width = matrix.shape
+    observed = expected = 0.0
+    for value in np.unique(matrix):
+        here = matrix == value
+        a_row, a_column = here.sum(axis=1), here.sum(axis=0) / rows
+        observed += float((a_row * (a_row - 1)).sum()) / rows
+        expected += float(a_column.sum() ** 2 - (a_column**2).sum())
+    return observed < expected - 1e-9 and width > 1
 
 
 def _votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
@@ -197,14 +232,22 @@ def _votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
         bad = np.flatnonzero(~texts.str.fullmatch(COUNT).to_numpy())
         if len(bad):
             raise DataError(
-                f"{csv.path}: row {bad[0]}, column {name!r}: expected a count of votes from 0,"
-                " received"
-                f" {texts.iloc[bad[0]]!r}"
+                f"{csv.path}: {csv.line(bad[0])}, column {name!r}: expected a count of votes from"
+                f" 0, received {texts.iloc[bad[0]]!r}"
             )
         counts[:, place] = texts.where(texts != "", "0").astype(float)
-    classes = typed_names([name.removeprefix(VOTES) for name in names])
+    plain = [name.removeprefix(VOTES) for name in names]
+    where = f"{csv.path}: {csv.line(0, header=False)}"
+    found = {"known": layout.classes, "exact": layout.exact_names}
+    found["markers"] = layout.missing is None
+    check_names(*distinct(plain), "class", lambda _: where, **found)  # type: ignore[arg-type]
     return LabelTable(
-        csv.path, counts=counts, instance_names=ids, class_names=classes, by_task=True
+        csv.path,
+        counts=counts,
+        instance_names=ids,
+        class_names=typed_names(plain),
+        by_task=True,
+        line=csv.line,
     )
 
 
@@ -227,17 +270,22 @@ def _dense_csv(csv: CsvFile, num_tasks: int | None) -> LabelTable:
         for column, cell in enumerate(cells):
             if not (isinstance(cell, str) and WHOLE.fullmatch(cell.strip())):
                 name = column if numeric else columns[column]
-                where = f"{csv.path}: row {row}, column {name!r}"
+                where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name!r}"
                 hint = "" if column else f"; {HEADER}"
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
                 )
     matrix = values.astype(np.float64).astype(np.int64)
-    return _dense(matrix, None if numeric else columns, num_tasks, csv.path)
+    named = None if numeric else columns
+    return _dense(matrix, named, num_tasks, csv.path, lambda row: csv.line(row, not numeric))
 
 
 def _dense(
-    matrix: NDArray[Any], annotators: list[str] | None, num_tasks: int | None, path: Path
+    matrix: NDArray[Any],
+    annotators: list[str] | None,
+    num_tasks: int | None,
+    path: Path,
+    line: Callable[[int], str],
 ) -> LabelTable:
     if num_tasks is not None and (matrix.ndim != 2 or len(matrix) != num_tasks):
         hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""
@@ -245,24 +293,50 @@ def _dense(
             f"{path}: expected {num_tasks} rows, one for each row of the features table, received"
             f" shape {matrix.shape}{hint}"
         )
-    return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True)
+    if matrix.ndim == 2 and len(matrix) >= MANY_ROWS and matrix.dtype.kind in "iu":
+        _check_no_ids(matrix, path)
+    return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
+
+
+def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
+    """Raises DataError for columns that are no annotator's: a number of its own in each row, or the
+    tasks and workers of triples.
+    """
+    for column in range(matrix.shape[1]):
+        if len(np.unique(matrix[:, column])) == len(matrix) and matrix.shape[1] > 1:
+            raise DataError(
+                f"{path}: column {column}: expected class codes, received a different number in"
+                f" each row, as ids of tasks are; {HEADER}"
+            )
+    if matrix.shape[1] == 3 and (matrix >= 0).all():
+        pairs = len(np.unique(matrix[:, :2], axis=0))
+        if pairs == len(matrix):
+            raise DataError(
+                f"{path}: expected class codes, received three columns whose first two are never"
+                f" the same, as tasks and workers; {HEADER}"
+            )
 
 
 # ----------------------------------------------------------------- JSON
 
 
-def read_answers(source: str | Path | Mapping[str, Mapping[str, Hashable]]) -> LabelTable:
+def read_answers(
+    source: str | Path | Mapping[str, Mapping[str, Hashable]], layout: TableFormat = PLAIN
+) -> LabelTable:
     """Returns the triples of peerannot's `{task: {worker: label}}`; a task without answers is
     named, without labels.
 
     Raises:
-        DataError: not JSON, or not tasks that hold workers that hold labels.
+        DataError: not JSON, a key that is there twice, not tasks that hold workers that hold
+            labels, or names that `check_table` refuses.
     """
-    answers = source if isinstance(source, Mapping) else read_json(source)
-    where = "answers" if isinstance(source, Mapping) else source
+    of_file = not isinstance(source, Mapping)
+    answers = read_json(source, each_key_once=True) if of_file else source
+    where = source if of_file else "answers"
     if not isinstance(answers, Mapping):
         raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
     triples: list[tuple[Hashable, Hashable, Hashable]] = []
+    lost = 0
     for task, given in answers.items():
         if not isinstance(given, Mapping):
             raise DataError(
@@ -275,23 +349,37 @@ def read_answers(source: str | Path | Mapping[str, Mapping[str, Hashable]]) -> L
                     f"{where}: task {task!r}, worker {worker!r}: expected a label, received"
                     f" {label!r}"
                 )
-            triples.append((task, worker, label))
+            if layout.missing is not None and str(label).strip() in layout.missing:
+                lost += 1
+            else:
+                triples.append((task, worker, label))
+    if lost:
+        tell_missing(Path(where), lost, "answers")
     for triple in triples:
-        for what, value in zip(ALIASES, triple, strict=True):
-            if (
-                isinstance(value, str)
-                and not value.isascii()
-                and any("\ud800" <= letter <= "\udfff" for letter in value)
-            ):
-                raise DataError(
-                    f"{where}: expected text, received a {what} with half a surrogate pair:"
-                    f" {value!r}"
-                )
-            if isinstance(value, str) and "\0" in value:
-                raise DataError(
-                    f"{where}: expected text, received a {what} with a NUL character: {value!r}"
-                )
+        _check_text(triple, where)
     tasks, workers, labels = (
         (list(column) for column in zip(*triples, strict=True)) if triples else ([], [], [])
     )
-    return LabelTable(where, (tasks, workers, labels), instance_names=list(answers))
+    table = LabelTable(
+        where,
+        (tasks, workers, labels),
+        instance_names=list(answers),
+        line=lambda i: f"task {tasks[i]!r}, worker {workers[i]!r}",
+    )
+    if of_file:
+        check_table(table, layout)
+    return table
+
+
+def _check_text(triple: tuple[Hashable, Hashable, Hashable], where: str | Path) -> None:
+    """Raises DataError for text that JSON can hold and a CSV in UTF-8 cannot."""
+    for what, value in zip(ALIASES, triple, strict=True):
+        if not isinstance(value, str):
+            continue
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            bad = "half a surrogate pair"
+        elif "\0" in value:
+            bad = "a NUL character"
+        else:
+            continue
+        raise DataError(f"{where}: expected text, received a {what} with {bad}: {value!r}")

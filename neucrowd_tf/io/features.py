@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import io
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,75 +16,181 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.files import read_bytes, read_npy
 from neucrowd_tf.io.ids import as_name_array
-from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat, task_ids
+from neucrowd_tf.io.tables import ALIASES, MANY_COLUMNS, PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# A column whose deviation is less than so many steps of float32 at its size loses its variation.
+STEPS = 1000.0
+MANY_ROWS = 10
+_ID = re.compile(r"(.*[_\s])?(id|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureTable:
+    """A table of features.
+
+    Attributes:
+        tasks: `[N]` ids as text.
+        rows: `[N, d]` float32 (an NPY file's may have more axes).
+        names: the d columns' names.
+        centre: what was subtracted, by column, where float32 could not hold the variation of the
+            numbers as they are.
+    """
+
+    tasks: NDArray[Any]
+    rows: NDArray[np.float32]
+    names: list[str]
+    centre: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
 def read_features(
     path: Path, layout: TableFormat = PLAIN
 ) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
+    """Returns the tasks, rows and names of `read_feature_table`."""
+    table = read_feature_table(path, layout)
+    return table.tasks, table.rows, table.names
+
+
+def read_feature_table(
+    path: Path, layout: TableFormat = PLAIN, centre: Mapping[str, float] | None = None
+) -> FeatureTable:
     """Reads `task` and numeric columns from a CSV or a Parquet file, or an array from an NPY file,
     whose tasks are numbered from 0.
 
     Args:
         path: the file.
-        layout: how a CSV is written, and what its column of tasks is called.
-
-    Returns:
-        task ids `[N]` as text, features `[N, d]` (an NPY file's may have more axes) float32, and
-        the feature columns' names.
+        layout: how a CSV is written, what its column of tasks is called, what is left out.
+        centre: what to subtract, by column; None subtracts the mean of columns that float32 could
+            not tell apart otherwise (times in seconds, say), with a warning.
 
     Raises:
-        DataError: a missing, misspelt or non-numeric column, an empty cell, NaN, infinity, or a
-            task that is there twice.
+        DataError: a missing, misspelt or non-numeric column, one that holds labels or ids, an empty
+            cell, NaN, infinity, or a task that is there twice.
         UsageError: a Parquet file, and no pyarrow to read it with.
     """
     if path.suffix == ".npy":
-        return _npy_features(path)
+        return FeatureTable(*_npy_features(path))
     if path.suffix in (".parquet", ".pq"):
-        return _table(_read_parquet(path, layout), path, layout)
+        return _table(_read_parquet(path, layout), path, layout, None, centre)
     csv = CsvFile.open(path, layout)
     # Numbers are parsed as numbers at full speed; ids stay text.
-    header = csv.frame(nrows=0).columns
-    task = layout.roles([str(column).strip() for column in header]).get("task")
+    task = layout.roles(csv.header).get("task")
+    header = csv.frame(nrows=0).columns if len(csv.header) < MANY_COLUMNS else ()
     texts = [column for column in header if str(column).strip() == task]
     frame = csv.table(dtype=dict.fromkeys(texts, str), low_memory=False)
-    return _table(frame, path, layout)
+    return _table(frame, path, layout, csv, centre)
 
 
 def _table(
-    frame: pd.DataFrame, path: Path, layout: TableFormat
-) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
-    ids = task_ids(frame, path, layout)
+    frame: pd.DataFrame,
+    path: Path,
+    layout: TableFormat,
+    csv: CsvFile | None,
+    centre: Mapping[str, float] | None,
+) -> FeatureTable:
+    ids = task_ids(frame, path, layout, csv)
     task = layout.roles(list(frame.columns))["task"]
-    names = [str(column) for column in frame.columns if column != task]
+    for name in layout.ignored:
+        if name not in frame.columns:
+            raise UsageError(f"--ignore_columns: {path}: expected a column, received {name!r}")
+    left_out = {task, *layout.ignored}
+    names = [str(column) for column in frame.columns if column not in left_out]
     if not names:
         raise DataError(
             f"{path}: expected at least one numeric column beside {task!r}, received none"
         )
-    columns = [_numbers(frame[name], path) for name in names]
-    return ids, np.stack(columns, axis=1), names
+    line = (lambda row: f"row {row}") if csv is None else csv.line
+    _check_features(names, path, layout)
+    rows = np.empty((len(ids), len(names)), dtype=np.float32)
+    found: dict[str, float] = {}
+    whole = None
+    if len(names) > MANY_COLUMNS:
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            whole = frame[names].to_numpy(dtype=object).astype(np.float64)
+    for place, name in enumerate(names):
+        values = _numbers(frame[name], path, line) if whole is None else whole[:, place]
+        if centre is None and _loses_variation(values):
+            found[name] = float(np.round(values.mean()))
+        elif centre is not None and name in centre:
+            found[name] = float(centre[name])
+        if name in found:
+            values = values - np.asarray(found[name], dtype=values.dtype)
+        rows[:, place] = values
+    if whole is not None and not np.isfinite(rows).all():
+        name = names[int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])]
+        _numbers(frame[name], path, line)
+    if found and centre is None:
+        name = next(iter(found))
+        warnings.warn(
+            f"{path}: {len(found)} columns vary less than single precision shows at their size and"
+            f" are centred first (the first: {name!r}, at {found[name]:.9g})",
+            stacklevel=3,
+        )
+    if len(ids) >= MANY_ROWS:
+        _tell_ids(rows, names, path)
+    return FeatureTable(ids, rows, names, found)
+
+
+def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
+    """Raises DataError for columns whose names say that they are no features: labels, annotators, a
+    second id.
+    """
+    roles = {alias.lower(): role for role in ALIASES for alias in ALIASES[role]}
+    for name in names:
+        role = roles.get(name.strip().lower()) or ("id" if _ID.fullmatch(name.strip()) else None)
+        if role is not None:
+            raise DataError(
+                f"{path}: column {name!r}: expected a feature, received a column named as a"
+                f" {role}'s; --ignore_columns={name} leaves it out, another name takes it for a"
+                " feature"
+            )
+
+
+def _tell_ids(rows: NDArray[np.float32], names: list[str], path: Path) -> None:
+    """Warns of columns that count the rows, as ids do."""
+    steps = np.diff(rows, axis=0)
+    for place in np.flatnonzero((steps == 1).all(axis=0)):
+        warnings.warn(
+            f"{path}: column {names[place]!r} counts the rows, as an id does, and is taken for a"
+            f" feature; --ignore_columns={names[place]} leaves it out",
+            stacklevel=4,
+        )
+
+
+def _loses_variation(values: NDArray[Any]) -> bool:
+    """Whether float32 blurs a column: its steps there are no small part of its deviation."""
+    if len(values) < 2:
+        return False
+    size = float(np.abs(values).max())
+    with np.errstate(over="ignore"):
+        step = float(np.spacing(np.float32(size)))
+    deviation = float(np.std(values.astype(np.float64) - float(values[0])))
+    return np.isfinite(step) and 0 < deviation < STEPS * step
 
 
 def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
     """Reads a Parquet file; the task ids become text."""
+    content = read_bytes(path, "a Parquet file")
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(io.BytesIO(content))
     except ImportError:
         raise UsageError(
             f"{path}: expected pyarrow to read Parquet, received none: pip install"
             " 'neucrowd-tf[parquet]'"
         ) from None
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a damaged file ends in errors of many kinds
         raise DataError(
             f"{path}: expected a Parquet file, received {' '.join(str(error).split())[:200]}"
         ) from None
     frame.columns = [str(column).strip() for column in frame.columns]
+    twice = [name for name, times in Counter(frame.columns).items() if times > 1]
+    if twice:
+        raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
     if not len(frame):
         raise DataError(f"{path}: expected at least one row, received none")
     column = layout.roles(list(frame.columns)).get("task")
@@ -91,25 +204,11 @@ def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
 
 
 def _npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"{path}: expected a NumPy array of numbers, received {error}") from None
-    if (
-        not isinstance(array, np.ndarray)
-        or array.dtype.kind not in "fiu"
-        or array.ndim < 2
-        or not array.size
-    ):
-        kind = (
-            f"{array.dtype} of shape {array.shape}"
-            if isinstance(array, np.ndarray)
-            else "an archive of several"
-        )
+    array = read_npy(path)
+    if array.dtype.kind not in "fiu" or array.ndim < 2 or not array.size:
         raise DataError(
-            f"{path}: expected an array of numbers with a row an instance, received {kind}"
+            f"{path}: expected an array of numbers with a row an instance, received {array.dtype}"
+            f" of shape {array.shape}"
         )
     with np.errstate(over="ignore"):
         single = array.astype(np.float32)
@@ -123,7 +222,8 @@ def _npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[s
     return as_name_array([str(i) for i in range(len(single))]), single, names
 
 
-def _numbers(column: pd.Series, path: Path) -> NDArray[np.float32]:
+def _numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArray[Any]:
+    """Returns a column's numbers in the precision they were read with; float32 holds them all."""
     values = (
         column.to_numpy()
         if column.dtype.kind in "iuf"
@@ -142,7 +242,7 @@ def _numbers(column: pd.Series, path: Path) -> NDArray[np.float32]:
             else str(cell)
         )
         raise DataError(
-            f"{path}: row {bad[0]}, column {column.name!r}: expected a finite number, received"
-            f" {shown}"
+            f"{path}: {line(int(bad[0]))}, column {column.name!r}: expected a finite number,"
+            f" received {shown}"
         )
-    return single
+    return values

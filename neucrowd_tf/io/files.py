@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
+import gzip
+import hashlib
+import io
 import json
 import os
 import shutil
+import stat
 import tempfile
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.errors import DataError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 LINE_FEED = b"\n"
+GZIP = b"\x1f\x8b\x08"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+DIGEST = "sha256"
+MOST_BYTES = 1 << 32  # that a packed table may unpack to
 
 
 @contextlib.contextmanager
@@ -29,6 +43,18 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     and leaves no temporary file behind.
     """
     target = Path(path)
+    try:
+        with _replacing(target) as temporary:
+            yield temporary
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        what = os.strerror(error.errno)
+        raise OSError(error.errno, f"{what}; free some and start again", str(target)) from None
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(
         prefix=f".{target.name}.", suffix=".part" + target.suffix, dir=target.parent
@@ -105,36 +131,175 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def read_json(path: str | Path) -> Any:
-    """Reads JSON; a file that is not JSON is a DataError that names it."""
+def check_regular(path: Path, what: str = "a file", *, folders: bool = True) -> None:
+    """Raises DataError for what can never be read to its end, or is not there: a pipe or a device,
+    a folder (unless there may be `folders`), a name that is too long.
+    """
     try:
-        content = Path(path).read_bytes()
-        return json.loads(content.decode("utf-8"))
+        mode = path.stat().st_mode
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: expected {what}, received no path of one ({reason})") from None
+    if stat.S_ISREG(mode) or (folders and stat.S_ISDIR(mode)):
+        return
+    other = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    raise DataError(f"{path}: expected {what}, received {other}")
+
+
+def read_bytes(path: str | Path, what: str = "a file") -> bytes:
+    """Reads a regular file, unpacked where it is a gzip file.
+
+    Raises:
+        DataError: no such file, a folder, a pipe or a device, no permission, a name that is too
+            long, or a `.gz` that is none.
+    """
+    path = Path(path)
+    check_regular(path, what, folders=False)
+    try:
+        content = path.read_bytes()
+    except PermissionError:
+        raise DataError(
+            f"{path}: expected a file that can be read, received no permission"
+        ) from None
+    if content.startswith(GZIP):
+        return _unpacked(path, content)
+    if path.suffix == ".gz":
+        raise DataError(
+            f"{path}: expected a gzip file, as its name says, received another; without .gz in its"
+            " name it is read as it is"
+        )
+    return content
+
+
+def _unpacked(path: Path, content: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            unpacked = stream.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: expected a whole gzip file, received {error}") from None
+    if len(unpacked) > MOST_BYTES:
+        raise DataError(
+            f"{path}: expected a gzip file of at most {MOST_BYTES >> 20:,} MB, received more"
+        )
+    return unpacked
+
+
+def read_json(path: str | Path, *, each_key_once: bool = False) -> Any:
+    """Reads JSON; a file that is not JSON is a DataError that names it.
+
+    Args:
+        path: the file.
+        each_key_once: whether an object with a key that is there twice is refused, where JSON takes
+            the last.
+    """
+    content = read_bytes(path, "JSON")
+    try:
+        return parse_json(content.decode("utf-8-sig"), str(path), each_key_once=each_key_once)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}: expected JSON in UTF-8, received {error}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: expected JSON in UTF-8, received {not_text(content)}") from None
+
+
+def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
+    """Parses JSON.
+
+    Raises:
+        DataError: nested too deeply, a number of thousands of digits, or a key that is there twice.
+        JSONDecodeError: no JSON.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            twice = next(
+                key for key, times in Counter(key for key, _ in pairs).items() if times > 1
+            )
+            raise DataError(f"{name}: expected each key once, received {twice!r} again")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once if each_key_once else None)
+    except (json.JSONDecodeError, DataError):
+        raise
     except RecursionError:
-        raise DataError(f"{path}: expected JSON, received one that is nested too deeply") from None
+        raise DataError(f"{name}: expected JSON, received one nested too deeply") from None
+    except ValueError:  # more digits than Python turns into a number
+        raise DataError(
+            f"{name}: expected JSON, received a number of thousands of digits"
+        ) from None
+
+
+def read_npy(path: str | Path) -> NDArray[Any]:
+    """Reads one array from an NPY file, without pickle.
+
+    Raises:
+        DataError: another file, or one that claims to hold more than it does.
+    """
+    if not (content := read_bytes(path, "an NPY file")).startswith(b"\x93NUMPY"):
+        other = "an archive of several arrays" if content.startswith(b"PK") else "another file"
+        raise DataError(f"{path}: expected a NumPy array in an NPY file, received {other}")
+    try:
+        with np.errstate(all="ignore"):
+            return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except Exception as error:  # a broken header ends in errors of many kinds
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: expected a NumPy array, received {reason}") from None
 
 
 def save_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
-    """Writes arrays as an uncompressed .npz atomically; object arrays are refused, so that reading
-    never unpickles.
+    """Writes arrays as an uncompressed .npz atomically, with a digest of them all; object arrays
+    are refused, so that reading never unpickles.
     """
     for key, array in arrays.items():
         if np.asarray(array).dtype == object:
             raise TypeError(f"array {key!r} holds Python objects, which would need pickle")
+    digest = np.frombuffer(_digest_of(arrays), dtype=np.uint8)
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
+        np.savez(stream, **arrays, **{DIGEST: digest})  # type: ignore[arg-type]
 
 
 def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Reads what `save_arrays` wrote."""
-    with np.load(path, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
+    """Reads what `save_arrays` wrote.
+
+    Raises:
+        DataError: a file that is damaged, or that something else wrote.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        whole = arrays.pop(DIGEST).tobytes() == _digest_of(arrays)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except Exception:  # a broken archive ends in errors of many kinds, and none says more
+        whole = False
+    if not whole:
+        raise DataError(f"{path}: expected arrays as they were written, received a damaged file")
+    return arrays
+
+
+def _digest_of(arrays: dict[str, np.ndarray]) -> bytes:
+    found = hashlib.sha256()
+    for key in sorted(arrays):
+        array = np.asarray(arrays[key])
+        found.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.digest()
+
+
+def digest(path: str | Path) -> str:
+    """Returns the SHA-256 of a file, or of all files in a folder with their names."""
+    path = Path(path)
+    found = hashlib.sha256()
+    files = sorted(item for item in path.rglob("*")) if path.is_dir() else [path]
+    for file in files:
+        if file.is_file():
+            found.update(b"" if file is path else os.fsencode(file.relative_to(path)) + b"\0")
+            with file.open("rb") as stream:
+                found.update(hashlib.file_digest(stream, "sha256").digest())
+    return found.hexdigest()
 
 
 def not_text(content: bytes) -> str | None:

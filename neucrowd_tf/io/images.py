@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.files import check_regular
 from neucrowd_tf.io.ids import as_name_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MAX_PIXELS = 1 << 26
+MOST_BYTES = 1 << 33  # of all images as float32
+DEEP = 65535.0  # the white of 16 bits
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
-def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], NDArray[np.float32]]:
+def read_images(
+    folder: Path, size: int | None = None, max_pixels: int = MAX_PIXELS
+) -> tuple[NDArray[Any], NDArray[np.float32]]:
     """Reads a folder of images as features; the task ids are the files' names without their
     endings.
 
     Args:
         folder: with PNG, JPEG, BMP, GIF or WebP files; other files are passed over.
         size: the height and width that images are scaled to; None needs images of one size.
+        max_pixels: of an image; a larger one is not unpacked.
 
     Returns:
         task ids `[N]` as text, in the order of the names, and features `[N, height, width, 3]`
@@ -34,7 +42,7 @@ def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], ND
             several sizes.
     """
     try:
-        from PIL import Image, UnidentifiedImageError
+        import PIL.Image  # noqa: F401
     except ImportError:
         raise UsageError(
             f"{folder}: expected Pillow to read images, received none: pip install"
@@ -58,18 +66,22 @@ def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], ND
         raise DataError(f"{folder}: expected each task once, received two images named {twice!r}")
     rows: NDArray[np.float32] | None = None
     for row, path in enumerate(files):
+        check_regular(path, "an image", folders=False)
         try:
-            with Image.open(path) as image:
-                pixels = np.asarray(
-                    image.convert("RGB")
-                    if size is None
-                    else image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
-                )
-        except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+            pixels = _pixels(path, size, max_pixels)
+        except DataError:
+            raise
+        except Exception as error:  # a damaged image ends in errors of many kinds
             raise DataError(
                 f"{path}: expected an image, received {' '.join(str(error).split())[:200]}"
             ) from None
         if rows is None:
+            if 4 * len(files) * pixels.size > MOST_BYTES:
+                raise DataError(
+                    f"{folder}: expected images that take at most {MOST_BYTES >> 30} GB of memory,"
+                    f" received {len(files)} of {pixels.shape[0]}x{pixels.shape[1]} pixels;"
+                    " --image_size scales them"
+                )
             rows = np.empty((len(files), *pixels.shape), dtype=np.float32)
         if pixels.shape != rows.shape[1:]:
             first, this = (
@@ -80,5 +92,31 @@ def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], ND
                 " --image_size scales all of them"
             )
         rows[row] = pixels
-        rows[row] /= 255.0
+        rows[row] /= 255.0 if pixels.dtype == np.uint8 else DEEP
     return as_name_array(names), rows  # type: ignore[return-value]
+
+
+def _pixels(path: Path, size: int | None, max_pixels: int) -> NDArray[Any]:
+    """Returns `[height, width, 3]` uint8, or of images with 16 bits float32 up to 65535."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None  # ours is said better
+        try:
+            image = Image.open(path)
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
+    with image:
+        if image.width * image.height > max_pixels:
+            raise DataError(
+                f"{path}: expected an image of at most {max_pixels:,} pixels, received"
+                f" {image.width}x{image.height}; --max_pixels allows more"
+            )
+        deep = image.mode.startswith("I")
+        # Pillow would cut what is brighter than 255 to white.
+        plain = image.convert("F") if deep else image.convert("RGB")
+        if size is not None:
+            plain = plain.resize((size, size), Image.Resampling.BILINEAR)
+        pixels = np.asarray(plain)
+        return np.repeat(pixels[..., None], 3, axis=2) if deep else pixels

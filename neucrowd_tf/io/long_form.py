@@ -6,7 +6,9 @@ What the columns mean is for :mod:`neucrowd_tf.annotations` to say: here, ids ar
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import re
+import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +19,14 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.csv_cells import csv_writer
 from neucrowd_tf.io.files import atomic_path
 from neucrowd_tf.io.ids import plain_integers
+from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+# With a digit other than 0 after the point, or an exponent below 0.
+_FRACTION = re.compile(r"[-+]?\d*\.\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +42,7 @@ class LabelTable:
         instance_names, annotator_names, class_names: the ids in their order, where the layout
             says them.
         by_task: whether row i of the file is task i, rather than annotation i.
+        line: says where in the file row i is (annotation i, with triples); by default "row i".
     """
 
     source: str | Path
@@ -46,6 +53,18 @@ class LabelTable:
     annotator_names: Any = None
     class_names: Any = None
     by_task: bool = False
+    line: Callable[[int], str] | None = None
+
+    def place(self, row: int, column: str | None = None) -> str:
+        """Returns how an error says where row i of the file is: the file, and what is known."""
+        where = f"row {row}" if self.line is None else self.line(row)
+        return ", ".join(
+            part for part in (f"{self.source}: {where}", column and f"column {column!r}") if part
+        )
+
+    def error(self, row: int, rest: str) -> DataError:
+        """Returns an error about row i."""
+        return DataError(f"{self.place(row)}, {rest}")
 
 
 def read_frame(frame: Any, layout: TableFormat = PLAIN, source: str | Path = "frame") -> LabelTable:
@@ -73,15 +92,121 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
     header = list(csv.frame(nrows=0).columns)
     wanted = layout.require(csv.path, header, *ALIASES)
     columns = _read_numbers(csv, wanted) or _read_text(csv, wanted)
+    rows = _without_missing(columns, wanted, csv, layout)
     tasks, workers, labels = (
-        _typed(columns.pop(name), role, csv.path)
+        _typed(columns.pop(name), role, csv, rows)
         for name, role in zip(wanted, ALIASES, strict=True)
     )
     if not len(tasks):
         raise DataError(
             f"{csv.path}: expected at least one row of task, worker, label, received none"
         )
-    return LabelTable(csv.path, (tasks, workers, labels))
+    table = LabelTable(
+        csv.path, (tasks, workers, labels), line=lambda i: csv.line(i if rows is None else rows[i])
+    )
+    check_table(table, layout)
+    return table
+
+
+def _without_missing(
+    columns: dict[str, Column], wanted: list[str], csv: CsvFile, layout: TableFormat
+) -> NDArray[np.int64] | None:
+    """Leaves out the rows whose worker or label is spelt as the user says that missing ones are;
+    returns the rows that stay, None for all of them.
+    """
+    if not layout.missing:
+        return None
+    lost: NDArray[np.bool_] | None = None
+    for name in wanted[1:]:
+        if isinstance(columns[name], tuple):
+            codes, texts = columns[name]
+            bad = np.array([text.strip() in layout.missing for text in texts], dtype=bool)
+            here = np.append(bad, "" in layout.missing)[codes]
+        else:
+            whole = [int(text) for text in layout.missing if plain_integers([text]) and text]
+            here = np.isin(columns[name], whole)
+        lost = here if lost is None else lost | here
+    if lost is None or not lost.any():
+        return None
+    tell_missing(csv.path, int(lost.sum()), "lines")
+    kept = np.flatnonzero(~lost)
+    for name in wanted:
+        if not isinstance(columns[name], tuple):
+            columns[name] = columns[name][kept]
+            continue
+        codes, texts = columns[name]
+        used, codes = np.unique(codes[kept], return_inverse=True)
+        shift = int(len(used) > 0 and used[0] == -1)
+        columns[name] = (codes - shift, [texts[code] for code in used[shift:]])
+    return kept
+
+
+def tell_missing(path: str | Path, count: int, what: str) -> None:
+    """Warns of what --missing leaves out."""
+    warnings.warn(f"{path}: {count} {what} without a label are left out (--missing)", stacklevel=4)
+
+
+def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -> None:
+    """Checks the names of triples as `check_names` does, and labels that are numbers as those of no
+    class are: -1 and fractions.
+
+    Args:
+        wide: whether the triples come from cells, each of whose places says its column.
+    """
+    if table.triples is None:
+        return
+    for role, column in zip(ALIASES, table.triples, strict=True):
+        if wide and role != "label":  # the header and the column of tasks have each once
+            continue
+        names, counts, first = distinct(column)
+        known = layout.classes if role == "label" else ()
+        check_names(
+            names,
+            counts,
+            first,
+            role,
+            lambda i, role=role: table.place(i, None if wide else role),
+            known=known,
+            exact=layout.exact_names,
+            markers=layout.missing is None,
+        )
+        if role == "label" and not known and not layout.exact_names:
+            _check_classes(names, counts, first, table, layout, None if wide else role)
+
+
+def _check_classes(
+    names: list[Any],
+    counts: NDArray[np.int64],
+    first: NDArray[np.int64],
+    table: LabelTable,
+    layout: TableFormat,
+    column: str | None,
+) -> None:
+    texts = [str(name) for name in names]
+    if MINUS_ONE in texts and layout.missing is None:
+        at = texts.index(MINUS_ONE)
+        way_out = "--missing=-1 leaves them out, --missing= takes -1 for a class"
+        if {"1"} != set(texts) - {MINUS_ONE}:
+            raise DataError(
+                f"{table.place(int(first[at]), column)}: expected a label, received -1"
+                f" ({counts[at]} times), which often stands for none; {way_out}"
+            )
+        warnings.warn(
+            f"{table.source}: {counts[at]} labels are -1, taken for a class beside 1; {way_out}",
+            stacklevel=5,
+        )
+    for place, name in enumerate(texts):
+        if isinstance(names[place], float) and not np.isfinite(names[place]):
+            raise DataError(
+                f"{table.place(int(first[place]), column)}: expected a label, received {name}"
+            )
+    fractions = [place for place, name in enumerate(texts) if _FRACTION.fullmatch(name.strip())]
+    if fractions:
+        raise DataError(
+            f"{table.place(int(first[fractions[0]]), column)}: expected a class, received"
+            f" {names[fractions[0]]!r}, a fraction as probabilities and scores are; if these are"
+            f" classes, --classes=... names all of them"
+        )
 
 
 # A column: whole numbers, or each distinct text once with int codes (-1 for an empty cell).
@@ -170,16 +295,17 @@ def _measure(column: Column) -> tuple[int, int]:
     return total, 0
 
 
-def _typed(column: Column, role: str, path: str | Path) -> Any:
+def _typed(column: Column, role: str, csv: CsvFile, rows: NDArray[np.int64] | None = None) -> Any:
     """Returns a column's values, text as ints or bools where every distinct text is spelt as
     one."""
     if not isinstance(column, tuple):
         return column
     codes, texts = column
     if len(codes) and codes.min() < 0:
+        row = int(np.flatnonzero(codes < 0)[0])
         raise DataError(
-            f"{path}: row {int(np.flatnonzero(codes < 0)[0])}, column {role!r}: expected a value,"
-            " received an empty cell"
+            f"{csv.path}: {csv.line(row if rows is None else rows[row])}, column {role!r}: expected"
+            " a value, received an empty cell"
         )
     distinct: list[Any] = texts
     if texts and plain_integers(texts):

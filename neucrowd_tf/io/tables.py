@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import difflib
+import io
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import not_text
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.files import not_text, read_bytes
 from neucrowd_tf.io.ids import as_name_array
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "worker": ("worker", "annotator", "performer", "workerId", "worker_id", "annotator_id"),
     "label": ("label", "answer", "class", "response"),
 }
+LONGEST_HEADER = 1 << 21
+MOST_FIELD = 1 << 30
+MANY_COLUMNS = 2000
+MOST_NAMES = 500  # that are looked through for one that comes close
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -37,12 +42,54 @@ class TableFormat:
         separator: the sign between columns; None for commas, or tabs where the first line has
             tabs and no comma.
         task, worker, label: the columns' names; None for those of `ALIASES`.
+        missing: the texts that stand for a label that is missing, beside an empty cell; None where
+            the user did not say: then what often does is refused.
+        classes: all classes, where the user names them.
+        exact_names: whether names that differ in case, spaces or how a number is spelt only are
+            different ones, rather than refused.
+        ignored: columns of features that are left out.
     """
 
     separator: str | None = None
     task: str | None = None
     worker: str | None = None
     label: str | None = None
+    missing: tuple[str, ...] | None = None
+    classes: tuple[str, ...] = ()
+    exact_names: bool = False
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        separator: str | None = None,
+        task_column: str | None = None,
+        worker_column: str | None = None,
+        label_column: str | None = None,
+        missing: str | None = None,
+        classes: str | None = None,
+        exact_names: bool = False,
+        ignore_columns: str | None = None,
+    ) -> TableFormat:
+        """Returns the format that flags of these names say; lists are separated by commas.
+
+        Raises:
+            UsageError: a separator of several signs, or classes that are not all different.
+        """
+        sign = None if separator is None else {"tab": "\t", "\\t": "\t"}.get(separator, separator)
+        if sign is not None and len(sign) != 1:
+            raise UsageError(f"--separator: expected one sign, or tab, received {separator!r}")
+        names = () if classes is None else tuple(name.strip() for name in classes.split(","))
+        if len(set(names)) != len(names) or "" in names:
+            raise UsageError(
+                f"--classes: expected different names separated by commas, received {classes!r}"
+            )
+        listed = None if missing is None else tuple(text.strip() for text in missing.split(","))
+        ignored = tuple(name.strip() for name in (ignore_columns or "").split(",") if name.strip())
+        return cls(
+            sign, task_column, worker_column, label_column, listed, names, exact_names, ignored
+        )
 
     def roles(self, columns: Sequence[str]) -> dict[str, str]:
         """Returns, for task, worker and label, the column that plays this role, where there is
@@ -73,6 +120,8 @@ class TableFormat:
 
 
 PLAIN = TableFormat()
+# For files that this project wrote: every name is what it says.
+EXACT = TableFormat(missing=(), exact_names=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,23 +137,37 @@ class CsvFile:
         """Reads a file.
 
         Raises:
-            DataError: no such file, a folder, no permission, or NUL bytes.
+            DataError: no such file, no regular one, no permission, a first line that is no header,
+                or NUL bytes.
         """
-        try:
-            content = Path(path).read_bytes()
-        except FileNotFoundError:
-            raise DataError(f"{path}: no such file") from None
-        except IsADirectoryError:
-            raise DataError(f"{path}: expected a CSV file, received a folder") from None
-        except PermissionError:
-            raise DataError(
-                f"{path}: expected a file that can be read, received no permission"
-            ) from None
+        content = read_bytes(path, "a CSV file")
         if b"\0" in content:
             raise DataError(f"{path}: expected text in UTF-8, received {not_text(content)}")
         first = content.partition(b"\n")[0]
+        if len(first) > LONGEST_HEADER:
+            raise DataError(
+                f"{path}: expected a header of columns, received a first line of"
+                f" {len(first):,} bytes"
+            )
         tabs = b"\t" in first and b"," not in first
         return cls(Path(path), content, layout.separator or ("\t" if tabs else ","))
+
+    def line(self, row: int, header: bool = True) -> str:
+        """Returns where a row of the table is, as a spreadsheet counts: the header is line 1."""
+        reader = csv.reader(
+            io.StringIO(self.content.decode("utf-8-sig", "replace"), newline=""),
+            delimiter=self.separator,
+        )
+        csv.field_size_limit(MOST_FIELD)
+        wanted = int(row) + header
+        try:
+            for number, cells in enumerate(reader, 1):
+                if cells and wanted == 0:  # pandas passes over lines that are empty
+                    return f"line {number}"
+                wanted -= bool(cells)
+        except csv.Error:
+            pass
+        return f"line {int(row) + 1 + header}"
 
     def frame(self, **options: Any) -> pd.DataFrame:
         """Returns what pandas reads with these options; what is wrong with the file as a file is
@@ -112,7 +175,7 @@ class CsvFile:
         """
         try:
             return pd.read_csv(
-                BytesIO(self.content), sep=self.separator, encoding="utf-8", **options
+                io.BytesIO(self.content), sep=self.separator, encoding="utf-8", **options
             )
         except pd.errors.EmptyDataError:
             raise DataError(
@@ -133,8 +196,34 @@ class CsvFile:
             ) from None
 
     @cached_property
+    def _wide(self) -> bool:
+        """Whether there are so many columns that pandas, which works by columns, is slow."""
+        return self.content.partition(b"\n")[0].count(self.separator.encode()) > MANY_COLUMNS
+
+    @cached_property
+    def _cells(self) -> list[list[str]]:
+        """The cells of all lines that are not empty."""
+        try:
+            text = self.content.decode("utf-8-sig")
+            csv.field_size_limit(MOST_FIELD)
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=self.separator)
+            cells = [line for line in lines if line]
+        except (UnicodeDecodeError, csv.Error) as error:
+            what = not_text(self.content) or error
+            raise DataError(f"{self.path}: expected a CSV in UTF-8, received {what}") from None
+        for row, line in enumerate(cells):
+            if len(line) != len(cells[0]):
+                raise DataError(
+                    f"{self.path}: {self.line(row, header=False)}: expected {len(cells[0])} fields,"
+                    f" as in the header, received {len(line)}"
+                )
+        return cells
+
+    @cached_property
     def header(self) -> list[str]:
         """The first line's cells without surrounding spaces."""
+        if self._wide:
+            return [name.strip() for name in self._cells[0]]
         line = self.frame(header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
         return [str(name) for name in line.str.strip()]
 
@@ -159,8 +248,20 @@ class CsvFile:
         """
         if "header" not in options:
             self.check_header()
-        frame = self.frame(**{"dtype": str, "keep_default_na": False, **options})
+        if self._wide:
+            start = int("header" not in options)
+            cells = np.array(self._cells[start:], dtype=object).reshape(-1, len(self._cells[0]))
+            frame = pd.DataFrame(cells, columns=self.header if start else None, dtype=object)
+        else:
+            frame = self.frame(**{"dtype": str, "keep_default_na": False, **options})
         frame.columns = [str(column).strip() for column in frame.columns]
+        if self._wide and "" in frame.columns:
+            where = frame.columns.tolist().index("")
+            frame.columns = [
+                *frame.columns[:where],
+                f"Unnamed: {where}",
+                *frame.columns[where + 1 :],
+            ]
         nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
         if nameless:  # a row index that a frame was saved with, most likely
             raise DataError(
@@ -203,7 +304,9 @@ def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str
     check_commas(path, found)
     for name in wanted:
         if name not in found:
-            close = difflib.get_close_matches(name, [str(column) for column in found], n=1)
+            close = difflib.get_close_matches(
+                name, [str(column) for column in found[:MOST_NAMES]], n=1
+            )
             hint = f" ({close[0]!r} comes close: rename it if it is that)" if close else ""
             shown = ", ".join(repr(str(column)) for column in list(found)[:8]) + (
                 ", ..." if len(found) > 8 else ""
@@ -211,19 +314,22 @@ def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str
             raise DataError(f"{path}: expected a column {name!r}, received columns {shown}{hint}")
 
 
-def task_ids(frame: pd.DataFrame, path: Path, layout: TableFormat = PLAIN) -> NDArray[Any]:
+def task_ids(
+    frame: pd.DataFrame, path: Path, layout: TableFormat = PLAIN, csv: CsvFile | None = None
+) -> NDArray[Any]:
     """Returns the task ids `[N]` as text; each must be there, once."""
+    line = (lambda row: f"row {row}") if csv is None else csv.line
     (column,) = layout.require(path, list(frame.columns), "task")
     ids = frame[column]
     bad = np.flatnonzero((ids.isna() | (ids == "")).to_numpy())
     if len(bad):
         raise DataError(
-            f"{path}: row {bad[0]}, column {column!r}: expected a task id, received an empty cell"
+            f"{path}: {line(bad[0])}, column {column!r}: expected a task id, received an empty cell"
         )
     twice = np.flatnonzero(ids.duplicated().to_numpy())
     if len(twice):
         raise DataError(
-            f"{path}: row {twice[0]}, column {column!r}: expected each task once, received"
+            f"{path}: {line(twice[0])}, column {column!r}: expected each task once, received"
             f" {ids.iloc[twice[0]]!r} again"
         )
     return as_name_array(ids.tolist())
@@ -253,8 +359,9 @@ def read_truth(
         DataError: a missing column, an unknown task, a task twice, an empty cell, or a label that
             is no class.
     """
-    frame = CsvFile.open(path, layout).table()
-    ids = task_ids(frame, path, layout)
+    csv = CsvFile.open(path, layout)
+    frame = csv.table()
+    ids = task_ids(frame, path, layout, csv)
     (column,) = layout.require(path, list(frame.columns), "label")
     rows = pd.Index(tasks).get_indexer(pd.Index(ids))
     code = {str(name): number for number, name in enumerate(class_names.tolist())}
@@ -264,14 +371,14 @@ def read_truth(
             if others:
                 continue
             raise DataError(
-                f"{path}: row {row}, column 'task': expected a task of the features table, received"
-                f" {ids[row]!r}"
+                f"{path}: {csv.line(row)}, column 'task': expected a task of the features table,"
+                f" received {ids[row]!r}"
             )
         if label not in code:
             shown = ", ".join(repr(name) for name in list(code)[:8])
             hint = "" if label else "; leave out tasks whose label is unknown"
             raise DataError(
-                f"{path}: row {row}, column {column!r}: expected one of the annotated classes"
+                f"{path}: {csv.line(row)}, column {column!r}: expected one of the annotated classes"
                 f" {shown} (--classes names more), received {label!r}{hint}"
             )
         truth[place] = code[label]

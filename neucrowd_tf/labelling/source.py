@@ -15,6 +15,7 @@ from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.importers import TOOLS, detect, read_export
 from neucrowd_tf.io.importers.sources import rows
+from neucrowd_tf.io.tables import PLAIN, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +24,7 @@ STDIN = Path("-")
 
 
 def read_crowd(
-    path: Path, *, question: str | None = None, first: bool = False
+    path: Path, *, question: str | None = None, first: bool = False, layout: TableFormat = PLAIN
 ) -> tuple[Annotations, str]:
     """Reads labels.
 
@@ -31,6 +32,7 @@ def read_crowd(
         path: a file in any layout that --dataset=table reads, the export of an annotation tool, or
             "-" for standard input.
         question, first: as for `read_export`.
+        layout: how a table is written.
 
     Returns:
         the annotations, and a line on what was left out of an export ("" for other files).
@@ -42,7 +44,7 @@ def read_crowd(
         try:
             tool = detect(file)
             if tool is None:
-                return read_annotations(file), ""
+                return read_annotations(file, layout=layout), ""
             export = read_export(file, tool, question=question, first=first)
         except DataError as error:
             raise DataError(str(error).replace(str(file), str(path))) from None

@@ -122,7 +122,7 @@ def test_tables_by_column_names_signs_and_unmatched_tasks(tmp_path) -> None:
     (tmp_path / "f.csv").write_text("item no;x\n" + "".join(f"t{i};{i}\n" for i in range(10)))
     files: dict[str, Any] = {"features": tmp_path / "f.csv", "annotations": tmp_path / "a.csv"}
     names = {"task_column": "item no", "worker_column": "who", "label_column": "said"}
-    with pytest.raises(DataError, match=r"a\.csv: row 20, .*received 't99'"):
+    with pytest.raises(DataError, match=r"a\.csv: line 22, .*received 't99'"):
         table.load(None, 0, **files, **names, separator=";")
     with pytest.warns(UserWarning, match=r"a\.csv: 1 labels of 1 tasks .*first is task 't99'"):
         found = table.load(None, 0, **files, **names, separator=";", unmatched="drop")

@@ -212,7 +212,7 @@ def test_annotator_with_one_label_and_named_classes(files) -> None:
     with pytest.raises(
         DataError,
         match=(
-            r"test_truth\.csv: row 5, column 'label': expected one of the annotated classes '0',"
+            r"test_truth\.csv: line 7, column 'label': expected one of the annotated classes '0',"
             r" '1' .*received '2'"
         ),
     ):
@@ -251,35 +251,35 @@ BAD_FEATURES = {
     ),
     "text": (
         FEATURES.replace("3,4", "3,four"),
-        r"features\.csv: row 1, column 'y': expected a finite number, received 'four'",
+        r"features\.csv: line 3, column 'y': expected a finite number, received 'four'",
     ),
     "empty cell": (
         FEATURES.replace("3,4", "3,"),
-        r"features\.csv: row 1, column 'y': expected a finite number, received an empty cell",
+        r"features\.csv: line 3, column 'y': expected a finite number, received an empty cell",
     ),
     "nan": (
         FEATURES.replace("3,4", "3,NaN"),
-        r"features\.csv: row 1, column 'y': expected a finite number, received '?[Nn]a[Nn]",
+        r"features\.csv: line 3, column 'y': expected a finite number, received '?[Nn]a[Nn]",
     ),
     "infinite": (
         FEATURES.replace("5,6", "inf,6"),
-        r"features\.csv: row 2, column 'x': expected a finite number, received '?inf",
+        r"features\.csv: line 4, column 'x': expected a finite number, received '?inf",
     ),
     "too large": (
         FEATURES.replace("5,6", "1e300,6"),
-        r"features\.csv: row 2, column 'x': expected a finite number, received 1e\+300",
+        r"features\.csv: line 4, column 'x': expected a finite number, received 1e\+300",
     ),
     "truth values": (
         "task,x\nt0,True\nt1,False\n",
-        r"features\.csv: row 0, column 'x': expected a finite number, received True",
+        r"features\.csv: line 2, column 'x': expected a finite number, received True",
     ),
     "twice": (
         FEATURES + "t0,1,1\n",
-        r"features\.csv: row 6, column 'task': expected each task once, received 't0' again",
+        r"features\.csv: line 8, column 'task': expected each task once, received 't0' again",
     ),
     "no id": (
         FEATURES + ",1,1\n",
-        r"features\.csv: row 6, column 'task': expected a task id, received an empty cell",
+        r"features\.csv: line 8, column 'task': expected a task id, received an empty cell",
     ),
     "no columns": (
         "task\nt0\n",
@@ -357,20 +357,20 @@ BAD_ANNOTATIONS = {
     "unknown task": (
         LONG + "t9,a,1\n",
         (
-            r"annotations\.csv: row 16, column 'task': expected a task of the features table,"
+            r"annotations\.csv: line 18, column 'task': expected a task of the features table,"
             r" received 't9'"
         ),
     ),
     "duplicate": (
         LONG + "t0,a,1\n",
         (
-            r"annotations\.csv: row 16, columns 'task' and 'worker': expected each pair once,"
+            r"annotations\.csv: line 18, columns 'task' and 'worker': expected each pair once,"
             r" received task 't0'"
         ),
     ),
     "empty cell": (
         LONG + "t4,c,\n",
-        r"annotations\.csv: row 16, column 'label': expected a value, received an empty cell",
+        r"annotations\.csv: line 18, column 'label': expected a value, received an empty cell",
     ),
     "one class": (
         "task,worker,label\nt0,a,1\nt1,a,1\n",
@@ -398,7 +398,7 @@ BAD_ANNOTATIONS = {
     ),
     "votes": (
         VOTES.replace("t1,", "t1,-"),
-        r"annotations\.csv: row 2, column 'votes_0': expected a count of votes from 0, received '-",
+        r"annotations\.csv: line 4, column 'votes_0': expected a count of votes from 0, .* '-",
     ),
     "votes of one class": (
         "task,votes_0\nt0,1\n",
@@ -413,7 +413,7 @@ BAD_ANNOTATIONS = {
     ),
     "votes, unknown task": (
         VOTES.replace("t5", "t9"),
-        r"annotations\.csv: row 5, column 'task': .*, received 't9'",
+        r"annotations\.csv: line 7, column 'task': .*, received 't9'",
     ),
     "features": (
         "task,x,y\n" + "".join(f"t{i},{i}.25,{i}.5\n" for i in range(40)),
@@ -433,19 +433,19 @@ BAD_ANNOTATIONS = {
     "dense text": (
         "a,b\n0,1\n1,x\n",
         (
-            r"annotations\.csv: row 1, column 'b': expected a class code, or -1 for no label,"
+            r"annotations\.csv: line 3, column 'b': expected a class code, or -1 for no label,"
             r" received 'x'"
         ),
     ),
     "dense range": (
         "a,b\n" + "0,1\n" * 5 + "0,-2\n",
-        r"annotations\.csv: row 5, annotator 1: expected a label from 0 or -1 .*, received -2",
+        r"annotations\.csv: line 7, annotator 1: expected a label from 0 or -1 .*, received -2",
     ),
     "no header": (
         LONG.split("\n", 1)[1],
         (
-            r"annotations\.csv: row 0, column 't0': expected .*; where there are ids the first line"
-            r" names the columns"
+            r"annotations\.csv: line 2, column 't0': expected .*; where there are ids the first"
+            r" line names the columns"
         ),
     ),
     "no header, numbers": (
@@ -457,7 +457,7 @@ BAD_ANNOTATIONS = {
     ),
     "ids of another kind": (
         "task,worker,label\n1,a,0\n2,a,1\n",
-        r"annotations\.csv: row 0, .*received '1'; no task is there, .*like 't0'",
+        r"annotations\.csv: line 2, .*received '1'; no task is there, .*like 't0'",
     ),
     "no labels": (
         "task,a,b\nt0,,\nt1,,\n",
@@ -470,7 +470,7 @@ BAD_ANNOTATIONS = {
     "wide unknown": (
         WIDE + "t9,1,1,1\n",
         (
-            r"annotations\.csv: row 6, column 'task': expected a task of the features table,"
+            r"annotations\.csv: line 8, column 'task': expected a task of the features table,"
             r" received 't9'"
         ),
     ),
@@ -495,25 +495,25 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
         (
             TRUTH + "t9,1\n",
             (
-                r"truth\.csv: row 6, column 'task': expected a task of the features table, received"
-                r" 't9'"
+                r"truth\.csv: line 8, column 'task': expected a task of the features table,"
+                r" received 't9'"
             ),
         ),
         (
             TRUTH + "t0,1\n",
-            r"truth\.csv: row 6, column 'task': expected each task once, received 't0' again",
+            r"truth\.csv: line 8, column 'task': expected each task once, received 't0' again",
         ),
         (
             TRUTH.replace("t3,1", "t3,7"),
             (
-                r"truth\.csv: row 3, column 'label': expected one of the annotated classes '0', '1'"
-                r" .*, received '7'"
+                r"truth\.csv: line 5, column 'label': expected one of the annotated classes '0',"
+                r" '1' .*, received '7'"
             ),
         ),
         (
             TRUTH.replace("t3,1", "t3,"),
             (
-                r"truth\.csv: row 3, column 'label': .*received ''; leave out tasks whose label is"
+                r"truth\.csv: line 5, column 'label': .*received ''; leave out tasks whose label is"
                 r" unknown"
             ),
         ),

@@ -220,15 +220,15 @@ BAD = {
     ),
     "empty cell": (
         HEADER + b"a,b,c\na,,c\n",
-        r"a\.csv: row 1, column 'worker': expected a value, received an empty cell",
+        r"a\.csv: line 3, column 'worker': expected a value, received an empty cell",
     ),
     "empty number": (
         HEADER + b"1,2,3\n2,,3\n",
-        r"a\.csv: row 1, column 'worker': expected a value, received an empty cell",
+        r"a\.csv: line 3, column 'worker': expected a value, received an empty cell",
     ),
     "duplicate": (
         HEADER + b"1,2,3\n1,2,4\n",
-        r"a\.csv: row 1, columns 'task' and 'worker': .* received task 1 and worker 2 again",
+        r"a\.csv: line 3, columns 'task' and 'worker': .* received task 1 and worker 2 again",
     ),
     "bytes": (
         HEADER + b"\xff\xfe,b,c\n",

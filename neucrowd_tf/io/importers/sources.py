@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files import check_regular, parse_json, read_bytes
 
 Kind: TypeAlias = Literal["json", "table", "zip", "folder", "other"]
 HEAD = 1 << 20
@@ -51,11 +52,9 @@ def read_head(path: Path) -> Head:
             file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()
         )
         return Head(path, "folder", members=tuple(names))
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(HEAD)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+    check_regular(path)
+    with path.open("rb") as stream:
+        start = stream.read(HEAD)
     if start.startswith(b"PK\x03\x04"):
         try:
             with open_archive(path) as archive:
@@ -71,7 +70,10 @@ def read_head(path: Path) -> Head:
     line = text.split("\n", 1)[0].rstrip("\r")
     if "\0" in line or not line.strip():
         return Head(path, "other")
-    columns = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
+    try:
+        columns = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
+    except csv.Error:  # no tool's
+        return Head(path, "other")
     return Head(path, "table", columns=tuple(column.strip() for column in columns))
 
 
@@ -81,7 +83,7 @@ def _first_record(text: str) -> Any:
     start = len(text) - len(text[1:].lstrip()) if text.startswith("[") else 0
     try:
         return json.JSONDecoder().raw_decode(text, start)[0]
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError
         return None
 
 
@@ -91,10 +93,7 @@ def read_text(path: Path) -> str:
     Raises:
         DataError: no such file, or other bytes.
     """
-    try:
-        return _decode(path.read_bytes(), str(path))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+    return _decode(read_bytes(path), str(path))
 
 
 def _decode(content: bytes, name: str) -> str:
@@ -140,7 +139,7 @@ def _is_one_object(text: str) -> bool:
     """Whether one object fills the text."""
     try:
         end = json.JSONDecoder().raw_decode(text)[1]
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False
     return not text[end:].strip()
 
@@ -157,9 +156,7 @@ def parse(text: str, name: str, line: int | None = None) -> Any:
         DataError: what is wrong and where; a text that ends early says so.
     """
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise DataError(f"{name}: expected JSON, received one nested too deeply") from None
+        return parse_json(text, name)
     except json.JSONDecodeError as error:
         at = f"line {error.lineno if line is None else line}"
         early = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")

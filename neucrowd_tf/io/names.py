@@ -1,0 +1,145 @@
+"""Names of classes, annotators and tasks: which often stand for none, and which are one in two
+spellings.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.ids import as_name_array, spelt
+
+# How tables say that there is no value, in lower case.
+MARKERS = frozenset(
+    (
+        "",
+        "na",
+        "n/a",
+        "#n/a",
+        "n.a.",
+        "nan",
+        "nat",
+        "none",
+        "null",
+        "nil",
+        "<na>",
+        "-",
+        "--",
+        "?",
+        ".",
+    )
+)
+MINUS_ONE = "-1"
+Where = Callable[[int], str]
+
+
+def is_marker(name: Any) -> bool:
+    """Whether a name often stands for a missing one."""
+    return isinstance(name, str) and (
+        name.strip().lower() in MARKERS or visible(name).casefold() in MARKERS
+    )
+
+
+def visible(name: str) -> str:
+    """Returns what of a name can be seen: without characters that take no room, and spaces
+    around it.
+    """
+    if name.isascii():
+        return " ".join(name.split())
+    plain = "".join(
+        c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf"
+    )
+    return " ".join(plain.split())
+
+
+def meant(name: Any) -> Any:
+    """Returns what a name most likely means: a number, a truth value as one, text without case."""
+    if isinstance(name, (bool, int, float, np.generic)):
+        return float(name)
+    text = visible(str(name)).casefold()
+    if text in ("true", "false"):
+        return float(text == "true")
+    if not text[-1:].isdigit() and not text.endswith("."):
+        return text  # no number: neither "nan" nor "infinity" is one here
+    try:
+        return float(text) if len(text) < 19 and "_" not in text else text
+    except ValueError:
+        return text
+
+
+def distinct(column: Any) -> tuple[list[Any], np.ndarray, np.ndarray]:
+    """Returns a column's distinct names, how often each occurs and where first. `1`, `True` and
+    `"1"` are different names.
+    """
+    if isinstance(column, pd.Series) and isinstance(column.dtype, pd.CategoricalDtype):
+        codes, names = column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    elif isinstance(column, np.ndarray) and column.dtype.kind in "iub":
+        names, codes = np.unique(column, return_inverse=True)
+        names = names.tolist()
+    else:
+        given = column.tolist() if hasattr(column, "tolist") else list(column)
+        codes, kinds = pd.factorize(as_name_array([(type(item), item) for item in given]))
+        names = [name for _, name in kinds]
+    there = codes >= 0
+    counts = np.bincount(codes[there], minlength=len(names))
+    first = np.full(len(names), -1)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return names, counts, first
+
+
+def check_names(
+    names: Sequence[Any],
+    counts: np.ndarray,
+    first: np.ndarray,
+    role: str,
+    where: Where,
+    *,
+    known: Iterable[str] = (),
+    exact: bool = False,
+    markers: bool = True,
+) -> None:
+    """Raises DataError for names that often stand for none, and for two that are one.
+
+    Args:
+        names: `[K]` distinct names.
+        counts, first: `[K]` how often each occurs, and the first place.
+        role: task, worker or label.
+        where: says the place: the file, the line and the column.
+        known: names that the user listed, which are meant.
+        exact: whether names that differ in any way are different ones.
+        markers: whether names that often stand for none are looked for.
+    """
+    listed = set(known)
+    for place, name in enumerate(names if markers else ()):
+        if is_marker(name) and name not in listed:
+            raise DataError(
+                f"{where(int(first[place]))}: expected a {role}, received {name!r} ({counts[place]}"
+                f" times), which often stands for none; --missing={name.strip()} leaves these out,"
+                " --missing= takes it for a name"
+            )
+    if exact:
+        return
+    alike = (
+        (lambda name: visible(name) if isinstance(name, str) else name) if role == "task" else meant
+    )
+    found: dict[Any, int] = {}
+    for place, name in enumerate(names):
+        if role == "task" and not isinstance(name, str):
+            continue
+        other = found.setdefault(alike(name), place)
+        if other != place and not {str(name), str(names[other])} <= listed:
+            raise DataError(
+                f"{where(int(first[place]))}: expected {role}s that differ in more than case,"
+                f" spaces or how a number is spelt, received {_shown(name)} ({counts[place]} times)"
+                f" beside {_shown(names[other])} ({counts[other]} times); --exact_names takes them"
+                " for different ones"
+            )
+
+
+def _shown(name: Any) -> str:
+    return spelt(name) if not isinstance(name, str) else ascii(name)

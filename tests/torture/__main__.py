@@ -1,0 +1,98 @@
+"""Malformed inputs and killed runs, counted: `make torture`.
+
+python -m tests.torture [--inputs=1500] [--kills=200] [--seed=0] [--show=3] [--only=KIND]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import count, islice
+
+from tests.torture.base import Input
+from tests.torture.judge import OUTCOMES, tried
+
+BAD = ("accepted wrong", "refused wrongly", "traceback", "hang")
+
+
+def drawn(seed: int) -> Iterator[Input]:
+    """Yields inputs of every kind, over and over with further draws."""
+    from tests.torture import folders, labels, tables
+
+    for number in count(seed * 1_000_000):
+        yield from labels.inputs(number)
+        yield from tables.inputs(number)
+        if number % 4 == 0:
+            yield from folders.inputs(number)
+
+
+def _work(seed: int, worker: int, workers: int, size: int, only: str) -> list[tuple[str, ...]]:
+    found = []
+    for number, given in enumerate(islice(drawn(seed), size)):
+        if number % workers == worker and only in given.kind:
+            found.append((given.kind, *tried(given)))
+    return found
+
+
+def _begin() -> None:
+    from neucrowd_tf.harness import process
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    process.quiet()
+
+
+def try_inputs(size: int, seed: int, workers: int = 2, only: str = "") -> list[tuple[str, ...]]:
+    """Returns kind, outcome and note of each input."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(workers, _begin) as pool:
+        parts = pool.starmap(_work, [(seed, i, workers, size, only) for i in range(workers)])
+    return [item for part in parts for item in part]
+
+
+def table(found: list[tuple[str, ...]], show: int) -> list[str]:
+    """Returns the counts, and the first bad ones of each kind."""
+    totals = Counter(outcome for _, outcome, _ in found)
+    lines = [f"inputs tried: {len(found)}"]
+    lines += [f"  {name}: {totals[name]}" for name in OUTCOMES]
+    bad: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for kind, outcome, note in found:
+        if outcome in BAD:
+            bad[kind, outcome].append(note)
+    for (kind, outcome), notes in sorted(bad.items()):
+        lines.append(f"- {kind}: {len(notes)} {outcome}")
+        lines += [f"    {note}" for note in notes[:show]]
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=1600)
+    parser.add_argument("--kills", type=int, default=220)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    began = time.monotonic()
+    bad = 0
+    if given.inputs:
+        found = try_inputs(given.inputs, given.seed, given.workers, given.only)
+        print("\n".join(table(found, given.show)), flush=True)
+        bad += sum(outcome in BAD for _, outcome, _ in found)
+    if given.kills:
+        from tests.torture.kills import try_kills
+
+        lines, differing = try_kills(given.kills, given.seed, given.workers)
+        print("\n".join(lines), flush=True)
+        bad += differing
+    print(f"{time.monotonic() - began:.0f} s")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
