@@ -74,8 +74,8 @@ def _over(
     lost = np.flatnonzero(places < 0)
     if len(lost) and (unmatched == "error" or len(lost) == len(names)):
         code = int(lost[0])
-        row = code if table.by_task else next(iter(np.flatnonzero(crowd.instances == code)), None)
-        where = "" if path.suffix == ".json" or row is None else f"row {row}, "
+        where = _line_of(crowd, table, code)
+        where = "" if path.suffix == ".json" or not where else f"{where}, "
         hint = (
             ""
             if len(lost) < len(names)
@@ -94,6 +94,16 @@ def _over(
             stacklevel=3,
         )
     return crowd._moved("instance", places, tasks, "drop")
+
+
+def _line_of(crowd: Annotations, table: LabelTable, task: int) -> str:
+    """Returns the line in which a task first stands, "" where that is not known."""
+    row: int | None = task
+    if crowd.has_identities:
+        row = next(iter(np.flatnonzero(crowd.instances == task)), None)
+    if row is None:
+        return ""
+    return f"row {row}" if table.line is None else table.line(int(row)).partition(", ")[0]
 
 
 def _check_classes(classes: int, tasks: int, path: Path) -> None:

@@ -285,25 +285,20 @@ def _published_test(
 def _check_apart(
     training: FeatureTable, tasks: NDArray[Any], rows: NDArray[Any], path: Path
 ) -> None:
-    """Raises DataError for test instances that are training instances; warns where the ids alone
-    are.
-    """
+    """Warns of test tasks that are training tasks, or have the id of one."""
     place = pd.Index(training.tasks).get_indexer(pd.Index(tasks))
     shared = np.flatnonzero(place >= 0)
     if not len(shared):
         return
     same = (training.rows[place[shared]] == rows[shared]).reshape(len(shared), -1).all(axis=1)
-    if same.any():
-        raise DataError(
-            f"{path}: expected test tasks that are not in the training table, received"
-            f" {int(same.sum())} that are, with the same features (the first is"
-            f" {tasks[shared[same][0]]!r})"
-        )
-    warnings.warn(
-        f"{path}: {len(shared)} test tasks have the id of a training task and other features (the"
-        f" first is {tasks[shared[0]]!r}); they are taken for other instances",
-        stacklevel=4,
+    what = (
+        f"{int(same.sum())} test tasks are training tasks, with the same features: the test metrics"
+        " do not speak of new instances"
+        if same.any()
+        else f"{len(shared)} test tasks have the id of a training task and other features: they are"
+        " taken for other instances"
     )
+    warnings.warn(f"{path}: {what} (the first is {tasks[shared[0]]!r})", stacklevel=4)
 
 
 def _drawn_test(

@@ -166,8 +166,15 @@ def _wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
     )
     names, counts, first = distinct(annotators)
     where = f"{csv.path}: {csv.line(0, header=False)}"
-    known = {"exact": layout.exact_names, "markers": layout.missing is None}
-    check_names(names, counts, first, "annotator", lambda _: where, **known)
+    check_names(
+        names,
+        counts,
+        first,
+        "annotator",
+        lambda _: where,
+        exact=layout.exact_names,
+        markers=layout.missing is None,
+    )
     check_table(table, layout, wide=True)
     if len(set(labels)) < 2 and (values == MINUS_ONE).any():
         raise DataError(
@@ -238,9 +245,14 @@ def _votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
         counts[:, place] = texts.where(texts != "", "0").astype(float)
     plain = [name.removeprefix(VOTES) for name in names]
     where = f"{csv.path}: {csv.line(0, header=False)}"
-    found = {"known": layout.classes, "exact": layout.exact_names}
-    found["markers"] = layout.missing is None
-    check_names(*distinct(plain), "class", lambda _: where, **found)  # type: ignore[arg-type]
+    check_names(
+        *distinct(plain),
+        "class",
+        lambda _: where,
+        known=layout.classes,
+        exact=layout.exact_names,
+        markers=layout.missing is None,
+    )
     return LabelTable(
         csv.path,
         counts=counts,
@@ -331,8 +343,10 @@ def read_answers(
             labels, or names that `check_table` refuses.
     """
     of_file = not isinstance(source, Mapping)
-    answers = read_json(source, each_key_once=True) if of_file else source
-    where = source if of_file else "answers"
+    answers: Any = source
+    where = "answers"
+    if not isinstance(source, Mapping):
+        answers, where = read_json(source, each_key_once=True), str(source)
     if not isinstance(answers, Mapping):
         raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
     triples: list[tuple[Hashable, Hashable, Hashable]] = []
@@ -354,7 +368,7 @@ def read_answers(
             else:
                 triples.append((task, worker, label))
     if lost:
-        tell_missing(Path(where), lost, "answers")
+        tell_missing(where, lost, "answers")
     for triple in triples:
         _check_text(triple, where)
     tasks, workers, labels = (

@@ -6,6 +6,7 @@ What the columns mean is for :mod:`neucrowd_tf.annotations` to say: here, ids ar
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import warnings
 from collections.abc import Callable, Iterable
@@ -165,7 +166,7 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
             counts,
             first,
             role,
-            lambda i, role=role: table.place(i, None if wide else role),
+            functools.partial(table.place, column=None if wide else role),
             known=known,
             exact=layout.exact_names,
             markers=layout.missing is None,

@@ -79,8 +79,8 @@ def distinct(column: Any) -> tuple[list[Any], np.ndarray, np.ndarray]:
     if isinstance(column, pd.Series) and isinstance(column.dtype, pd.CategoricalDtype):
         codes, names = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     elif isinstance(column, np.ndarray) and column.dtype.kind in "iub":
-        names, codes = np.unique(column, return_inverse=True)
-        names = names.tolist()
+        found, codes = np.unique(column, return_inverse=True)
+        names = found.tolist()
     else:
         given = column.tolist() if hasattr(column, "tolist") else list(column)
         codes, kinds = pd.factorize(as_name_array([(type(item), item) for item in given]))

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import keras
 import numpy as np
 
-from neucrowd_tf.io.files import load_arrays, save_arrays
-from neucrowd_tf.training.run import Run
+from neucrowd_tf.io.files import save_arrays
+from neucrowd_tf.training.run import Run, load_or_warn, warn_damaged
 from neucrowd_tf.training.state import (
+    fits,
     from_text,
     model_variables,
     pack,
@@ -88,19 +89,38 @@ class _Epochs(keras.callbacks.Callback):
         return History(self.logs, self.best.epoch, self.best.value, self.best.tie)
 
     # -- checkpoints
-    def load(self, variables: list[Any]) -> None:
-        """Goes on from a checkpoint, if there is one."""
-        if self.run.checkpoints is None or not (self.run.checkpoints / "train.npz").exists():
+    def load(self, model: keras.Model, variables: list[Any]) -> None:
+        """Goes on from a checkpoint, if there is a sound one; a damaged one is told of and training
+        begins afresh, which gives the same bytes.
+        """
+        if self.run.checkpoints is None:
             return
-        arrays = load_arrays(self.run.checkpoints / "train.npz")
+        path = self.run.checkpoints / "train.npz"
+        arrays = load_or_warn(path)
+        if arrays is None:
+            return
+        before = [part.get_state() for part in self.state]
+        try:
+            self._restore(arrays, model, variables)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            for part, state in zip(self.state, before, strict=True):
+                part.set_state(state)
+            self.best.epoch, self.best.weights, self.logs = None, [], {}
+            self.best.value = self.best.tie = None
+            self.next_epoch, self.finished = 0, False
+            warn_damaged(path, f"another model's ({' '.join(str(error).split())[:100]})")
+
+    def _restore(
+        self, arrays: dict[str, NDArray[Any]], model: keras.Model, variables: list[Any]
+    ) -> None:
+        """Takes a checkpoint's arrays; the model is changed last, when all else fitted."""
         record = from_text(arrays["record"])
-        write_variables(variables, unpack("variables", arrays))
-        best, self.logs = self.best, record["logs"]
-        best.epoch, best.value, best.tie = (
-            record[name] for name in ("best_epoch", "best_value", "best_tie")
-        )
-        best.weights = unpack("best", arrays)
-        self.next_epoch, self.finished = record["next_epoch"], record["finished"]
+        values, weights = unpack("variables", arrays), unpack("best", arrays)
+        if not fits(variables, values) or (weights and not fits(model.variables, weights)):
+            raise ValueError("other shapes")
+        best = self.best
+        self.next_epoch, self.finished = int(record["next_epoch"]), bool(record["finished"])
+        self.logs = {str(name): list(logs) for name, logs in record["logs"].items()}
         for index, part in enumerate(self.state):
             head = f"state{index}/"
             part.set_state(
@@ -110,6 +130,11 @@ class _Epochs(keras.callbacks.Callback):
                     if key.startswith(head)
                 }
             )
+        best.epoch, best.value, best.tie = (
+            record[name] for name in ("best_epoch", "best_value", "best_tie")
+        )
+        best.weights = weights
+        write_variables(variables, values)
 
     def save(self) -> None:
         """Writes the whole state as one file."""
@@ -224,7 +249,7 @@ def train(
     variables = model_variables(model)
     best = BestEpoch(mode, patience, first=min_epochs - 1)
     loop = _Epochs(run, evaluate, monitor, tie_break, best, epoch_start, state, stop_when)
-    loop.load(variables)
+    loop.load(model, variables)
     if not loop.finished and loop.next_epoch < epochs:
         model.stop_training = False
         stopped = best.waited(loop.next_epoch - 1) or (

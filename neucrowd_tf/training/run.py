@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.csv_cells import text_cell
 from neucrowd_tf.io.files import atomic_path, load_arrays, save_arrays
 
@@ -18,6 +20,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST_LABEL = 200
+
+
+def load_or_warn(path: Path) -> dict[str, NDArray[Any]] | None:
+    """Returns a checkpoint's arrays, or None where there is none, or a damaged one, which is told
+    of.
+    """
+    if not path.exists():
+        return None
+    try:
+        return load_arrays(path)
+    except DataError:
+        warn_damaged(path, "a damaged one")
+        return None
+
+
+def warn_damaged(path: Path, received: str) -> None:
+    """Warns of a checkpoint that cannot be used."""
+    warnings.warn(
+        f"{path}: expected a checkpoint as it was written, received {received}; this part of the"
+        " run is made afresh",
+        stacklevel=3,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +99,9 @@ class Run:
         if self.checkpoints is None:
             return compute()
         path = self.checkpoints / f"{name}.npz"
-        if path.exists():
-            return load_arrays(path)
+        kept = load_or_warn(path)
+        if kept is not None:
+            return kept
         arrays = compute()
         save_arrays(path, arrays)
         return arrays

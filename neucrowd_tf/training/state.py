@@ -42,6 +42,11 @@ def read_variables(variables: Iterable[Any]) -> list[NDArray[Any]]:
     return [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in variables]
 
 
+def fits(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> bool:
+    """Whether values can be assigned to variables: as many, of their shapes."""
+    return [tuple(variable.shape) for variable in variables] == [value.shape for value in values]
+
+
 def write_variables(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> None:
     """Assigns values to variables; numbers and shapes have to agree."""
     if len(variables) != len(values):

@@ -164,7 +164,7 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
     """
     classes = [0] * 30 + [1] * 20
     bare = {0, 1, 30, 31}
-    features = "task,x\n" + "".join(f"{i},{i}\n" for i in range(50))
+    features = "task,x\n" + "".join(f"{i},{2 * i}\n" for i in range(50))
     annotations = "task,worker,label\n" + "".join(
         f"{i},w,{c}\n" for i, c in enumerate(classes) if i not in bare
     )
@@ -394,7 +394,7 @@ BAD_ANNOTATIONS = {
     ),
     "spaces": (
         LONG + "t4,c, 1\n",
-        r"annotations\.csv: expected labels that differ in more than spaces, received ' 1' and '1'",
+        r"annotations\.csv: line 18, column 'label': expected labels that differ in more .*' 1'",
     ),
     "votes": (
         VOTES.replace("t1,", "t1,-"),
@@ -417,7 +417,7 @@ BAD_ANNOTATIONS = {
     ),
     "features": (
         "task,x,y\n" + "".join(f"t{i},{i}.25,{i}.5\n" for i in range(40)),
-        r"annotations\.csv: expected labels .* 80 different",
+        r"annotations\.csv: line 2, column 'x': expected a class, received '0.25', a fraction",
     ),
     "dense ids": (
         "0,1\n" * 5 + "1,1000000000\n",
@@ -536,7 +536,7 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.csv: no such file"):
         load(features=paths["features"], annotations=tmp_path / "nowhere.csv")
     (tmp_path / "bad.npy").write_bytes(b"not an array")
-    with pytest.raises(DataError, match=r"bad\.npy: expected a NumPy array of whole numbers"):
+    with pytest.raises(DataError, match=r"bad\.npy: expected a NumPy array in an NPY file"):
         load(features=paths["features"], annotations=tmp_path / "bad.npy")
     other = tmp_path / "other.csv"
     other.write_text(FEATURES.replace("y", "z"))

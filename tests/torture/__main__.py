@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import count, islice
 
 from tests.torture.base import Input
-from tests.torture.judge import OUTCOMES, tried
+from tests.torture.judge import OUTCOMES, prepare, tried
 
 BAD = ("accepted wrong", "refused wrongly", "traceback", "hang")
 
@@ -40,10 +40,8 @@ def _work(seed: int, worker: int, workers: int, size: int, only: str) -> list[tu
 
 
 def _begin() -> None:
-    from neucrowd_tf.harness import process
-
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    process.quiet()
+    prepare()
 
 
 def try_inputs(size: int, seed: int, workers: int = 2, only: str = "") -> list[tuple[str, ...]]:

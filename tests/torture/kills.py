@@ -1,0 +1,241 @@
+"""Runs that are broken at seeded moments and resumed: SIGKILL, SIGTERM, SIGINT, a full disk and
+damaged checkpoints, for a method of each family; their bytes are an unbroken run's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# A family's method; `reproduction.smoke` says how each is made tiny.
+FAMILIES = (
+    *("neucrowd", "rll", "crowd_layer", "dasc_crowd_layer", "crowding", "iced", "mv_dl", "mv_lr"),
+    *("softprob", "raykar", "triplet", "max_mig", "aggnet", "mbem", "wdn", "doctor_net"),
+)
+FILES = ("config.json", "train.npz", "predictions.csv", "annotators.csv", "evaluation.json",
+         "metrics.json", "results.csv", "summary.csv", ".npz")  # fmt: skip
+SECONDS = 150
+SAVED = ("predictions.csv", "annotators.csv", "metrics.json")
+Break = Callable[[], None]
+
+
+def _flags(method: str, out: Path) -> list[str]:
+    from neucrowd_tf import registry
+    from reproduction.smoke import tiny_arguments
+
+    small = tiny_arguments(registry.method(method))
+    return [
+        "run", "--dataset=breast_cancer", f"--method={method}", f"--output_dir={out}",
+        "--resume", "--noreport", "--checkpoint_seconds=0",
+        *(f"--hparam={name}={json.dumps(value)}" for name, value in small.items()),
+    ]  # fmt: skip
+
+
+def _on_rename(name: str, count: int, act: Break) -> Break:
+    """Returns what makes the count-th file of a name do something instead of appearing."""
+
+    def install() -> None:
+        left = [count]
+        original = os.replace
+
+        def replace(source: Any, target: Any, *rest: Any, **more: Any) -> None:
+            if os.path.basename(os.fspath(target)).endswith(name):
+                left[0] -= 1
+                if left[0] == 0:
+                    act()
+            original(source, target, *rest, **more)
+
+        os.replace = replace
+
+    return install
+
+
+def _signal(number: int) -> Break:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def _full_disk() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def breaks(rng: np.random.Generator) -> Iterator[tuple[str, Break, set[int]]]:
+    """Yields a name, what breaks a process, and the exit codes that are right."""
+    while True:
+        name, count = str(rng.choice(FILES)), int(rng.integers(1, 4))
+        yield f"SIGKILL before {name}", _on_rename(name, count, _signal(signal.SIGKILL)), {-9, 0}
+        for kind, number, code in (
+            ("SIGTERM", signal.SIGTERM, 143),
+            ("SIGINT", signal.SIGINT, 130),
+        ):
+            if rng.random() < 0.15:
+                yield kind, _on_rename(name, count, _signal(number)), {code, 0}
+        if rng.random() < 0.15:
+            yield "full disk", _on_rename(name, count, _full_disk), {2, 0}
+
+
+def damage(folder: Path, rng: np.random.Generator) -> bool:
+    """Damages a checkpoint, if there is one: cut off, a flipped byte, other shapes, other keys."""
+    files = sorted(folder.rglob("*.npz"))
+    if not files:
+        return False
+    path = files[int(rng.integers(len(files)))]
+    content = bytearray(path.read_bytes())
+    kind = int(rng.integers(4))
+    if kind == 0:
+        path.write_bytes(content[: int(rng.integers(len(content)))])
+    elif kind == 1:
+        content[int(rng.integers(len(content)))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+    else:
+        from neucrowd_tf.io.files import load_arrays, save_arrays
+
+        arrays = load_arrays(path)
+        names = sorted(arrays)
+        chosen = names[int(rng.integers(len(names)))]
+        if kind == 2 and path.name == "train.npz":
+            value = arrays[chosen]
+            arrays[chosen] = np.concatenate([np.ravel(value), np.ravel(value)[:1]])
+        else:
+            path.write_bytes(b"PK\x03\x04" + content[:50])
+            return True
+        save_arrays(path, arrays)
+    return True
+
+
+def _forked(method: str, out: Path, install: Break | None, log: Path) -> int:
+    """Runs the command in a forked process; returns its exit code, 124 after too long."""
+    from absl import flags as absl_flags
+
+    from neucrowd_tf.harness import cli, flags
+
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(stream, 1)
+            os.dup2(stream, 2)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGALRM, lambda *_: os._exit(124))
+            signal.alarm(SECONDS)
+            absl_flags.FLAGS.unparse_flags()
+            options = flags.parse(_flags(method, out))
+            if install is not None:
+                install()
+            code = cli.run(options, ("baselines", "data"))
+        except BaseException as error:
+            os.write(2, f"Traceback: {error!r}\n".encode())
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def outcome(out: Path) -> list[bytes]:
+    """Returns what has to be the same: the files' bytes, the metrics without their timings."""
+    found = []
+    for name in SAVED:
+        (path,) = out.rglob(name)
+        content = path.read_bytes()
+        if name == "metrics.json":
+            metrics = json.loads(content)
+            del metrics["timings"]
+            content = json.dumps(metrics).encode()
+        found.append(content)
+    return found
+
+
+def _family(method: str, kills: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """Breaks runs of one method again and again; returns counts and what was wrong."""
+    rng = np.random.default_rng([seed, *method.encode()])
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    folder = Path(tempfile.mkdtemp(prefix=f"torture-{method}-"))
+    try:
+        log = folder / "log"
+        code = _forked(method, folder / "whole", None, log)
+        if code:
+            return counts, [f"{method}: the unbroken run ended with {code}: {_tail(log)}"]
+        whole = outcome(folder / "whole")
+        breaking = breaks(rng)
+        tries = 0
+        while counts["broken"] < kills and tries < 4 * kills:
+            out = folder / f"broken-{tries}"
+            for _ in range(int(rng.integers(1, 4))):
+                tries += 1
+                name, install, right = next(breaking)
+                code = _forked(method, out, install, log)
+                counts["broken"] += code != 0
+                counts[name.split(" before")[0]] += code != 0
+                if code not in right:
+                    wrong.append(f"{method}: {name} ended with {code}: {_tail(log)}")
+                if rng.random() < 0.35 and damage(out, rng):
+                    counts["damaged checkpoints"] += 1
+                    with contextlib.suppress(StopIteration):
+                        if rng.random() < 0.5:
+                            next(out.rglob("metrics.json")).unlink()
+            code = _forked(method, out, None, log)
+            counts["resumed"] += 1
+            if code:
+                wrong.append(f"{method}: --resume ended with {code}: {_tail(log)}")
+            elif outcome(out) != whole:
+                wrong.append(f"{method}: other bytes after {name}")
+            else:
+                counts["bytes equal"] += 1
+            if "Traceback" in log.read_text(errors="replace"):
+                wrong.append(f"{method}: a traceback after {name}: {_tail(log)}")
+                log.write_text("")
+            shutil.rmtree(out, ignore_errors=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return counts, wrong
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-700:]
+
+
+def _worker(part: list[str], kills: int, seed: int) -> list[tuple[Counter[str], list[str]]]:
+    from neucrowd_tf.harness import plugins, process
+
+    process.quiet()
+    plugins.register(("baselines", "data"))
+    import keras  # noqa: F401
+    import tensorflow  # noqa: F401
+    import tensorflow_probability  # noqa: F401
+
+    return [_family(method, kills, seed) for method in part]
+
+
+def try_kills(
+    kills: int, seed: int, workers: int = 2, methods: tuple[str, ...] = FAMILIES
+) -> tuple[list[str], int]:
+    """Breaks `kills` runs over methods; returns lines of figures and how many were wrong."""
+    import multiprocessing
+
+    each = -(-kills // len(methods))
+    parts = [list(methods[i::workers]) for i in range(min(workers, len(methods)))]
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(len(parts)) as pool:
+        found = pool.starmap(_worker, [(part, each, seed) for part in parts])
+    total: Counter[str] = Counter()
+    wrong: list[str] = []
+    for counts, bad in (item for part in found for item in part):
+        total += counts
+        wrong += bad
+    lines = [f"runs broken: {total.pop('broken', 0)}, over {len(methods)} methods"]
+    lines += [f"  {name}: {count}" for name, count in sorted(total.items())]
+    lines += [f"  wrong: {len(wrong)}", *(f"- {text}" for text in wrong[:20])]
+    return lines, len(wrong)
