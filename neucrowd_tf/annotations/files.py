@@ -98,12 +98,11 @@ def _over(
 
 def _line_of(crowd: Annotations, table: LabelTable, task: int) -> str:
     """Returns the line in which a task first stands, "" where that is not known."""
-    row: int | None = task
-    if crowd.has_identities:
-        row = next(iter(np.flatnonzero(crowd.instances == task)), None)
-    if row is None:
+    rows = np.flatnonzero(crowd.instances == task)[:1] if crowd.has_identities else np.array([task])
+    if not len(rows):
         return ""
-    return f"row {row}" if table.line is None else table.line(int(row)).partition(", ")[0]
+    row = int(rows[0])
+    return f"row {row}" if table.line is None else table.line(row).partition(", ")[0]
 
 
 def _check_classes(classes: int, tasks: int, path: Path) -> None:

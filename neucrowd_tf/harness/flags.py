@@ -172,8 +172,8 @@ worker_column: --dataset=table: the name of the column of annotators.
 label_column: --dataset=table: the name of the column of labels.
 separator: --dataset=table: the sign between the columns of CSVs, or tab.
 unmatched: --dataset=table: what becomes of labels of tasks that --features does not have.
-missing: --dataset=table: what stands for a missing label, separated by commas, as NA,-1; empty where
-  no text does.
+missing: --dataset=table: what stands for a missing label, separated by commas, as NA,-1; empty
+  where no text does.
 exact_names: --dataset=table: names that differ in case, spaces or a number's spelling alone are
   others.
 ignore_columns: --dataset=table: columns of --features that are none, separated by commas.
@@ -252,9 +252,7 @@ def rules(o: Options) -> list[tuple[str, object, str]]:
     csv = "expected a CSV file, received {}, which {}"
     share, pictures = o.keep_annotations, ("image_size", "max_pixels")
     apart = [
-        name
-        for name in ("model_annotator", *TABLE_FLAGS, *LAYOUT_FLAGS)
-        if name not in pictures
+        name for name in ("model_annotator", *TABLE_FLAGS, *LAYOUT_FLAGS) if name not in pictures
     ]
     # What says where a table's instances are; one is expected.
     sources = [name for name in ("features", "images", "texts") if name in files]
@@ -402,8 +400,8 @@ def _path(flag: str, text: str | None) -> Path | None:
 # What absl says of a value, and how this project says it.
 _ABSL = (
     (
-        r"flag --(?P<flag>\w+)=.*?: (?P<value>.*) is not an? (?P<kind>.*)",
-        "an {kind}, received {value}",
+        r"flag --(?P<flag>\w+)=.*?: (?P<value>.*) is not (?P<kind>an? .*)",
+        "{kind}, received {value}",
     ),
     (
         r"flag --(?P<flag>\w+)=(?P<value>.*): value should be one of <(?P<names>.*)>",
