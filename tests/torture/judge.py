@@ -187,6 +187,7 @@ def _bad_refusal(given: Input, found: Answer) -> str:
     if missing:
         return f"expected {missing} in {lines[0]!r}"
     plain = ("expected", "received"), ("no such file",), ("No such file",), ("too long",)
+    plain += (("holds a finished run",),)
     if not any(all(word in lines[0] for word in words) for words in plain):
         return f"expected what was expected and received: {lines[0]!r}"
     return ""
