@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke test-all test-lowest lint types docs results setup clean
+.PHONY: run test test-ci smoke test-all test-lowest torture lint types docs results setup clean
 
 setup: $(STAMP)
 
@@ -44,6 +44,10 @@ test-lowest: requirements-lowest.lock
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
+
+# Malformed inputs and broken runs, counted: minutes; a sample is among the tests.
+torture: $(STAMP)
+	$(BIN)/python -m tests.torture --workers=$(JOBS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -368,9 +368,7 @@ def bytes_(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     yield _one("flipped bytes", bytes(flipped), right=ANY)
     yield _one("random bytes", rng.bytes(int(rng.integers(1, 3000))), right=ANY)
     yield Input("no such file", "aggregate", FLAGS, lambda _: None, REFUSED, ("a.csv",))
-    yield Input(
-        "a folder", "aggregate", FLAGS, lambda f: (f / "a.csv").mkdir(), REFUSED, ("a.csv",)
-    )
+    yield Input("a folder", "aggregate", FLAGS, lambda f: (f / "a.csv").mkdir(), REFUSED, ())
     long_path = ("--method=majority_vote", "--annotations=/" + "x" * 5000)
     yield Input("a path of 5,000 characters", "aggregate", long_path, lambda _: None, REFUSED)
     device = ("--method=majority_vote", "--annotations=/dev/zero")
