@@ -4,6 +4,8 @@ its own.
     python -m benchmarks.scale [--sizes=1e6,1e7] [--workers=1,2] [--engine=local] [--kill] [--json]
         [--method=dawid_skene] [--iterations=10] [--annotators=100000] [--folder=DIR]
 
+Seconds of processor stand beside those of the clock, for busy machines.
+
 Simulated crowds of five classes and ten labels a task, in a row group for each half a million rows.
 `growth` is the largest size's seconds over the smallest's, divided by the ratio of the sizes, both
 with the most workers and without the time to load Python's modules; `speedup` is of the most
@@ -74,8 +76,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
         engine, pids = Local(options.worker), []
 
+    clocks: list[float] = []
+
     def report(line: str) -> None:
         print(f"    {line}", file=sys.stderr, flush=True)
+        if line.startswith("iteration"):
+            clocks.append(_cpu() + sum(engine.client.run(_cpu).values() if pids else ()))
         if options.kill and line.startswith("iteration 2"):
             threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL)).start()
 
@@ -86,10 +92,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         )
         found = fit(request, engine)
         seconds = time.perf_counter() - began
+        cpu = _cpu()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         if options.engine == "dask":
             peaks = engine.client.run(_peak)
             peak += sum(peaks.values())
+            cpu += sum(engine.client.run(_cpu).values())
     finally:
         engine.close()
     return {
@@ -100,12 +108,21 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "read_seconds": round(found["seconds"]["read"], 2),
         "write_seconds": round(found["seconds"]["write"], 2),
         "peak_memory_mb": round(peak),
+        "cpu_seconds_per_iteration": round((clocks[-1] - clocks[0]) / max(len(clocks) - 1, 1), 3),
+        "cpu_seconds": round(cpu, 2),
         "digest": digest(options.output),
     }
 
 
 def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _cpu() -> float:
+    """Returns the seconds of processor that this process has used: what a busy machine does not
+    change much.
+    """
+    return time.process_time()
 
 
 def digest(output: Path) -> str:

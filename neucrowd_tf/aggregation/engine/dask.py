@@ -41,11 +41,12 @@ class Dask:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
             )
             scheduler = self._cluster.scheduler_address
         self.client = connect(scheduler)
+        self.client.run_on_scheduler(_allow_deaths)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yields `function(item)` of each item, in their order."""
@@ -89,7 +90,6 @@ def connect(scheduler: str) -> distributed.Client:
         raise UsageError(
             f"--scheduler={scheduler}: expected workers, received none in a minute"
         ) from None
-    client.run_on_scheduler(_allow_deaths)
     return client
 
 
