@@ -92,6 +92,7 @@ class Options:
     ignore_columns: str | None = None
     max_pixels: int | None = None
     jobs: int = 1
+    scheduler: str | None = None
     evaluation: str = "split"
     folds: int = 5
     repeats: int = 1
@@ -179,6 +180,8 @@ exact_names: --dataset=table: names that differ in case, spaces or a number's sp
 ignore_columns: --dataset=table: columns of --features that are none, separated by commas.
 max_pixels: --images: the most pixels of one; 67 million by default.
 jobs: How many runs to train at once, each in a process of its own.
+scheduler: The address of a Dask scheduler (tcp://host:8786), whose workers make the runs and share
+  the folders; in place of --jobs.
 evaluation: The dataset's own split, or repeated stratified cross-validation.
 folds: Folds of --evaluation=cv.
 repeats: Repeats of --evaluation=cv.
@@ -270,6 +273,11 @@ def rules(o: Options) -> list[tuple[str, object, str]]:
             "device",
             not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device),
             f"expected auto, cpu, gpu, cpu:<n> or gpu:<n>, received {o.device!r}",
+        ),
+        (
+            "scheduler",
+            o.scheduler is not None and o.jobs > 1,
+            "expected without --jobs (each of its workers makes a run at a time), received both",
         ),
         (
             "weights",

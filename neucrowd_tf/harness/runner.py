@@ -28,7 +28,7 @@ from neucrowd_tf.errors import (
     one_line,
 )
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
-from neucrowd_tf.harness import plugins, pool, process
+from neucrowd_tf.harness import cluster, plugins, pool, process
 from neucrowd_tf.harness.execute import FATAL, Outcome, check_supported, complete, execute, lacks
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
@@ -56,6 +56,10 @@ class Work:
     @property
     def folder(self) -> RunFolder:
         return RunFolder(self.task.key.folder(self.options.output_dir, self.options.folds))
+
+    def again(self) -> Work:
+        """Returns the same run for another process, after the first one died."""
+        return dataclasses.replace(self, options=dataclasses.replace(self.options, resume=True))
 
 
 def tasks(options: Options, progress: bool | None = None) -> list[Task]:
@@ -239,11 +243,13 @@ def make_all(
         return
     _loaded.clear()
     executor: pool.Executor = pool.Here()
-    if options.jobs > 1 and (len(works) > 1 or keep_going):
+    if options.scheduler is not None:
+        executor = cluster.Cluster(options.scheduler, modules)
+    elif options.jobs > 1 and (len(works) > 1 or keep_going):
         executor = pool.Processes(min(options.jobs, len(works)), modules)
     elif not keep_going:
         _check_before_tensorflow(works[0], alone)
-    began, quiet = time.monotonic(), options.jobs == 1 and not keep_going
+    began, quiet = time.monotonic(), not _elsewhere(options) and not keep_going
     bar = tqdm(
         total=len(works), unit="run", file=sys.stderr, leave=False, disable=True if quiet else None
     )
@@ -352,7 +358,12 @@ def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
     return 2 if states and all(state == SKIPPED for state in states) else 0
 
 
+def _elsewhere(options: Options) -> bool:
+    """Whether other processes make the runs."""
+    return options.jobs > 1 or options.scheduler is not None
+
+
 def progress_wanted(options: Options) -> bool | None:
     """Whether to show the bars of each fit: on a terminal, when there is one process to show
     them."""
-    return options.jobs == 1 and sys.stdout.isatty() and sys.stderr.isatty()
+    return not _elsewhere(options) and sys.stdout.isatty() and sys.stderr.isatty()
