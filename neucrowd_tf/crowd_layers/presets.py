@@ -93,8 +93,9 @@ SPACE: dict[str, tuple[Any, ...]] = {
 def registered(
     name: str, summary: str, presets: Mapping[str, Preset] | None = None, *, paper: str = PAPER
 ) -> Callable[[Factory], Factory]:
-    """Returns a decorator that registers a crowd layer under its name and, for each imbalance loss,
-    under `<loss>_<name>`; with CrowdLayer's presets unless others are given.
+    """Returns a decorator that registers a crowd layer under its name, with CrowdLayer's presets
+    unless others are given; one with presets of its own also under `<loss>_<name>` for each
+    imbalance loss (which every layer has as the argument `imbalance`).
     """
     common: dict[str, Any] = {
         "requires_identities": True,
@@ -105,7 +106,7 @@ def registered(
 
     def decorate(factory: Factory) -> Factory:
         register_method(name, summary=summary, **common)(factory)
-        for kind, what in IMBALANCED.items():
+        for kind, what in (IMBALANCED if presets is not None else {}).items():
             register_method(
                 f"{kind}_{name}",
                 summary=f"{summary}; {what}",

@@ -79,7 +79,8 @@ def register_self_training(
     title: str,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Registers `<selection>_<name>` for every selection.
+    """Registers `<selection>_<name>` for every selection of the paper's layers, `dasc_<name>` alone
+    for a layer without presets.
 
     Args:
         name: the crowd layer's.
@@ -87,9 +88,10 @@ def register_self_training(
         title: the crowd layer's name in words.
         presets: hyper-parameters of both by dataset; None takes those of CrowdLayer.
     """
+    selections = SELECTIONS if presets is not None else {"dasc": SELECTIONS["dasc"]}
     presets = _with_schedule("crowd_layer") if presets is None else presets
     space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
-    for selection, (what, defaults) in SELECTIONS.items():
+    for selection, (what, defaults) in selections.items():
         register_method(
             f"{selection}_{name}",
             summary=f"{title} with {what}",
