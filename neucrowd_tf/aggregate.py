@@ -27,6 +27,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.table_flags import add_table_options, table_options
+from neucrowd_tf.io.tables import TableFormat
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator
@@ -82,7 +83,6 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         raise UsageError(f"--{given[0]}: expected --engine=local or --engine=dask with it")
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.aggregation.catalogue import make_aggregator
-    from neucrowd_tf.io.tables import TableFormat
     from neucrowd_tf.labelling.source import read_crowd, read_gold
 
     method = make_aggregator(arguments.method, arguments.seed)
