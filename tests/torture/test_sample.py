@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from neucrowd_tf.annotations import read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names import is_marker, meant
-from tests.torture.__main__ import BAD, try_inputs
+from tests.torture.inputs import BAD, try_inputs
 from tests.torture.kills import try_kills
 
 
