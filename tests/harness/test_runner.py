@@ -334,7 +334,7 @@ def test_arguments_that_cannot_be_used(
         ),
         (
             ["--method=mean", "--hparam=zzzzz=1"],
-            "expected a hyper-parameter of mean, received 'zzzzz' (mean takes ensemble, fail, shift)",
+            "of mean, received 'zzzzz' (mean takes ensemble, fail, shift)",
         ),
         (["--method=mean", "--hparam=shif=1"], "received 'shif'; did you mean 'shift'?"),
         (["--method=mean", "--hparam=seed=1"], "expected --seed"),
