@@ -121,8 +121,8 @@ class OneAnnotator(keras.layers.Layer):
         return self.head.cells(inputs, ops.arange(ops.shape(codes)[0]), codes)
 
     def compute_output_shape(self, input_shape: Any, *_: Any) -> tuple[int | None, ...]:
-        batch, _, classes = self.head.compute_output_shape(input_shape)
-        return (batch, classes)
+        shape: tuple[Any, ...] = self.head.compute_output_shape(input_shape)
+        return (shape[0], shape[2])
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "head": keras.saving.serialize_keras_object(self.head)}
