@@ -159,7 +159,9 @@ def refresh_comparison(run_folder: str | Path) -> bool:
     path = folder / FILE
     if not path.is_file():
         return False
-    head, begin, rest = path.read_text(encoding="utf-8").partition(COMPARISON[0])
+    # A page that something else wrote, in whatever bytes, has no such place, and stays.
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    head, begin, rest = text.partition(COMPARISON[0])
     _, end, tail = rest.partition(COMPARISON[1])
     if not begin or not end:
         return False
