@@ -62,6 +62,11 @@ TRAINING = (
 ROWS, NEW_ROWS = 48, 20
 
 
+# Later crowd layers, which differ from CoNAL's (tried here) in their head and loss: with the slow
+# tests. All of them run in the smoke suite.
+LATER = ("geocrowdnet", "unionnet", "trace_reg", "madl", "annot_mix", "coinnet", "crowdar")
+
+
 def _representatives() -> set[str]:
     """Returns one method a factory, the one with the fewest defaults of its own, and those whose
     defaults change the path taken.
@@ -79,13 +84,17 @@ def _representatives() -> set[str]:
     return plainest | {"neucrowd", "crowding", "dl_cl"}
 
 
+def _later(method: registry.Method) -> bool:
+    return getattr(method.factory, "__module__", "") in {f"baselines.{name}" for name in LATER}
+
+
 def _parameters() -> list[Any]:
     chosen = _representatives()
     found = []
     for method in registry.methods():
         group = getattr(method.factory, "__name__", method.name)
         marks = [pytest.mark.xdist_group(f"{group}")] + (
-            [] if method.name in chosen else [pytest.mark.slow]
+            [] if method.name in chosen and not _later(method) else [pytest.mark.slow]
         )
         found.append(pytest.param(method, id=method.name, marks=marks))
     return found
