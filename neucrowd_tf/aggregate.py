@@ -11,7 +11,8 @@ without `--output` the labels go to stdout.
         [--max_iter=100] [--tol=1e-7]
 
 takes more annotations than memory holds, by parts on this machine's threads or on Dask's workers,
-and writes a folder of Parquet files; a folder or a .parquet file is taken so without `--engine`.
+and writes a folder of Parquet files; a folder (but a tool's export) or a .parquet file is taken so
+without `--engine`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, NoReturn
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.importers.catalogue import detect
 from neucrowd_tf.io.table_flags import add_table_options, table_options
 from neucrowd_tf.io.tables import TableFormat
 
@@ -76,7 +78,8 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         UsageError, DataError: what cannot be used, in a line.
     """
     path = arguments.annotations
-    if arguments.engine is not None or path.is_dir() or path.suffix == ".parquet":
+    parts = path.suffix == ".parquet" or (path.is_dir() and detect(path) is None)
+    if arguments.engine is not None or parts:
         return _out_of_core(arguments)
     given = [name for name in SCALE if getattr(arguments, name) not in (None, False)]
     if given:

@@ -62,9 +62,9 @@ TRAINING = (
 ROWS, NEW_ROWS = 48, 20
 
 
-# Later crowd layers, which differ from CoNAL's (tried here) in their head and loss: with the slow
-# tests. All of them run in the smoke suite.
-LATER = ("geocrowdnet", "unionnet", "trace_reg", "madl", "annot_mix", "coinnet", "crowdar")
+# Of what papers compare with these are tried here; the others with the slow tests, and all of them
+# in the smoke suite.
+COMPARED = ("conal", "dl_cl_self", "mbem", "raykar", "triplet")
 
 
 def _representatives() -> set[str]:
@@ -84,8 +84,9 @@ def _representatives() -> set[str]:
     return plainest | {"neucrowd", "crowding", "dl_cl"}
 
 
-def _later(method: registry.Method) -> bool:
-    return getattr(method.factory, "__module__", "") in {f"baselines.{name}" for name in LATER}
+def _compared(method: registry.Method) -> bool:
+    module = getattr(method.factory, "__module__", "")
+    return module.startswith("baselines") and method.name not in COMPARED
 
 
 def _parameters() -> list[Any]:
@@ -94,7 +95,7 @@ def _parameters() -> list[Any]:
     for method in registry.methods():
         group = getattr(method.factory, "__name__", method.name)
         marks = [pytest.mark.xdist_group(f"{group}")] + (
-            [] if method.name in chosen and not _later(method) else [pytest.mark.slow]
+            [] if method.name in chosen and not _compared(method) else [pytest.mark.slow]
         )
         found.append(pytest.param(method, id=method.name, marks=marks))
     return found
