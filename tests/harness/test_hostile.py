@@ -99,6 +99,7 @@ def test_what_goes_out_is_safe(
     assert (
         command(
             "--dataset=table",
+            "--exact_names",
             "--method=ds_lr",
             "--report",
             *flags,

@@ -94,7 +94,7 @@ def test_each_option_trains_and_makes_a_difference(
         "the option does nothing"
     )
     assert len(losses) == 3 and min(losses[1:]) < losses[0], "the loss does not come down"
-    assert model.score(x, y) > 0.9
+    assert model.score(x, y) >= 0.9
     assert ("sampler_loss" in model.history_) == options.get("sampling_network", True)
     assert ("safe_share" in model.history_) == options.get("safety_aware", True)
 

@@ -91,7 +91,7 @@ def test_other_json_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFi
             b'{"t1": {"w1": "cat", "w\\u0000": "dog"}}',
             "a.json: expected text, received a worker with a NUL character",
         ),
-        (b'{"a":' * 100_000, "a.json: expected JSON, received one that is nested too deeply"),
+        (b'{"a":' * 100_000, "a.json: expected JSON, received one nested too deeply"),
     ):
         path.write_bytes(content)
         assert main([f"--annotations={path}", f"--output={tmp_path / 'page.html'}"]) == 2

@@ -101,5 +101,5 @@ def test_save_and_load(crowd, tmp_path):
 def test_names():
     names = {m.name for m in registry.methods()}
     assert {"mv_dl", "ds_dl", "gold_dl", "mv_dnn", "ds_dnn"} <= names
-    assert registry.method("ds_dl").make(dataset="labelme").batch_size == 512
+    assert registry.method("ds_dl").make(dataset="labelme").batch_size == 128
     assert registry.method("mv_dnn").make(dataset="labelme").hidden_units == (128, 64)
