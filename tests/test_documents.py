@@ -159,6 +159,9 @@ def test_block(
     folder = folders[document]
     if "=DATA" in body and not (folder / "DATA").exists():
         (folder / "DATA").symlink_to(request.getfixturevalue("data_dir"))
+    for _, kind, text, _ in blocks(ROOT / document):  # whichever marks are run alone
+        if kind.startswith("file "):
+            (folder / kind.removeprefix("file ")).write_text(text, encoding="utf-8")
     if language.startswith("file "):
         (folder / language.removeprefix("file ")).write_text(body, encoding="utf-8")
         assert body.count("\n") < 60, "an example that a page shows in full has fewer than 60 lines"

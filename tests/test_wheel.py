@@ -35,7 +35,7 @@ def _run(command: list[str | Path], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_practitioner_needs_the_wheel_alone(tmp_path: Path) -> None:
     """Built from a copy, installed into an empty environment that borrows the dependencies of this
     one.
