@@ -67,7 +67,8 @@ class MetricLearning(RepresentationEstimator):
     logistic regression on top.
 
     Attributes:
-        model_, history_, n_iter_, best_epoch_, train_labels_, rows_: see `RepresentationEstimator`.
+        model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see
+            `RepresentationEstimator`.
 
     References:
         NeuCrowd, section 4.2; RLL, section IV-B; the losses' own papers in `neucrowd_tf.nn.losses`.

@@ -32,15 +32,23 @@ def write(
     return panels.write(figure_path(suite, options, name), points, suite.title, x, y, draw=draw)
 
 
-def training_loss(suite: Suite, options: Options) -> list[Path]:
-    """The training loss by epoch (NeuCrowd, figure 2), from history.json."""
+def tuplet_losses(suite: Suite, options: Options) -> list[Path]:
+    """Loss and accuracy by epoch (NeuCrowd, figure 2), from history.json: of the same tuplets for
+    all methods, and, in a panel of its own, of those that each trains on.
+    """
+    panels_ = {
+        "val_fixed_tuplet_loss": "loss of the same tuplets",
+        "val_accuracy": "validation accuracy",
+        "loss": "loss of each one's own batches",
+    }
     points = (
-        Point(run.dataset, run.method, epoch, run.seed, value)
+        Point(title, run.method, epoch, run.seed, value)
+        for name, title in panels_.items()
         for run in suite_runs(suite, options.output_dir)
-        for epoch, value in enumerate(run.history.get("loss", []), 1)
+        for epoch, value in enumerate(run.history.get(name, []), 1)
         if value is not None
     )
-    return write(suite, options, "curves", points, "epoch", "training loss")
+    return write(suite, options, "curves", points, "epoch", "loss or accuracy")
 
 
 def over_settings(suite: Suite, options: Options) -> list[Path]:

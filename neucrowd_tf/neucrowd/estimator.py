@@ -9,7 +9,12 @@ import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, whole
 from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_probabilities
+from neucrowd_tf.neucrowd.safety import (
+    mislabel_detection,
+    neighbourhood_size,
+    safe_examples,
+    sampling_probabilities,
+)
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import TrainingData
@@ -27,6 +32,8 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from neucrowd_tf.datasets import CrowdDataset
+
 
 @estimator
 class NeuCrowd(RepresentationEstimator):
@@ -40,7 +47,8 @@ class NeuCrowd(RepresentationEstimator):
         safe_: `[n]` which of the instances that the embedding was trained on (without held-out
             ones) were safe when training began its last epoch, or None.
         assurance_: `[n]` their label assurance.
-        model_, history_, n_iter_, best_epoch_, train_labels_, rows_: see `RepresentationEstimator`.
+        model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see
+            `RepresentationEstimator`.
 
     References:
         Hao, Ding, Liu: NeuCrowd, section 3.
@@ -166,6 +174,20 @@ class NeuCrowd(RepresentationEstimator):
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns, for figures, how well "unsafe" found wrong consensus labels, and how far
+        predicted hardness went with the loss in the last epoch.
+        """
+        figures: dict[str, Any] = {}
+        if self.safe_ is not None and dataset.truth is not None:
+            rows, labels = self.rows_[self.kept_], self.train_labels_[self.kept_]
+            found = mislabel_detection(self.safe_, labels, dataset.truth[rows])
+            figures = {f"unsafe_{name}": found[name] for name in ("precision", "recall")}
+        for name in ("safe_share", "hardness_correlation"):
+            if name in self.history_:
+                figures[name] = self.history_[name][-1]
+        return {name: value if np.isfinite(value) else None for name, value in figures.items()}
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the embedding network and the sampling network as one model, and its batches."""

@@ -25,6 +25,8 @@ from neucrowd_tf.training.standardise import standardise
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from neucrowd_tf.neucrowd.joint_model import Member
+
 _QUARTER_DECADES = tuple(float(10.0 ** (k / 4)) for k in range(-16, 5))
 _PATIENCE = 3  # strengths in a row that are worse than the best before weaker ones are left
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the residual
@@ -190,65 +192,91 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
         left_out: NDArray[Any],
         parts: list[NDArray[np.intp]],
         run: Run,
-    ) -> list[Any]:
+    ) -> list[Member]:
         """Returns trained residuals; member m never saw fold m. None where no class has two
         instances to pair, or the tuplets' negatives.
-        """
-        from neucrowd_tf.neucrowd.joint_model import ResidualModel
-        from neucrowd_tf.nn.encoders import dense_encoder, make_optimizer
-        from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
 
-        labels = self.posterior_.argmax(axis=1)
-        counts = np.bincount(labels, minlength=self.posterior_.shape[1])
-        enough = (counts >= 2) & (len(labels) - counts >= self.n - 2)
-        if not enough.any():
+        Members are trained in one network, one after another: it is compiled once, and begins from
+        each member's own weights.
+        """
+        from neucrowd_tf.neucrowd.joint_model import Member
+        from neucrowd_tf.training.loop import train
+        from neucrowd_tf.training.state import model_variables, read_variables, write_variables
+        from neucrowd_tf.training.tuplets import uniform_batches
+
+        network = self._network(x, left_out, run) if self.members else None
+        if network is None:
             return []
-        index = TupletIndex(labels, self.n - 2, np.flatnonzero(enough).tolist())
+        start = read_variables(model_variables(network))
         members = []
         for m, part in zip(range(self.members), parts, strict=False):
             seed = self.seed + m * _MEMBER_STRIDE
-            with run.scope():
-                encoder = dense_encoder(
-                    x.shape[1],
-                    self.hidden_units,
-                    activation=self.activation,
-                    dropout=self.dropout,
-                    l2=self.l2,
-                    seed=seed,
-                    name=f"encoder_{m}",
-                )
-                model = ResidualModel(
-                    encoder,
-                    x,
-                    index,
-                    self.assurance_,
-                    self.posterior_,
-                    left_out,
-                    eta=self.eta,
-                    trust=self.trust,
-                    l2=self.l2,
-                )
-                model.set_probabilities(~np.isin(np.arange(len(x)), part))
-                model.compile(
-                    optimizer=make_optimizer(self.optimizer, self.learning_rate),
-                    steps_per_execution=run.steps_per_call(self.steps_per_epoch),
-                    jit_compile=False,
-                )
+            encoder = self._encoder(x.shape[1], seed, f"encoder_{m}")
+            write_variables(model_variables(network), start)
+            write_variables(network.encoder.variables, read_variables(encoder.variables))
+            network.set_probabilities(~np.isin(np.arange(len(x)), part))
             history = train(
-                model,
+                network,
                 uniform_batches(seed, self.batch_size, self.n + 1),
                 epochs=self.epochs,
                 steps_per_epoch=self.steps_per_epoch,
                 run=run.stage(f"member-{m}"),
             )
             self.history_.setdefault("loss", []).extend(history.logs["loss"])
-            members.append(model)
+            encoder.set_weights(network.encoder.get_weights())
+            members.append(Member(encoder, np.array(network.kernel)))
         return members
+
+    def _network(self, x: NDArray[np.float32], left_out: NDArray[Any], run: Run) -> Any:
+        """Returns the compiled network that members are trained in; None where no tuplet can be
+        drawn.
+        """
+        from neucrowd_tf.neucrowd.joint_model import ResidualModel
+        from neucrowd_tf.nn.encoders import make_optimizer
+        from neucrowd_tf.training.tuplets import TupletIndex
+
+        labels = self.posterior_.argmax(axis=1)
+        counts = np.bincount(labels, minlength=self.posterior_.shape[1])
+        enough = (counts >= 2) & (len(labels) - counts >= self.n - 2)
+        if not enough.any():
+            return None
+        index = TupletIndex(labels, self.n - 2, np.flatnonzero(enough).tolist())
+        with run.scope():
+            model = ResidualModel(
+                self._encoder(x.shape[1], self.seed, "encoder"),
+                x,
+                index,
+                self.assurance_,
+                self.posterior_,
+                left_out,
+                eta=self.eta,
+                trust=self.trust,
+                l2=self.l2,
+            )
+            model.compile(
+                optimizer=make_optimizer(self.optimizer, self.learning_rate),
+                steps_per_execution=run.steps_per_call(self.steps_per_epoch),
+                jit_compile=False,
+            )
+            model.optimizer.build(model.trainable_variables)
+        return model
+
+    def _encoder(self, width: int, seed: int, name: str) -> Any:
+        from neucrowd_tf.nn.encoders import dense_encoder
+
+        return dense_encoder(
+            width,
+            self.hidden_units,
+            activation=self.activation,
+            dropout=self.dropout,
+            l2=self.l2,
+            seed=seed,
+            name=name,
+        )
 
     def _share(
         self,
-        members: list[Any],
+        members: list[Member],
         x: NDArray[np.float32],
         left_out: NDArray[Any],
         parts: list[NDArray[np.intp]],
@@ -259,14 +287,14 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
         if not members:
             return 0.0
         targets, logits, residuals = [], [], []
-        for model, part in zip(members, parts, strict=False):
+        for member, part in zip(members, parts, strict=False):
             targets.append(self.posterior_[part])
             logits.append(left_out[part])
-            residuals.append(model.residual(x[part]))
+            residuals.append(member.residual(x[part]))
         if held is not None:
             targets.append(held[1])
             logits.append(held[0] @ linear[0] + linear[1])
-            residuals.append(np.mean([model.residual(held[0]) for model in members], axis=0))
+            residuals.append(np.mean([member.residual(held[0]) for member in members], axis=0))
         target, base, rest = (np.concatenate(part) for part in (targets, logits, residuals))
         losses = [_entropy(target, base + share * rest) for share in _SHARES]
         return _SHARES[int(np.argmin(losses))]
@@ -275,7 +303,7 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
 
     def _inference(
         self,
-        members: list[Any],
+        members: list[Member],
         mean: NDArray[np.float32],
         scale: NDArray[np.float32],
         kernel: NDArray[Any],
@@ -292,7 +320,7 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
             axis=-1, mean=mean, variance=np.square(scale), name="standardise"
         )(flat)
         # Without members the standardised features are the embedding.
-        embedded = [model.encoder(x) for model in members] or [x]
+        embedded = [member.encoder(x) for member in members] or [x]
         joined = keras.layers.Concatenate()(embedded) if len(embedded) > 1 else embedded[0]
         embedding = keras.layers.Activation("linear", name="embedding", dtype="float32")(joined)
         classes = len(self.classes_)
@@ -308,7 +336,7 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
         first.set_weights([kernel, bias])
         if members:
             share = self.residual_share_ / len(members)
-            second.set_weights([share * np.concatenate([np.asarray(m.kernel) for m in members])])
+            second.set_weights([share * np.concatenate([member.kernel for member in members])])
         return model
 
     def inference_model(self) -> Any:

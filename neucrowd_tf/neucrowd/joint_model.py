@@ -4,6 +4,7 @@ posteriors beside a linear classifier that stays as it is.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -74,7 +75,15 @@ class ResidualModel(TupletModel):
         penalty = self.l2 * tf.reduce_sum(tf.square(self.kernel))
         return super().batch_losses(data[:, :-1]) + self.trust * entropy + penalty
 
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A trained residual: f and V `[h, C]`."""
+
+    encoder: keras.Model
+    kernel: NDArray[np.float32]
+
     def residual(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Returns `[M, C]`: f(x) V of features as the encoder takes them."""
-        kernel = np.asarray(self.kernel, dtype=np.float64)
-        return np.asarray(self.encoder(tf.convert_to_tensor(features), training=False)) @ kernel
+        embedded = np.asarray(self.encoder(tf.convert_to_tensor(features), training=False))
+        return embedded @ self.kernel.astype(np.float64)

@@ -56,7 +56,8 @@ class RLL(RepresentationEstimator):
         confidence_: `[n]` confidence in the labels of the instances that the embedding was trained
             on (without held-out ones).
         prior_: `[C]` the class prior that was used, or None unless `confidence` is "bayesian".
-        model_, history_, n_iter_, best_epoch_, train_labels_, rows_: see `RepresentationEstimator`.
+        model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see
+            `RepresentationEstimator`.
 
     References:
         RLL, section III.

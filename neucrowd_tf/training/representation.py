@@ -99,7 +99,8 @@ class RepresentationEstimator(TransformerMixin, EpochEstimator):
         history_: a dict with a list for each logged value, one entry an epoch.
         n_iter_: epochs trained; `best_epoch_` is the one whose weights were kept (from 0).
         train_labels_: `[N]` consensus class codes that the embedding was trained on.
-        rows_: `[N]` positions of the instances trained on in what `fit` was given.
+        rows_: `[N]` positions of the annotated instances in what `fit` was given.
+        kept_: `[n]` those of them that the embedding was trained on (without held-out ones).
         regularisation_: C of the downstream logistic regression.
     """
 
@@ -148,6 +149,7 @@ class RepresentationEstimator(TransformerMixin, EpochEstimator):
     best_epoch_: int | None = fitted()
     train_labels_: NDArray[np.int64] = fitted()
     rows_: NDArray[np.int64] = fitted()
+    kept_: NDArray[np.int64] = fitted()
     regularisation_: float = fitted()
     mean_: NDArray[np.float32] = fitted()
     scale_: NDArray[np.float32] = fitted()
@@ -168,7 +170,7 @@ class RepresentationEstimator(TransformerMixin, EpochEstimator):
             )
         mean, scale = standardise(part.features, self.standardise)
         self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
-        self.train_labels_, self.rows_ = labels, data.rows
+        self.train_labels_, self.rows_, self.kept_ = labels, data.rows, kept
         held, held_labels = part.validation or (part.features, labels[kept])
         return EmbeddingData(
             self._scale(part.features),

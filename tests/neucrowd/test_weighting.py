@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,23 @@ def test_mislabels_among_unsafe_rows() -> None:
     labels, truth = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 1, -1])
     found = mislabel_detection(safe, labels, truth)
     assert found == {"safe_share": 0.5, "precision": 2 / 3, "recall": 2 / 3}
+
+
+def test_evaluation_looks_at_the_rows_trained_on() -> None:
+    # Six annotated rows of seven, of which 1, 3 and 5 were trained on; the middle one is unsafe,
+    # and its label is the only wrong one: precision and recall are 1.
+    model = NeuCrowd()
+    model.rows_, model.kept_ = np.array([0, 1, 2, 4, 5, 6]), np.array([1, 3, 5])
+    model.train_labels_ = np.array([0, 1, 0, 0, 1, 1])
+    model.safe_ = np.array([True, False, True])
+    model.history_ = {"safe_share": [0.5, 2 / 3], "hardness_correlation": [float("nan")]}
+    truth = SimpleNamespace(truth=np.array([1, 1, 1, 1, 1, 0, 1]))
+    assert model.evaluation(truth) == {
+        "unsafe_precision": 1.0,
+        "unsafe_recall": 1.0,
+        "safe_share": 2 / 3,
+        "hardness_correlation": None,
+    }
 
 
 def test_an_example_may_be_its_own_neighbour() -> None:

@@ -170,11 +170,12 @@ def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
     found = analysed("iced_fig2", tmp_path)
     assert found["iced_fig2_labels.csv"]["mean"].tolist() == list(labels.values())
     assert found["iced_fig2_rounds.csv"]["mean"].tolist() == [0.6, 0.85, 0.9]
-    put(tmp_path, "epochs=50/hotel/neucrowd", 0, history={"loss": [2.0, 1.0]})
-    assert analysed("neucrowd_fig2", tmp_path)["neucrowd_fig2_curves.csv"]["mean"].tolist() == [
-        2.0,
-        1.0,
-    ]
+    seed = SUITES["neucrowd_fig2"].cases[0].first_seed - FIRST_SEED
+    history = {"loss": [2.0, 1.0], "val_fixed_tuplet_loss": [3.0, 1.5]}
+    put(tmp_path, "epochs=50/hotel/neucrowd", seed, history=history)
+    curves = analysed("neucrowd_fig2", tmp_path)["neucrowd_fig2_curves.csv"]
+    same = curves[curves["panel"] == "loss of the same tuplets"]
+    assert same["mean"].tolist() == [3.0, 1.5] and curves["mean"].sum() == 7.5
     put(tmp_path, "k=2/hotel/rll_bayesian", 0, 0.4)
     assert analysed("rll_table2", tmp_path)["rll_table2_curve.csv"].iloc[0].tolist()[:4] == [
         "hotel",
