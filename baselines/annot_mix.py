@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neucrowd_tf.arguments import argument, estimator, number, whole
-from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, registered
+from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
+from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
 from neucrowd_tf.dasc.methods import register_self_training, self_trained
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    import keras
 
 
 @registered(
     "annot_mix",
     "annot-mix: confusions of instance and annotator, trained on mixed instances, annotators and"
     " labels",
-    CLASSIFIER_PRESETS,
+    INSTANCE_PRESETS,
     paper=(
         "Herde, Luehrs, Huseljic and Sick: Annot-Mix: Learning with Noisy Class Labels from"
         " Multiple Annotators via a Mixup Extension, ECAI 2024"
     ),
 )
 @estimator
-class AnnotMix(AnnotatorEstimator):
+class AnnotMix(SharedFeaturesLayer):
     """A classifier behind a confusion matrix for each instance and annotator, trained on mixtures
     of annotations. The base ends in a dense layer; what comes before it tells instances apart.
 
@@ -60,16 +56,6 @@ class AnnotMix(AnnotatorEstimator):
             num_annotators, num_classes, self.embedding_size, self.eta, name="annot_mix"
         )
 
-    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
-        from neucrowd_tf.crowd_layers.heads.instance_confusion import shared_features
-
-        probabilities, features = shared_features(base, standardised)
-        return head([probabilities, features]), probabilities
-
-    @staticmethod
-    def _few_cells(data: TrainingData) -> bool:
-        return True
-
     def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
         from baselines.annotation_models import AnnotMixModel
 
@@ -78,8 +64,6 @@ class AnnotMix(AnnotatorEstimator):
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         return (*super()._spec(data, run), self.alpha)
-
-    _confusion_matrices = WeightedDoctorNet._confusion_matrices
 
 
 register_self_training("annot_mix", self_trained(AnnotMix), "annot-mix")

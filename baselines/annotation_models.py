@@ -54,12 +54,6 @@ class AnnotMixModel(AnnotationModel):
     def __init__(self, *args: Any, alpha: float, **options: Any) -> None:
         super().__init__(*args, **options)
         self.alpha = alpha
-        self._step_seed: Any = None
-
-    def batch(self, positions: Any) -> tuple[Any, Any]:
-        step = tf.reduce_max(positions) % 2**31
-        self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), tf.cast(step, tf.int32)])
-        return super().batch(positions)
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         """Returns the sum of losses and of weights.

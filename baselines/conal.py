@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from neucrowd_tf.arguments import argument, estimator, number, whole
-from neucrowd_tf.crowd_layers import WeightedDoctorNet
-from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import register_self_training, self_trained
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     paper="Chu, Ma and Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021",
 )
 @estimator
-class CoNAL(AnnotatorEstimator):
+class CoNAL(InstanceLayer):
     """A classifier, a common confusion and each annotator's own; a gate of instance and annotator
     says which of them an answer comes from.
 
@@ -55,9 +54,6 @@ class CoNAL(AnnotatorEstimator):
         if len(standardised.shape) > 2:
             flat = keras.layers.Flatten()(standardised)
         return head([probabilities, flat]), probabilities
-
-    # The gate needs instances, so that corners of the simplex alone say nothing.
-    _confusion_matrices = WeightedDoctorNet._confusion_matrices
 
 
 register_self_training("conal", self_trained(CoNAL), "CoNAL")

@@ -5,18 +5,14 @@ expertise.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neucrowd_tf.arguments import argument, estimator, number, whole
-from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import register_self_training, self_trained
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    import keras
 
 
 @registered(
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
     ),
 )
 @estimator
-class CrowdAR(AnnotatorEstimator):
+class CrowdAR(SharedFeaturesLayer):
     """A classifier behind annotators' matrices, trained on labels that are softened where they are
     unlikely to be right. The base ends in a dense layer; what comes before it says how difficult an
     instance is.
@@ -52,16 +48,6 @@ class CrowdAR(AnnotatorEstimator):
 
         return ReliabilityHead(num_annotators, self.difficulty_units, name="reliability")
 
-    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
-        from neucrowd_tf.crowd_layers.heads.instance_confusion import shared_features
-
-        probabilities, features = shared_features(base, standardised)
-        return head([probabilities, features]), probabilities
-
-    @staticmethod
-    def _few_cells(data: TrainingData) -> bool:
-        return True
-
     def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
         from baselines.annotation_models import ReliabilityModel
 
@@ -72,8 +58,6 @@ class CrowdAR(AnnotatorEstimator):
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         return (*super()._spec(data, run), self.annotation_share)
-
-    _confusion_matrices = WeightedDoctorNet._confusion_matrices
 
 
 register_self_training("crowdar", self_trained(CrowdAR), "CrowdAR")

@@ -29,12 +29,6 @@ class MixupModel(TargetModel):
     ) -> None:
         super().__init__(classifier, features, num_classes, augment)
         self.alpha = alpha
-        self._step_seed: Any = None
-
-    def batch(self, positions: Any) -> tuple[Any, Any]:
-        step = tf.reduce_max(positions) % 2**31
-        self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), tf.cast(step, tf.int32)])
-        return super().batch(positions)
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         """Returns the sum of cross-entropies and the mass of the targets.

@@ -7,28 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
-from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, registered
+from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
+from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
 from neucrowd_tf.dasc.methods import register_self_training, self_trained
 from neucrowd_tf.training.estimator import TrainingData
 
 if TYPE_CHECKING:
-    import keras
     from numpy.typing import NDArray
 
 
 @registered(
     "madl",
     "MaDL: confusions of instance and annotator; annotators who are alike count less",
-    CLASSIFIER_PRESETS,
+    INSTANCE_PRESETS,
     paper=(
         "Herde, Huseljic and Sick: Multi-annotator Deep Learning: A Probabilistic Framework for"
         " Classification, TMLR 2023"
     ),
 )
 @estimator
-class MaDL(AnnotatorEstimator):
+class MaDL(SharedFeaturesLayer):
     """A classifier behind a confusion matrix for each instance and annotator; annotators whose
     embeddings are close to others' count less. The base ends in a dense layer; what comes before it
     tells instances apart.
@@ -62,16 +60,6 @@ class MaDL(AnnotatorEstimator):
         own = (self.embedding_size, self.eta, self.prior_shape, self.prior_rate)
         return MaDLHead(num_annotators, num_classes, *own, name="madl")
 
-    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
-        from neucrowd_tf.crowd_layers.heads.instance_confusion import shared_features
-
-        probabilities, features = shared_features(base, standardised)
-        return head([probabilities, features]), probabilities
-
-    @staticmethod
-    def _few_cells(data: TrainingData) -> bool:
-        return True
-
     def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
         from baselines.annotation_models import MaDLModel
 
@@ -80,8 +68,6 @@ class MaDL(AnnotatorEstimator):
     def _finish(self, network: Any, data: TrainingData) -> None:
         super()._finish(network, data)
         self.annotator_weights_ = np.asarray(network.head.annotator_weights(), dtype=np.float32)
-
-    _confusion_matrices = WeightedDoctorNet._confusion_matrices
 
 
 register_self_training("madl", self_trained(MaDL), "MaDL")

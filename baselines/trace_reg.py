@@ -41,6 +41,10 @@ class TraceRegularised(AnnotatorEstimator):
 
     trace_weight: float = argument(0.01, number(least=0), "lambda of eq. 4, on the mean trace.")
 
+    # Deviation: the source has one rate. Adam moves a weight by about its rate a step, and softplus
+    # starts 6 below the diagonal: at 1e-3 several thousand steps leave the matrices where they are.
+    annotator_learning_rate: float | None = 1e-2
+
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.softplus_confusion import SoftplusConfusionHead
 

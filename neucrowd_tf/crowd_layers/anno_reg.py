@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     "anno_reg",
     "Anno-Reg: a classifier trained through a confusion matrix for each annotator",
     PRESETS["anno_reg"],
+    imbalanced=True,
 )
 @estimator
 class AnnoReg(AnnotatorEstimator):

@@ -286,10 +286,16 @@ class ClassifierEstimator(CrowdEstimator):
             variable.assign(value)
 
     def _train_phase(
-        self, network: Any, model: Any, epochs: int, data: TrainingData, run: Run
+        self,
+        network: Any,
+        model: Any,
+        epochs: int,
+        data: TrainingData,
+        run: Run,
+        epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
     ) -> Any:
         """Trains one of the network's compiled models, choosing the epoch on validation data where
-        `monitor` says so.
+        `monitor` says so; `epoch_start` is called before each epoch.
         """
         from neucrowd_tf.training.loop import train
 
@@ -312,6 +318,7 @@ class ClassifierEstimator(CrowdEstimator):
             monitor=self.monitor,
             mode="min" if self.monitor == "log_loss" else "max",
             patience=self.patience,
+            epoch_start=epoch_start,
         )
 
     # ----------------------------------------------------------------- bases

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     "crowd_layer",
     "CrowdLayer: a classifier trained through a matrix for each annotator",
     PRESETS["crowd_layer"],
+    imbalanced=True,
 )
 @estimator
 class CrowdLayer(AnnotatorEstimator):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
-from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator, CrowdNetwork
+from neucrowd_tf.crowd_layers.instance_layer import CrowdNetwork, InstanceLayer
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -39,9 +39,10 @@ class DoctorNetwork(CrowdNetwork):
     "Weighted Doctor Net: a classifier for each annotator on shared features, averaged with learnt"
     " weights",
     PRESETS["wdn"],
+    imbalanced=True,
 )
 @estimator
-class WeightedDoctorNet(AnnotatorEstimator):
+class WeightedDoctorNet(InstanceLayer):
     """Annotators' classifiers on shared features; in a second phase, how much each of them counts
     in the average. The base ends in a dense layer; what comes before it are the shared features.
 
@@ -151,18 +152,3 @@ class WeightedDoctorNet(AnnotatorEstimator):
             ).logs
         self.annotator_weights_ = np.asarray(network.average.shares(), dtype=np.float32)
         return history
-
-    def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        classes, annotators = len(self.classes_), data.annotations.num_annotators
-        sums, mass = np.zeros((annotators, classes, classes)), np.zeros(classes)
-        rows = max(1, min(self._rows_at_once(), (1 << 22) // (annotators * classes)))
-        for start in range(0, len(data.features), rows):
-            part = data.features[start : start + rows]
-            probabilities = self._predict_proba(part).astype(np.float64)
-            answers = self._outputs("annotators", part)
-            sums += np.einsum("bt,brc->rtc", probabilities, answers, optimize=True)
-            mass += probabilities.sum(axis=0)
-        means = sums / np.maximum(mass, 1e-12)[None, :, None]
-        return np.asarray(
-            means / np.maximum(means.sum(axis=2, keepdims=True), 1e-12), dtype=np.float32
-        )

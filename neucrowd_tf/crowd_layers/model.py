@@ -74,6 +74,7 @@ class InstanceModel(keras.Model):
             else tf.Variable(features, trainable=False, name="features")
         )
         self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
+        self._step_seed: Any = None
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
 
@@ -105,19 +106,15 @@ class InstanceModel(keras.Model):
         return tf.random.experimental.index_shuffle(within, seed, self.num_instances - 1)
 
     def batch(self, positions: Any) -> tuple[Any, Any]:
-        """Returns the instances `[B]` and their features, augmented."""
+        """Returns the instances `[B]` and their features, augmented; what `batch_loss` draws is a
+        function of `_step_seed`.
+        """
         rows = self.draw(positions)
         features = tf.gather(self._features, rows)
+        step = tf.cast(tf.reduce_max(positions) % 2**31, tf.int32)
+        self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), step])
         if self.augment is not None:
-            features = self.augment(
-                features,
-                tf.stack(
-                    [
-                        tf.cast(self._draw_seed, tf.int32),
-                        tf.cast(tf.reduce_max(positions) % 2**31, tf.int32),
-                    ]
-                ),
-            )
+            features = self.augment(features, self._step_seed)
         return rows, features
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:

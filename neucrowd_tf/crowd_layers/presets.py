@@ -68,6 +68,9 @@ def _by_dataset(
 
 # Of methods without weights an annotator: as many steps.
 CLASSIFIER_PRESETS = _by_dataset(_MORE_STEPS, {}, {}, {"epochs": 100})
+# Of those whose matrices see the instance: the printed one rate where features are fixed.
+_ONE_RATE = {"annotator_learning_rate": 0.001}
+INSTANCE_PRESETS = _by_dataset({**_MORE_STEPS, **_ONE_RATE}, _ONE_RATE, {}, {"epochs": 100})
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "crowd_layer": _by_dataset({**_MORE_STEPS, **_ANNOTATORS}, {}, {}, {"epochs": 100}),
     "anno_reg": _by_dataset({**_MORE_STEPS, **_ANNOTATORS}, {}, {}, {"epochs": 200}),
@@ -91,11 +94,16 @@ SPACE: dict[str, tuple[Any, ...]] = {
 
 
 def registered(
-    name: str, summary: str, presets: Mapping[str, Preset] | None = None, *, paper: str = PAPER
+    name: str,
+    summary: str,
+    presets: Mapping[str, Preset] | None = None,
+    *,
+    paper: str = PAPER,
+    imbalanced: bool = False,
 ) -> Callable[[Factory], Factory]:
     """Returns a decorator that registers a crowd layer under its name, with CrowdLayer's presets
-    unless others are given; one with presets of its own also under `<loss>_<name>` for each
-    imbalance loss (which every layer has as the argument `imbalance`).
+    unless others are given; with `imbalanced` also under `<loss>_<name>` for each imbalance loss
+    (which every layer has as the argument `imbalance`).
     """
     common: dict[str, Any] = {
         "requires_identities": True,
@@ -106,7 +114,7 @@ def registered(
 
     def decorate(factory: Factory) -> Factory:
         register_method(name, summary=summary, **common)(factory)
-        for kind, what in (IMBALANCED if presets is not None else {}).items():
+        for kind, what in (IMBALANCED if imbalanced else {}).items():
             register_method(
                 f"{kind}_{name}",
                 summary=f"{summary}; {what}",

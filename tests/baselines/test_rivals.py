@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.annot_mix import AnnotMix
+from baselines.ccc import CCC
 from baselines.coinnet import COINNet
 from baselines.conal import CoNAL
 from baselines.crowdar import CrowdAR
@@ -162,6 +163,7 @@ METHODS = (
     AnnotMix,
     MaDL,
     COINNet,
+    CCC,
     DawidSkeneMixup,
 )
 

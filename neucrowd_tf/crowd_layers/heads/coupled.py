@@ -1,0 +1,72 @@
+"""Coupled Confusion Correction's head: a crowd layer behind each of two classifiers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
+    StackedIdentity,
+    annotator_product,
+    cell_product,
+)
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class CoupledHead(AnnotatorHead):
+    """From `[p [B, C], q [B, C]]`, what two classifiers say, to log answers: the mean of
+    `softmax(p W_k)` and `softmax(q V_k)`.
+
+    References:
+        Zhang et al. (2024), Coupled confusion correction: learning from crowds with sparse
+        annotations.
+    """
+
+    log_probabilities = True
+
+    def build(self, input_shape: Any) -> None:
+        classes = int(input_shape[0][-1])
+        self.first = self.annotator_weight("first", (classes, classes), StackedIdentity())
+        self.second = self.annotator_weight("second", (classes, classes), StackedIdentity())
+
+    @property
+    def matrices(self) -> tuple[Any, Any]:
+        """Both classifiers' matrices, `[R, C, C]` each."""
+        return ops.convert_to_tensor(self.first), ops.convert_to_tensor(self.second)
+
+    def member_cells(
+        self, inputs: Any, rows: Any, annotators: Any, corrections: Any
+    ) -> tuple[Any, Any]:
+        """Returns both members' logits `[K, C]` of K cells, with `corrections` `[2, R, C, C]` added
+        to the matrices.
+        """
+        first, second = (
+            cell_product(
+                ops.cast(p, "float32"), rows, ops.take(matrices + added, annotators, axis=0)
+            )
+            for p, matrices, added in zip(inputs, self.matrices, corrections, strict=True)
+        )
+        return first, second
+
+    def call(self, inputs: Any) -> Any:
+        return _mean_answer(
+            *(
+                annotator_product(ops.cast(p, "float32"), matrices)
+                for p, matrices in zip(inputs, self.matrices, strict=True)
+            )
+        )
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        none = ops.zeros((2, 1, 1, 1))
+        return _mean_answer(*self.member_cells(inputs, rows, annotators, [none[0], none[1]]))
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
+
+
+def _mean_answer(first: Any, second: Any) -> Any:
+    """Returns the logarithm of the mean of two softmaxes."""
+    return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)
