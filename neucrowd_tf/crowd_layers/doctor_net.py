@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
-from neucrowd_tf.crowd_layers.instance_layer import CrowdNetwork, InstanceLayer
+from neucrowd_tf.crowd_layers.annotator_estimator import CrowdNetwork
+from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
