@@ -48,8 +48,8 @@ class CCC(AnnotatorEstimator):
     warm_up: float = argument(
         0.2, number(least=0, most=1), "share of the epochs before corrections begin."
     )
-    # Deviation: a thousand of 50,000 instances and 30 groups of 747 annotators are printed for
-    # CIFAR-10N; a fiftieth of 700 songs is one a class.
+    # Deviation: a thousand of CIFAR-10N's 50,000 instances are printed; a fiftieth of 700 songs is
+    # one a class.
     meta_share: float = argument(
         0.1, share, "the meta set's size as a share of the instances, the same for each class."
     )
@@ -109,6 +109,8 @@ class CCC(AnnotatorEstimator):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         return (*super()._spec(data, run), self.groups, self.correction_rate)
 
+    # Deviation: the authors' code has SGD with a rate that falls, and prints the epoch with the best
+    # test accuracy; here are the crowd layers' optimizer and presets, and the last epoch.
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         from baselines.ccc_model import distilled, expertise_groups
 

@@ -34,6 +34,7 @@ def distilled(
     References:
         Zhang et al. (2024), the meta set, as in the authors' code.
     """
+    # Deviation: there, an instance that several annotators gave a class is in the set as often.
     classes = annotations.num_classes
     rows: list[NDArray[np.int64]] = []
     for code in range(classes):
@@ -163,6 +164,8 @@ class CoupledModel(AnnotationModel):
         References:
             Zhang et al. (2024), the virtual step and the meta step.
         """
+        # Deviation: all layers' virtual step depends on V; the authors' code has that on LabelMe, and
+        # on images the last layer's alone.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
         base = [weight.value for member in self.members for weight in member.trainable_variables]

@@ -62,7 +62,11 @@ def _ours(method: str, data: benchmarks.Benchmark, seed: int) -> np.ndarray:
 
 
 def _theirs(method: str, data: benchmarks.Benchmark, seed: int) -> np.ndarray:
-    kind, arguments = SHARED[method]
+    return crowd_kit(*SHARED[method], data)
+
+
+def crowd_kit(kind: str, arguments: dict[str, Any], data: benchmarks.Benchmark) -> np.ndarray:
+    """Returns what a class of crowd-kit's makes of a benchmark, `[N, C]`."""
     made = getattr(importlib.import_module("crowdkit.aggregation"), kind)(**arguments)
     made.fit(data.annotations.to_frame())
     crowd = data.annotations
