@@ -109,7 +109,7 @@ class CCC(AnnotatorEstimator):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         return (*super()._spec(data, run), self.groups, self.correction_rate)
 
-    # Deviation: the authors' code has SGD with a rate that falls, and prints the epoch with the best
+    # Deviation: the authors' code has SGD with a rate that falls, and prints the epoch of the best
     # test accuracy; here are the crowd layers' optimizer and presets, and the last epoch.
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         from baselines.ccc_model import distilled, expertise_groups

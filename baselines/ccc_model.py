@@ -164,8 +164,8 @@ class CoupledModel(AnnotationModel):
         References:
             Zhang et al. (2024), the virtual step and the meta step.
         """
-        # Deviation: all layers' virtual step depends on V; the authors' code has that on LabelMe, and
-        # on images the last layer's alone.
+        # Deviation: all layers' virtual step depends on V; the authors' code has that on LabelMe,
+        # and on images the last layer's alone.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
         base = [weight.value for member in self.members for weight in member.trainable_variables]
