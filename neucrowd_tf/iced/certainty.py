@@ -105,3 +105,33 @@ def warm_up_schedule(
         present = [np.concatenate(present[: index + 1]) for index in range(len(present))]
     shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
     return [part for part, share in zip(present, shares, strict=True) for _ in range(share)]
+
+
+def class_mix(
+    groups: NDArray[np.int64], labels: NDArray[np.integer[Any]], num_classes: int
+) -> NDArray[np.int64]:
+    """Returns `[groups, C]` how many instances of each certainty group, the surest first, have each
+    label: a group of nearly one class teaches the classifier that class alone.
+    """
+    cells = np.zeros((int(groups.max(initial=0)), num_classes), dtype=np.int64)
+    np.add.at(cells, (groups - 1, labels), 1)
+    return cells
+
+
+def evened_rows(
+    rows: NDArray[np.int64], labels: NDArray[np.integer[Any]], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Returns `rows` with as many more, drawn from the rarer classes, as make those that occur
+    equally large.
+
+    Args:
+        rows: of one epoch.
+        labels: `[N]` of all instances.
+        rng: draws which rows are repeated.
+    """
+    classes, counts = np.unique(labels[rows], return_counts=True)
+    more = [
+        rng.choice(rows[labels[rows] == code], int(counts.max() - count))
+        for code, count in zip(classes, counts, strict=True)
+    ]
+    return np.concatenate([rows, *more])

@@ -23,12 +23,17 @@ from neucrowd_tf.arguments import (
     whole,
     widths,
 )
-from neucrowd_tf.iced.certainty import certainty_groups, label_certainty, warm_up_schedule
-from neucrowd_tf.iced.generation import ROUNDS, Generator, choose_candidates
+from neucrowd_tf.iced.certainty import (
+    certainty_groups,
+    class_mix,
+    label_certainty,
+    warm_up_schedule,
+)
+from neucrowd_tf.iced.generation import Generator, choose_candidates
 from neucrowd_tf.iced.history import RoundHistory, settled, shortages
-from neucrowd_tf.iced.inference import Inference, infer_labels
+from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels
 from neucrowd_tf.iced.scores import round_scores
-from neucrowd_tf.iced.smote import INTERPOLATIONS
+from neucrowd_tf.iced.smote import INTERPOLATIONS, balancing_weights
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -96,6 +101,7 @@ class ICED(CrowdEstimator):
         priors_: `[C]` the prior that the inference held or found.
         confusion_matrices_: `[R, C true, C observed]` from the last round.
         certainty_: `[N]` label certainty.
+        certainty_classes_: `[groups, C]` majority labels of each certainty group, the surest first.
         labels_history_: `[rounds + 1, N]` inferred labels: before any synthesis (D&S-orig), after
             the first (D&S-first), ...
         candidates_history_: `[rounds, N]` the class that each instance was a candidate of.
@@ -151,8 +157,27 @@ class ICED(CrowdEstimator):
     )
     prior: str = argument(
         "uniform",
-        one_of("uniform", "update"),
-        '"uniform" holds the class prior of the inference, "update" estimates it.',
+        one_of(*PRIORS),
+        '"uniform" holds the class prior of the inference, "update" estimates it (as printed),'
+        ' "separate" estimates one of the real and one of the synthetic instances.',
+    )
+    em: str = argument(
+        "soft",
+        one_of(*EM),
+        'what the M-step counts: "soft" posteriors or "hard" labels (as printed); "majority" takes'
+        " the majority vote in place of EM.",
+    )
+    first_labels: str = argument(
+        "inferred",
+        one_of("inferred", "majority"),
+        'the labels that the first round\'s candidates have (with `candidates="inferred"`): those'
+        " of EM, or the majority vote's, which the printed warm-up leaves.",
+    )
+    balance: str = argument(
+        "synthesis",
+        one_of("synthesis", "weights", "none"),
+        'what makes the classes count alike in the rounds: "synthesis", class "weights" (the'
+        ' inferred labels\' inverse shares) or "none"; the latter two synthesise nothing.',
     )
     smoothing: float = argument(
         1.0, number(least=0), "pseudo-count of every cell of the confusion matrices."
@@ -163,6 +188,9 @@ class ICED(CrowdEstimator):
         one_of("groups", "cumulative", "all", "top", "none"),
         '"groups" (ICED-w), "cumulative" (each group together with those before it), "all"'
         ' (Trad-I), "top" (Trad-II) or "none".',
+    )
+    warm_up_evened: bool = argument(
+        False, flag, "whether rows of rarer majority labels are repeated until classes are equal."
     )
     warm_up_epochs: int = argument(4, whole(0), "of the whole warm-up.")
     autoencoder_epochs: int = argument(20, whole(0), "before everything else.")
@@ -215,78 +243,71 @@ class ICED(CrowdEstimator):
         References:
             ICED, section 2.6, algorithm 1.
         """
-        import tensorflow as tf
-
-        from neucrowd_tf.iced.model import epoch_order, prediction_model
-        from neucrowd_tf.training.loop import train
+        from neucrowd_tf.iced.stages import Stages
 
         crowd, votes = data.annotations, data.annotations.vote_counts()
-        real, used = np.arange(len(votes)), votes.sum(axis=0) > 0
+        used, size = votes.sum(axis=0) > 0, crowd.num_classes
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
-        mean, scale = (x.astype(np.float32) for x in standardise(data.features, self.standardise))
-        run = self._on_one_device(run)
-        model = self._networks((data.features - mean) / scale)
-        self.model_, self.decoder_ = prediction_model(model, mean, scale), model.decoder
-        counter = tf.data.Dataset.counter
-        stage = functools.partial(train, model, counter, steps_per_epoch=1)
+        model = self._networks(data.features)
+        stages = Stages(model, self._on_one_device(run), self.batch_size, self.seed)
+        stages.autoencode(self.autoencoder_epochs)
 
-        def order(rows: NDArray[np.int64], *stream: int, passes: int = 1) -> NDArray[np.int64]:
-            rng = np.random.default_rng([self.seed, *stream])
-            return epoch_order(rows, self.batch_size, rng, passes)
-
-        def reconstruct(epoch: int) -> None:
-            model.set_epoch(autoencoder=order(real, 0xAE, epoch))
-
-        stage(epochs=self.autoencoder_epochs, run=run.stage("autoencoder"), epoch_start=reconstruct)
-
-        # Algorithm 1, line 1: the warm-up, on majority votes (algorithm 2).
+        # Line 1: the warm-up, on majority votes (algorithm 2).
+        majority = majority_labels(votes, "random", self.seed)
         groups = certainty_groups(self.certainty_)
+        self.certainty_classes_ = class_mix(groups, majority, size)
         schedule = warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
-        model.set_rows(np.eye(crowd.num_classes)[majority_labels(votes, "random", self.seed)])
-
-        def warm_up(epoch: int) -> None:
-            model.set_epoch(classifier=order(schedule[epoch], 0x3A, epoch))
-
-        stage(epochs=len(schedule), run=run.stage("warm-up"), epoch_start=warm_up)
+        stages.warm_up(majority, size, schedule, self.warm_up_evened)
 
         generate, infer = self._modules(crowd)
         history = RoundHistory(infer(generate.real))
+        # Deviation: the first candidates have Dawid and Skene's labels, as all later ones; section
+        # 2.5 leaves the majority vote's behind. Both start from the same ones in `first_labels`.
+        first = majority if self.first_labels == "majority" else history.labels[0]
 
         def start_round(index: int) -> dict[str, float]:
             embeddings, probabilities = model.outputs()
-            candidates = choose_candidates(self.candidates, probabilities, history.labels[-1], used)
-            made = generate(embeddings, candidates, index)  # line 3
-            inference = infer(made.one_hot)  # line 4
-            changed = history.add(candidates, made.counts, inference)
-            # Line 5: what the classifier trains on; the decoder follows the encoder.
-            hard = np.eye(crowd.num_classes)[inference.labels]
-            targets = hard if self.targets == "hard" else inference.probas
-            model.set_rows(targets, model.decode(made.points))
-            rows = np.arange(len(targets))
-            model.set_epoch(
-                classifier=order(rows, ROUNDS, 1, index, passes=self.epochs_per_round),
-                decoder=order(real, ROUNDS, 4, index, passes=self.decoder_epochs),
+            latest = history.labels[-1] if index else first
+            candidates = choose_candidates(self.candidates, probabilities, latest, used)
+            # Line 3: synthetic instances; line 4: the labels of all.
+            balanced = self.balance == "synthesis"
+            made = (
+                generate(embeddings, candidates, index)
+                if balanced
+                else generate.nothing(embeddings)
             )
-            smallest = np.bincount(candidates, minlength=len(used))[used].min()
-            return {
-                "changed": changed,
-                "synthetic": float(made.counts.sum()),
-                "smallest_class": float(smallest),
-            }
+            inference = infer(made.one_hot)
+            changed = history.add(candidates, made.counts, inference)
+            # Line 5: the classifier trains on them; the decoder follows the encoder.
+            stages.set_round(
+                index,
+                self._targets(inference),
+                made.points,
+                passes=self.epochs_per_round,
+                decoder_passes=self.decoder_epochs,
+            )
+            smallest = np.bincount(candidates, minlength=size)[used].min()
+            shown = {"synthetic": made.counts.sum(), "smallest_class": smallest}
+            return {"changed": changed, **{name: float(value) for name, value in shown.items()}}
 
         # Lines 2 and 6: until the labels settle or the rounds are done.
-        self.history_ = stage(
-            epochs=self.rounds,
-            run=run.stage("rounds"),
-            epoch_start=start_round,
+        self.history_ = stages.rounds(
+            self.rounds,
+            start_round,
+            state=history,
             evaluate=self._scoring(data.validation),
-            state=(history,),
             stop_when=lambda logs: settled(logs["changed"], self.tol),
-        ).logs
+        )
         self._keep(history)
-        for problem in shortages(history, used, self.classes_, self.k):
+        for problem in shortages(history, used, self.classes_, self.k, self.balance):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
+
+    def _targets(self, inference: Inference) -> NDArray[np.float64]:
+        """Returns what the classifier is trained on, `[N + S, C]`."""
+        hard = np.eye(len(self.classes_))[inference.labels]
+        targets = hard if self.targets == "hard" else inference.probas
+        return targets * balancing_weights(targets) if self.balance == "weights" else targets
 
     def _on_one_device(self, run: Run) -> Run:
         """Replicas meet at every step, which a loop inside the graph cannot wait for; the networks
@@ -301,11 +322,13 @@ class ICED(CrowdEstimator):
         return dataclasses.replace(run, strategy=None)
 
     def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
-        from neucrowd_tf.iced.model import build_model
+        """Returns what is trained; `model_` and `decoder_` share its weights."""
+        from neucrowd_tf.iced.model import build_model, prediction_model
         from neucrowd_tf.nn.encoders import make_optimizer
 
-        return build_model(
-            features,
+        mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
+        model = build_model(
+            (features - mean) / scale,
             len(self.classes_),
             (self.encoder, self.classifier, self.decoder),
             hidden_units=self.hidden_units,
@@ -316,6 +339,8 @@ class ICED(CrowdEstimator):
             batch_size=self.batch_size,
             make_optimizer=lambda: make_optimizer(self.optimizer, self.learning_rate),
         )
+        self.model_, self.decoder_ = prediction_model(model, mean, scale), model.decoder
+        return model
 
     def _modules(
         self, crowd: Annotations
@@ -334,6 +359,8 @@ class ICED(CrowdEstimator):
             infer_labels,
             num_classes=crowd.num_classes,
             prior=self.prior,
+            em=self.em,
+            real=crowd.num_instances,
             smoothing=self.smoothing,
             max_iter=self.em_iterations,
         )

@@ -100,6 +100,11 @@ class Generator:
         dense = cells <= _DENSE_CELLS
         self.labels = annotations.to_dense(np.int16) if dense else annotations.to_sparse()
 
+    def nothing(self, embeddings: NDArray[np.float32]) -> Generated:
+        """Returns a round without synthetic instances."""
+        none = np.zeros((0, embeddings.shape[1]), embeddings.dtype)
+        return Generated(none, np.zeros(self.num_classes, np.int64), self.real)
+
     def __call__(
         self, embeddings: NDArray[np.float32], candidates: NDArray[np.int64], index: int
     ) -> Generated:
@@ -111,7 +116,7 @@ class Generator:
             index: of the round.
         """
         counts = balancing_counts(candidates, self.num_classes)
-        parts = [np.zeros((0, embeddings.shape[1]), embeddings.dtype)]
+        parts = []
         for code in np.flatnonzero(counts):
             made = synthesise(
                 embeddings,
@@ -124,9 +129,9 @@ class Generator:
                 interpolation=self.interpolation,
             )
             parts.append(made.embeddings)
+        if not parts:
+            return self.nothing(embeddings)
         points = np.concatenate(parts)
-        if not len(points):
-            return Generated(points, counts, self.real)
         near = nearest(embeddings, points, self.annotation_neighbours)
         rng = np.random.default_rng([self.seed, ROUNDS, 3, index])
         rows, annotators, labels = copy_annotations(self.labels, near, rng)

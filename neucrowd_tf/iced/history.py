@@ -81,7 +81,11 @@ def settled(changed: Sequence[float], tol: float | None) -> bool:
 
 
 def shortages(
-    history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any], k: int
+    history: RoundHistory,
+    used: NDArray[np.bool_],
+    names: NDArray[Any],
+    k: int,
+    balance: str = "synthesis",
 ) -> list[str]:
     """Returns what kept classes from being balanced, and permuted classes, as sentences for a
     warning.
@@ -90,6 +94,7 @@ def shortages(
         used: `[C]` whether any annotator gave the class.
         names: `[C]` of the classes.
         k: neighbours that were asked for.
+        balance: without synthesis no class can be short of candidates.
     """
     rounds, size = len(history.candidates), len(names)
     counts = (history.candidates[:, :, None] == np.arange(size)).sum(axis=1)
@@ -106,9 +111,10 @@ def shortages(
     if not used.all():
         unused = ", ".join(shown[c] for c in np.flatnonzero(~used))
         said.append(f"no annotator used the class {unused}: it is never synthesised or inferred")
-    if few := classes(counts < 2):
+    synthesised = balance == "synthesis"
+    if few := classes((counts < 2) & synthesised):
         said.append(f"fewer than two candidates, too few to synthesise from: class {few}")
-    if short := classes((counts >= 2) & (counts <= k)):
+    if short := classes((counts >= 2) & (counts <= k) & synthesised):
         said.append(
             f"fewer than k = {k} neighbours among the candidates, so k was shrunk: class {short}"
         )

@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.dawid_skene import dawid_skene_em
+from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,11 +72,17 @@ def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) ->
     return permutation
 
 
+PRIORS = ("uniform", "update", "separate")
+EM = ("soft", "hard", "majority")
+
+
 def infer_labels(
     one_hot: sparse.csr_matrix,
     num_classes: int,
     *,
     prior: str = "uniform",
+    em: str = "soft",
+    real: int | None = None,
     smoothing: float = 0.01,
     max_iter: int = 100,
     tol: float = 1e-7,
@@ -86,11 +93,15 @@ def infer_labels(
         one_hot: `[N, R * C]` CSR, a one at column `annotator * C + label` for each annotation.
         num_classes: C.
         prior: "uniform" holds the class prior uniform over the classes that annotators use;
-            "update" estimates it.
+            "update" estimates it; "separate" estimates one of the real rows, which is the one
+            returned, and one of the synthetic rows.
+        em: "soft" counts posteriors in the M-step, "hard" each instance for its likeliest class
+            alone, as printed; "majority" is no EM but the majority vote.
+        real: how many of the rows, the first ones, are real; all of them by default.
         smoothing, max_iter, tol: see `dawid_skene_em`.
 
     Raises:
-        UsageError: another prior.
+        UsageError: another prior or em.
 
     References:
         ICED, section 2.3: equation 2.1 and the updates of Psi and Phi below it (the M-step),
@@ -99,18 +110,57 @@ def infer_labels(
     # Deviation: section 2.3 re-estimates the prior in each M-step, sections 2.4 and 3.2 speak of an
     # inference that assumes a uniform one, and figure 2 shows what only the latter gives (D&S far
     # below majority vote before synthesis).
-    if prior not in ("uniform", "update"):
-        raise UsageError(f"prior: expected 'uniform' or 'update', received {prior!r}")
+    if prior not in PRIORS:
+        raise UsageError(f"prior: expected 'uniform', 'update' or 'separate', received {prior!r}")
+    if em not in EM:
+        raise UsageError(f"em: expected 'soft', 'hard' or 'majority', received {em!r}")
     # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and
-    # Skene.
+    # Skene, and shares of votes to start from.
     start = vote_shares(one_hot, num_classes)
     by_class = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
     votes = sparse.csr_matrix(by_class, shape=start.shape).toarray()
+    if em != "soft":
+        start = np.eye(num_classes)[majority_labels(votes, "random", 0)]
+    if em == "majority":
+        counted = dawid_skene_em(one_hot, start, smoothing=smoothing, max_iter=1)
+        return Inference(start, start.mean(axis=0), counted.errors, np.arange(num_classes))
     # A class that nobody uses has no evidence about errors, and under a prior of its own it would
     # attract unclear instances.
     used = votes.sum(axis=0) > 0
     held = used / used.sum() if prior == "uniform" else None
-    em = dawid_skene_em(one_hot, start, prior=held, smoothing=smoothing, max_iter=max_iter, tol=tol)
-    permutation = find_permutation(em.probas, votes)
+    apart = prior == "separate" and real is not None and real < len(start)
+    found = dawid_skene_em(
+        _with_origin(one_hot, num_classes, real or 0) if apart else one_hot,
+        start,
+        prior=held,
+        smoothing=_smoothing(one_hot.shape[1] // num_classes, smoothing) if apart else smoothing,
+        hard=em == "hard",
+        max_iter=max_iter,
+        tol=tol,
+    )
+    priors, errors = found.priors, found.errors
+    if apart:
+        of_real = priors * errors[-1, :, 0]
+        priors, errors = of_real / of_real.sum(), errors[:-1]
+    permutation = find_permutation(found.probas, votes)
     back = np.argsort(permutation)
-    return Inference(em.probas[:, back], em.priors[back], em.errors[:, back, :], permutation)
+    return Inference(found.probas[:, back], priors[back], errors[:, back, :], permutation)
+
+
+def _with_origin(one_hot: sparse.csr_matrix, num_classes: int, real: int) -> sparse.csr_matrix:
+    """Returns the annotations with those of one more annotator, who says of each row whether it is
+    real (class 0) or synthetic (class 1).
+
+    Its "confusion matrix" is p(origin | class), so p(class) p(origin | class) is a class prior for
+    each origin, and EM estimates both without a word about either.
+    """
+    rows = one_hot.shape[0]
+    origin = (np.arange(rows) >= real).astype(np.int64)
+    cells = (np.ones(rows), (np.arange(rows), origin))
+    said = sparse.csr_matrix(cells, shape=(rows, num_classes))
+    return sparse.hstack([one_hot, said], format="csr")
+
+
+def _smoothing(annotators: int, smoothing: float) -> NDArray[np.float64]:
+    """Returns pseudo-counts `[R + 1, 1, 1]`: none for the origin of rows, which is known."""
+    return np.append(np.full(annotators, smoothing), 0.0)[:, None, None]

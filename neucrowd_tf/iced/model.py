@@ -110,8 +110,8 @@ class ICEDModel(keras.Model):
         self._steps.assign(np.array(steps, dtype=np.int32))
 
     def set_rows(self, targets: NDArray[Any], synthetic: NDArray[np.float32] | None = None) -> None:
-        """Sets class probabilities `[N + S, C]` of the real and then the synthetic rows, and the
-        synthetic features `[S, ...]`.
+        """Sets class probabilities `[N + S, C]` of the real and then the synthetic rows, times the
+        row's weight where it is not one, and the synthetic features `[S, ...]`.
         """
         self._targets.assign(np.asarray(targets, dtype=np.float32))
         if synthetic is not None and len(synthetic):
@@ -187,7 +187,10 @@ class ICEDModel(keras.Model):
             tf.float32,
         )
         targets = tf.gather(self._targets, rows)
-        return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, logits))
+        # A row's sum is its weight: the gradient of the fused loss holds for shares alone.
+        weights = tf.reduce_sum(targets, axis=1)
+        shares = tf.math.divide_no_nan(targets, weights[:, None])
+        return tf.reduce_mean(weights * tf.nn.softmax_cross_entropy_with_logits(shares, logits))
 
     @staticmethod
     def _error(x: Any, made: Any) -> Any:

@@ -22,6 +22,7 @@ class FittedRounds(Protocol):
     classes_: NDArray[Any]
     rows_: NDArray[np.int64]
     certainty_: NDArray[np.float64]
+    certainty_classes_: NDArray[np.int64]
     labels_history_: NDArray[np.int16]
     permutations_history_: NDArray[np.int16]
     candidates_history_: NDArray[np.int16]
@@ -95,6 +96,9 @@ def round_scores(estimator: FittedRounds, truth: ArrayLike | None) -> dict[str, 
         "warm_up_samples": len(set().union(*(rows.tolist() for rows in schedule))),
         "permuted": int(permuted.any(axis=1).sum()),
     }
+    for number, mix in enumerate(estimator.certainty_classes_, start=1):
+        largest = float(mix.max() / mix.sum()) if mix.any() else None
+        scores |= {f"group_{number}": int(mix.sum()), f"group_{number}_largest": largest}
     if truth is None:
         return scores
     table = score_rounds(estimator, truth)

@@ -63,6 +63,18 @@ def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDAr
     return np.where(counts >= 2, counts.max(initial=0) - counts, 0).astype(np.int64)
 
 
+def balancing_weights(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns a weight a row, `[N, 1]`, with mean 1, by which the classes that occur in the class
+    probabilities `[N, C]` count alike: the control of synthesis.
+    """
+    counts = targets.sum(axis=0)
+    present = int((counts > 0).sum())
+    by_class = np.divide(
+        len(targets) / max(present, 1), counts, out=np.zeros_like(counts), where=counts > 0
+    )
+    return (targets @ by_class)[:, None]
+
+
 @dataclasses.dataclass(frozen=True)
 class Synthetic:
     """Synthetic points: `embeddings` `[S, h]`, and the `[S]` candidate and neighbour rows and

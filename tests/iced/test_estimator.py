@@ -13,11 +13,13 @@ import pytest
 
 import neucrowd_tf
 from neucrowd_tf import registry
+from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.iced import ICED, score_rounds
 from neucrowd_tf.iced.certainty import certainty_groups
+from neucrowd_tf.iced.inference import infer_labels
 from neucrowd_tf.iced.scores import round_scores
 from neucrowd_tf.training import Run
 
@@ -218,13 +220,42 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
     assert model.predict_proba(x).shape == (26, 2)
     dataset = CrowdDataset("t", x, crowd, Split(x, truth, np.arange(26)), truth=truth)
     scores = model.evaluation(dataset)
-    assert set(round_scores(model, None)) == {"warm_up_samples", "permuted"}
+    mix = model.certainty_classes_
+    assert mix.sum() == 26 and mix.shape[1] == 2
+    names = {f"group_{g + 1}{end}" for g in range(len(mix)) for end in ("", "_largest")}
+    assert set(round_scores(model, None)) == {"warm_up_samples", "permuted"} | names
+    assert scores["group_1"] == mix[0].sum()
+    assert scores["group_1_largest"] == mix[0].max() / mix[0].sum()
     assert (
         "label_first" not in scores
         and scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
     )
     groups = certainty_groups(model.certainty_)
     assert scores["warm_up_samples"] == (groups <= 3).sum()
+
+
+def test_the_printed_factors_one_by_one() -> None:
+    x, crowd, _ = task((20, 6))
+    majority = majority_labels(crowd.vote_counts(), "random", 0)
+    few = {**SMALL, "rounds": 2, "autoencoder_epochs": 1}
+    printed = {"candidates": "inferred", "prior": "update", "em": "hard", "warm_up": "groups"}
+    first = ICED(**few, **printed, first_labels="majority").fit(x, crowd)
+    assert np.array_equal(first.candidates_history_[0], majority)
+    assert np.array_equal(first.candidates_history_[1], first.labels_history_[1])
+    hard = infer_labels(crowd.one_hot(), 2, prior="update", em="hard", smoothing=1.0)
+    assert np.array_equal(first.labels_history_[0], hard.labels)
+
+
+@pytest.mark.parametrize("balance", ["weights", "none"])
+def test_without_synthesis_nothing_is_made_and_the_votes_stand(balance: str) -> None:
+    x, crowd, _ = task((20, 3))
+    few = {**SMALL, "rounds": 2, "autoencoder_epochs": 1}
+    with warnings.catch_warnings():  # of too few candidates there is nothing to say
+        warnings.simplefilter("error", UserWarning)
+        model = ICED(**few, balance=balance, em="majority", warm_up_evened=True).fit(x, crowd)
+    assert not model.synthetic_history_.any() and model.history_["synthetic"] == [0.0, 0.0]
+    majority = majority_labels(crowd.vote_counts(), "random", 0)
+    assert (model.labels_history_ == majority).all()
 
 
 def test_bad_arguments_and_votes_only() -> None:

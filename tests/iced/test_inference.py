@@ -131,3 +131,56 @@ def test_permuted_classes_are_mended(
 def test_bad_prior() -> None:
     with pytest.raises(UsageError, match="prior"):
         infer_labels(crowd()[1].one_hot(), 2, prior="flat")  # type: ignore[arg-type]
+
+
+def test_hard_em_counts_determinate_labels() -> None:
+    # Section 2.3's Psi and Phi by hand, over the labels of the step before, until these settle.
+    annotations = crowd(3, (60, 12))[1]
+    found = infer_labels(annotations.one_hot(), 2, prior="update", em="hard", smoothing=0.0)
+    dense = annotations.to_dense()
+    labels = majority_labels(annotations.vote_counts(), "random", 0)
+    for _ in range(50):
+        prior = np.bincount(labels, minlength=2) / len(labels)
+        scores = np.log(np.tile(prior, (len(labels), 1)))
+        for annotator in range(dense.shape[1]):
+            for true in range(2):
+                given = dense[labels == true, annotator]
+                psi = np.bincount(given, minlength=2) / len(given)
+                scores[:, true] += np.log(np.maximum(psi[dense[:, annotator]], 1e-300))
+        labels = scores.argmax(axis=1)
+    assert np.array_equal(found.labels, labels)
+    assert found.priors == pytest.approx(np.bincount(labels, minlength=2) / len(labels))
+
+
+def test_separate_priors_are_those_of_each_part() -> None:
+    # Annotators who are nearly always right: the priors are the shares of each part's classes.
+    truth = np.repeat([0, 1, 0, 1], [90, 10, 5, 95])
+    annotations = simulation.simulate(
+        truth, simulation.class_skill_annotators(9, 2, 0, low=0.97, high=0.99), 0
+    )
+    one_hot = annotations.one_hot()
+    apart = infer_labels(one_hot, 2, prior="separate", real=100)
+    together = infer_labels(one_hot, 2, prior="update", real=100)
+    assert apart.priors == pytest.approx([0.9, 0.1], abs=0.01)
+    assert together.priors == pytest.approx([95 / 200, 105 / 200], abs=0.01)
+    assert apart.errors.shape == (9, 2, 2) and np.allclose(apart.errors.sum(axis=2), 1.0)
+    # A row without labels is judged by the prior of its own part alone.
+    bare = one_hot.tolil()
+    bare[0], bare[100] = 0, 0
+    probas = infer_labels(bare.tocsr(), 2, prior="separate", real=100).probas
+    assert probas[0] == pytest.approx([89 / 99, 10 / 99], abs=0.01)
+    assert probas[100] == pytest.approx([4 / 99, 95 / 99], abs=0.01)
+    # Without synthetic rows there is one prior to estimate.
+    alone = infer_labels(one_hot[:100], 2, prior="separate", real=100)
+    update = infer_labels(one_hot[:100], 2, prior="update")
+    assert np.array_equal(alone.probas, update.probas)
+
+
+def test_majority_vote_in_place_of_em() -> None:
+    annotations = crowd()[1]
+    found = infer_labels(annotations.one_hot(), 2, em="majority")
+    labels = majority_labels(annotations.vote_counts(), "random", 0)
+    assert np.array_equal(found.labels, labels)
+    assert set(np.unique(found.probas)) == {0.0, 1.0} and not found.mended
+    with pytest.raises(UsageError, match="em: expected"):
+        infer_labels(annotations.one_hot(), 2, em="softer")

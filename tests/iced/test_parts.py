@@ -9,10 +9,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.iced.certainty import certainty_groups, label_certainty, warm_up_schedule
+from neucrowd_tf.iced.certainty import (
+    certainty_groups,
+    class_mix,
+    evened_rows,
+    label_certainty,
+    warm_up_schedule,
+)
 from neucrowd_tf.iced.generation import copy_annotations
 from neucrowd_tf.iced.neighbours import nearest
-from neucrowd_tf.iced.smote import balancing_counts, interpolation_weights, synthesise
+from neucrowd_tf.iced.smote import (
+    balancing_counts,
+    balancing_weights,
+    interpolation_weights,
+    synthesise,
+)
 
 # ----------------------------------------------------------------- certainty (2.4)
 
@@ -371,3 +382,25 @@ def test_neighbours_against_a_naive_loop_with_and_without_threads(
         i not in row
         for i, row in enumerate(neighbours.nearest(np.zeros((5, 2), np.float32), None, 4))
     )
+
+
+def test_class_mix_and_evened_rows() -> None:
+    groups, labels = np.array([1, 1, 1, 3, 3]), np.array([0, 0, 1, 1, 1])
+    assert class_mix(groups, labels, 2).tolist() == [[2, 1], [0, 0], [0, 2]]
+    assert class_mix(groups[:0], labels[:0], 2).shape == (0, 2)
+    rows = np.array([0, 1, 2, 7])
+    given = np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    even = evened_rows(rows, given, np.random.default_rng(0))
+    # Three rows of class 0; class 1's only row, 7, is there three times.
+    assert sorted(even.tolist()) == [0, 1, 2, 7, 7, 7]
+    assert evened_rows(rows[:3], given, np.random.default_rng(0)).tolist() == [0, 1, 2]
+
+
+def test_balancing_weights_make_classes_count_alike() -> None:
+    # Three rows of class 0, one of class 1, none of class 2: 4 / (2 * 3) and 4 / (2 * 1).
+    targets = np.eye(3)[[0, 0, 0, 1]]
+    assert balancing_weights(targets).ravel() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2.0])
+    soft = np.random.default_rng(0).dirichlet([4.0, 1.0], size=50)
+    weights = balancing_weights(soft)
+    assert weights.mean() == pytest.approx(1.0)
+    assert balancing_weights(np.zeros((0, 2))).shape == (0, 1)
