@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.evaluation.comparison import paired_comparison
+from neucrowd_tf.evaluation.crossed import VALUES
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
+from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from reproduction import panels
@@ -23,11 +25,12 @@ from reproduction.suite import Case, Suite
 
 COLUMNS = (
     *("dataset", "method", "metric", "paper", "mean", "sd", "low", "high", "runs", "difference"),
-    *("status", "gain", "gain_low", "gain_high"),
+    *("status", "gain", "gain_low", "gain_high", "gain_instances_low", "gain_instances_high"),
 )
 REPRODUCED, ABOVE, BELOW = "reproduced within the interval", "above", "below"
 PRIVATE_DATA = "not reproduced: private data"
 PUBLIC_DATA = "not reproduced: public data, not in data_dir"
+_NONE = Interval(math.nan, math.nan, math.nan)
 NO_FIGURE, NOT_RUN = "the paper prints none", "not run"
 NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
 
@@ -35,7 +38,8 @@ NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """One figure of a table; `values` has ours, a number a run, and `gain` the paired gain over the
-    suite's baseline.
+    suite's baseline with its interval over seeds, `gain_instances` that over seeds and instances,
+    where all runs share one test set.
     """
 
     dataset: str
@@ -46,6 +50,7 @@ class Cell:
     folds: int | None = None
     reason: str = ""
     gain: Interval | None = None
+    gain_instances: Interval | None = None
 
     @property
     def interval(self) -> tuple[float, float, float]:
@@ -78,7 +83,7 @@ class Cell:
         mean, low, high = self.interval
         deviation = float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
         difference = mean - self.paper if self.paper is not None else math.nan
-        gain = self.gain or Interval(math.nan, math.nan, math.nan)
+        gain, wider = self.gain or _NONE, self.gain_instances or _NONE
         numbers = {
             "paper": self.paper,
             "mean": mean,
@@ -88,6 +93,7 @@ class Cell:
             "difference": difference,
         }
         numbers |= {"gain": gain.estimate, "gain_low": gain.low, "gain_high": gain.high}
+        numbers |= {"gain_instances_low": wider.low, "gain_instances_high": wider.high}
         shown = {
             name: "" if value is None or math.isnan(value) else number_cell(round(value, 6))
             for name, value in numbers.items()
@@ -102,28 +108,45 @@ class Cell:
         }
 
 
-def _gain(suite: Suite, root: Path, case: Case, dataset: str, method: str) -> Interval | None:
+def _gain(
+    suite: Suite, root: Path, case: Case, dataset: str, method: str
+) -> tuple[Interval | None, Interval | None]:
     """Returns the paired gain in the first metric over the suite's baseline, of the same setting
-    where it runs there.
+    where it runs there: with its interval over seeds, and with that over seeds and instances.
     """
-    if not suite.baseline or method == suite.baseline:
-        return None
     plain = dataclasses.replace(case, setting="", hparams={}, options={})
-    mine = _by_run(row_runs(root, case, dataset, method), suite.metrics[0])
+    mine, metric = row_runs(root, case, dataset, method), suite.metrics[0]
     for place in (case, plain):
-        theirs = _by_run(row_runs(root, place, dataset, suite.baseline), suite.metrics[0])
-        both = [key for key in mine if key in theirs]
+        # The baseline with other settings is measured over itself, on the same data.
+        if not suite.baseline or (method == suite.baseline and (place == case or case.options)):
+            continue
+        theirs = row_runs(root, place, dataset, suite.baseline)
+        ours, others = _by_run(mine, metric), _by_run(theirs, metric)
+        both = [key for key in ours if key in others]
         if both:
-            ratio = _ratio(case.folds)
-            ours, others = ([runs[key] for key in both] for runs in (mine, theirs))
-            gain = paired_comparison(ours, others, test_train_ratio=ratio)
-            return Interval(gain.difference, gain.low, gain.high)
-    return None
+            compared = paired_comparison(
+                [ours[key] for key in both],
+                [others[key] for key in both],
+                test_train_ratio=_ratio(case.folds),
+            )
+            gain = Interval(compared.difference, compared.low, compared.high)
+            if case.folds or metric not in VALUES:
+                return gain, None
+            folders = [
+                [run.folder for key in both for run in runs if _key(run) == key]
+                for runs in (mine, theirs)
+            ]
+            return gain, shared_test_interval(folders[0], folders[1], metric)
+    return None, None
+
+
+def _key(run: FinishedRun) -> tuple[int, str]:
+    return run.seed, run.folder.name
 
 
 def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], float]:
-    values = ((run.seed, run.folder.name, run.metric(metric)) for run in runs)
-    return {(seed, name): value for seed, name, value in values if value is not None}
+    values = ((_key(run), run.metric(metric)) for run in runs)
+    return {key: value for key, value in values if value is not None}
 
 
 def _ratio(folds: int | None) -> float:
@@ -143,12 +166,12 @@ def cells(suite: Suite, root: Path) -> list[Cell]:
             name = case.row_name(method)
             runs = row_runs(root, case, dataset, method)
             reason = "" if runs else absent_reason(root, case, dataset, method)
-            gain = _gain(suite, root, case, dataset, method)
+            gains = _gain(suite, root, case, dataset, method)
             for metric in suite.metrics:
                 values = tuple(_by_run(runs, metric).values())
                 paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
-                table.append(Cell(dataset, name, metric, paper, values, case.folds, reason, gain))
-                gain = None  # of the first metric alone
+                table.append(Cell(dataset, name, metric, paper, values, case.folds, reason, *gains))
+                gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
     for (dataset, name), printed in suite.figures.items():
         if (dataset, name) not in rows:
@@ -178,7 +201,10 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
         ours = f"{metric}, ours [95 % interval] (runs)"
         head += [f"{metric}, paper", ours, "outcome"] if metric in printed else [ours]
     if suite.baseline:
-        head.append(f"{suite.metrics[0]}, gain over {suite.baseline} [95 % interval]")
+        head.append(
+            f"{suite.metrics[0]}, gain over {suite.baseline} [95 % interval over seeds] {{over"
+            " seeds and instances}"
+        )
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     rows: dict[tuple[str, str], dict[str, Cell]] = {}
     for cell in table:
@@ -194,10 +220,7 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
                 items.append(_ours(cell) or cell.reason)
         if suite.baseline:
             first = cells_.get(suite.metrics[0])
-            gain = None if first is None else first.gain
-            items.append(
-                "" if gain is None else f"{gain.estimate:+.3f}{_between(gain.low, gain.high, '+')}"
-            )
+            items.append("" if first is None else _shown_gain(first))
         lines.append("| " + " | ".join(items) + " |")
     return "\n".join([*lines, ""])
 
@@ -205,6 +228,14 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
 def _ours(cell: Cell) -> str:
     mean, low, high = cell.interval
     return f"{mean:.3f}{_between(low, high)} ({len(cell.values)})" if cell.values else ""
+
+
+def _shown_gain(cell: Cell) -> str:
+    gain, wider = cell.gain, cell.gain_instances
+    if gain is None:
+        return ""
+    shown = f"{gain.estimate:+.3f}{_between(gain.low, gain.high, '+')}"
+    return shown if wider is None else f"{shown} {{{wider.low:+.3f}, {wider.high:+.3f}}}"
 
 
 def _between(low: float, high: float, sign: str = "") -> str:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 RUN_KEYS = ("dataset", "seed", "repeat", "fold")
+COLUMNS = [
+    *("dataset", "method", "reference", "difference", "low", "high", "p_value", "p_holm"),
+    *("num_pairs", "wins", "ties"),
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,21 +144,47 @@ def compare_methods(
         UsageError: a column or the reference is missing.
         DataError: a method has two rows of one run.
     """
+    frame, pair = _checked(results, reference, metric, keys)
+    ratio = 1.0 / (folds - 1) if folds else 0.0
+    rows = []
+    for dataset, part in frame.groupby("dataset", sort=True):
+        base = part[part["method"] == reference]
+        mine = []
+        for method, theirs in part[part["method"] != reference].groupby("method", sort=True):
+            both = theirs.merge(base, on=pair or "dataset", suffixes=("", "_reference"))
+            values = both[[metric, f"{metric}_reference"]].dropna().to_numpy(np.float64)
+            if len(values):
+                found = paired_comparison(*values.T, test_train_ratio=ratio, confidence=confidence)
+                names = {"dataset": dataset, "method": method, "reference": reference}
+                mine.append(names | dataclasses.asdict(found))
+        adjusted = holm([row["p_value"] for row in mine])
+        rows += [row | {"p_holm": p} for row, p in zip(mine, adjusted, strict=True)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _checked(
+    results: pd.DataFrame, reference: str, metric: str, keys: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Returns the columns that are compared, with a dataset for each row, and those by which runs
+    are paired within it.
+
+    Raises:
+        UsageError, DataError: see `compare_methods`.
+    """
     present = [key for key in keys if key in results.columns]
+    methods = set(results["method"]) if "method" in results.columns else set()
     for column in ("method", metric):
         if column not in results.columns:
             raise UsageError(
                 f"comparison: expected a column {column!r}, received {list(results.columns)}"
             )
-    if reference not in set(results["method"]):
+    if reference not in methods:
         raise UsageError(
-            f"comparison: expected a reference among {sorted(set(results['method']))}, received"
-            f" {reference!r}"
+            f"comparison: expected a reference among {sorted(methods)}, received {reference!r}"
         )
     frame = results.loc[:, ["method", metric, *present]].copy()
-    frame[present] = (
-        frame[present].astype(object).where(frame[present].notna(), "")
-    )  # NaN (no fold) would pair with nothing
+    # NaN (no fold) would pair with nothing.
+    frame[present] = frame[present].astype(object).where(frame[present].notna(), "")
     if "dataset" not in present:
         frame["dataset"] = ""
     twice = frame[frame.duplicated(["method", "dataset", *present])]
@@ -163,44 +193,4 @@ def compare_methods(
             "comparison: expected one row a run and method, received two for"
             f" {twice.iloc[0].drop(metric).to_dict()}"
         )
-    pair = [key for key in present if key != "dataset"]
-    ratio = 1.0 / (folds - 1) if folds else 0.0
-    rows = []
-    for dataset, part in frame.groupby("dataset", sort=True):
-        base = part[part["method"] == reference]
-        mine = []
-        for method, theirs in part[part["method"] != reference].groupby("method", sort=True):
-            both = theirs.merge(base, on=pair or "dataset", suffixes=("", "_reference")).dropna(
-                subset=[metric, f"{metric}_reference"]
-            )
-            if len(both):
-                found = paired_comparison(
-                    both[metric],
-                    both[f"{metric}_reference"],
-                    test_train_ratio=ratio,
-                    confidence=confidence,
-                )
-                mine.append(
-                    {
-                        "dataset": dataset,
-                        "method": method,
-                        "reference": reference,
-                        **dataclasses.asdict(found),
-                    }
-                )
-        for row, adjusted in zip(mine, holm([row["p_value"] for row in mine]), strict=True):
-            rows.append({**row, "p_holm": adjusted})
-    columns = [
-        "dataset",
-        "method",
-        "reference",
-        "difference",
-        "low",
-        "high",
-        "p_value",
-        "p_holm",
-        "num_pairs",
-        "wins",
-        "ties",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+    return frame, [key for key in present if key != "dataset"]

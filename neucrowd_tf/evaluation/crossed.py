@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.intervals import Interval, check_confidence, weighted_metrics
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.evaluation.intervals import Interval, check_confidence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
+
+    Codes = NDArray[np.int64]
+    Scores = NDArray[np.float64]
 
 
 def crossed_interval(differences: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -66,52 +71,95 @@ def crossed_interval(differences: ArrayLike, confidence: float = 0.95) -> Interv
     return Interval(float(mean), float(mean) - half, float(mean) + half)
 
 
-def crossed_bootstrap(
-    truth: NDArray[np.int64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    metric: str,
-    *,
-    resamples: int = 400,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """Returns a paired difference of any metric with an interval over seeds and instances: both are
-    drawn with replacement, independently (the pigeonhole bootstrap, which errs on the wide side).
+def instance_values(
+    metric: str, truth: NDArray[np.int64], probabilities: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns `[M]` what each test instance adds to a metric; their mean is the metric.
+
+    For a metric that is no mean over instances these are its value plus the instance's influence on
+    it (the infinitesimal jackknife), so that the variance of their mean is the metric's in large
+    samples; for AUC that is DeLong's.
 
     Args:
+        metric: "accuracy", "balanced_accuracy", "f1", "auc", "log_loss" or "brier", as
+            `classification_metrics` has them.
         truth: `[M]` class codes.
-        first, second: `[S, M, C]` probabilities of the two methods, seed by seed.
-        metric: a name that `weighted_metrics` gives.
-        resamples: how often seeds and instances are drawn.
-        seed: of the draws.
+        probabilities: `[M, C]`.
+
+    Raises:
+        UsageError: another metric.
 
     References:
-        Owen (2007), The pigeonhole bootstrap, Annals of Applied Statistics 1.
+        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
     """
-    if first.shape != second.shape or first.shape[1] != len(truth):
-        raise DataError(
-            f"comparison: expected probabilities of {len(truth)} instances of both methods,"
-            f" received shapes {first.shape} and {second.shape}"
-        )
-    seeds, instances = first.shape[:2]
-    rng = np.random.default_rng([seed, seeds, instances])
-    weights = np.stack(
-        [
-            np.bincount(rng.integers(instances, size=instances), minlength=instances)
-            for _ in range(resamples)
-        ]
-    ).astype(np.float64)
-    weights = np.concatenate([np.ones((1, instances)), weights])
-    differences = np.stack(
-        [
-            weighted_metrics(truth, ours, weights)[metric]
-            - weighted_metrics(truth, theirs, weights)[metric]
-            for ours, theirs in zip(first, second, strict=True)
-        ]
-    )
-    drawn = np.stack([rng.integers(seeds, size=seeds) for _ in range(resamples)])
-    means = differences[drawn, np.arange(1, resamples + 1)[:, None]].mean(axis=1)
-    tail = (1.0 - check_confidence(confidence)) / 2
-    low, high = np.nanquantile(means, [tail, 1.0 - tail])
-    return Interval(float(differences[:, 0].mean()), float(low), float(high))
+    if metric not in VALUES:
+        raise UsageError(f"metric: expected one of {', '.join(VALUES)}, received {metric!r}")
+    return VALUES[metric](np.asarray(truth), np.asarray(probabilities, dtype=np.float64))
+
+
+def _right(truth: Codes, scores: Scores) -> Scores:
+    return (scores.argmax(axis=1) == truth).astype(np.float64)
+
+
+def _recalls(truth: Codes, scores: Scores) -> Scores:
+    codes, which, support = np.unique(truth, return_inverse=True, return_counts=True)
+    right = _right(truth, scores)
+    recall = np.bincount(which, right) / support
+    weight = len(truth) / (support[which] * len(codes))
+    return recall.mean() + weight * (right - recall[which])
+
+
+def _f1(truth: Codes, scores: Scores) -> Scores:
+    size = scores.shape[1]
+    own, given = np.eye(size)[truth], np.eye(size)[scores.argmax(axis=1)]
+    both, either = own * given, own + given
+    total = either.sum(axis=0)
+    found = total > 0
+    score = np.divide(2 * both.sum(axis=0), total, out=np.zeros(size), where=found)
+    influence = (2 * both - score * either)[:, found] / total[found]
+    mean: Scores = score[found].mean() + len(truth) * influence.mean(axis=1)
+    return mean
+
+
+def _auc(truth: Codes, scores: Scores) -> Scores:
+    codes = [1] if scores.shape[1] == 2 else np.unique(truth)
+    return np.mean([_placements(truth == code, scores[:, code]) for code in codes], axis=0)
+
+
+def _placements(positive: NDArray[np.bool_], score: Scores) -> Scores:
+    """Returns `[M]` an AUC and its instances' influence on it, from the share of the other side
+    that each is placed before; NaN with one side alone.
+    """
+    sides = np.sort(score[positive]), np.sort(score[~positive])
+    if not all(map(len, sides)):
+        return np.full(len(score), np.nan)
+    placed = np.empty(len(score))
+    for here, other, sign in ((positive, sides[1], 1), (~positive, sides[0], -1)):
+        ends = [np.searchsorted(other, score[here], side) for side in ("left", "right")]
+        below = np.mean(ends, axis=0) / len(other)  # ties count half
+        placed[here] = below if sign > 0 else 1.0 - below
+    area = float(placed[positive].mean())
+    weight = len(score) / np.where(positive, positive.sum(), (~positive).sum())
+    values: Scores = area + weight * (placed - area)
+    return values
+
+
+def _log_loss(truth: Codes, scores: Scores) -> Scores:
+    tiny = np.finfo(np.float64).eps  # as scikit-learn clips
+    own = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
+    return -np.log(np.clip(own, tiny, 1.0 - tiny))
+
+
+def _brier(truth: Codes, scores: Scores) -> Scores:
+    size = scores.shape[1]
+    return np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
+
+
+VALUES: dict[str, Callable[[Codes, Scores], Scores]] = {
+    "accuracy": _right,
+    "balanced_accuracy": _recalls,
+    "f1": _f1,
+    "auc": _auc,
+    "log_loss": _log_loss,
+    "brier": _brier,
+}

@@ -105,7 +105,11 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     tasks = runner.tasks(options, runner.progress_wanted(options))
     rows, outcomes = runner.run_all(options, tasks, _tell, modules)
     shown = [row for row in rows if (row["dataset"], row["method"]) in _pairs(options)]
-    _say("\n".join([summary_table(shown), *_notes(outcomes), _where(options, tasks)]))
+    _say(
+        "\n".join(
+            [summary_table(shown, options.output_dir), *_notes(outcomes), _where(options, tasks)]
+        )
+    )
     _compare(options, tasks)
     return runner.exit_code(outcomes)
 

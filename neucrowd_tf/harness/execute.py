@@ -40,7 +40,7 @@ from neucrowd_tf.harness.run_folder import (
     RunKey,
 )
 from neucrowd_tf.harness.watch import Watch, Watcher
-from neucrowd_tf.io.files import write_json
+from neucrowd_tf.io.files import array_digest, write_json
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -360,6 +360,8 @@ def _results(
     if key.fold is not None:
         metrics |= {"repeat": key.repeat, "fold": key.fold}
     metrics |= scored
+    # By which one sees whether runs of other seeds were tested on the same instances.
+    metrics["test_digest"] = array_digest(dataset.test.features)
     if dataset.validation is not None:
         metrics["validation"] = _scores(
             dataset.validation,

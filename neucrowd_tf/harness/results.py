@@ -14,6 +14,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
+from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.harness.run_folder import METRICS, RunKey, locked
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import read_bytes, write_text
@@ -112,14 +113,17 @@ def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
             output_dir / "results.csv",
             to_csv(header, ([row.get(name, "") for name in header] for row in ordered)),
         )
-        write_text(output_dir / "summary.csv", summary_csv(ordered))
+        write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir))
     return ordered
 
 
 # --------------------------------------------------------------------- summary
 
 
-def _values(rows: Iterable[Row], metric: str) -> dict[tuple[str, ...], float]:
+RunId = tuple[str, str, str]  # seed, repeat, fold
+
+
+def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
     return {
         (row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric])
         for row in rows
@@ -133,8 +137,13 @@ def _folds(rows: Iterable[Row]) -> int | None:
     return max(2, *(int(fold) + 1 for fold in folds)) if folds else None
 
 
-def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Returns a record a dataset, method and kind of evaluation: see `summary_csv`."""
+def summarise(rows: Sequence[Row], output_dir: Path | None = None) -> list[dict[str, Any]]:
+    """Returns a record a dataset, method and kind of evaluation: see `summary_csv`.
+
+    Args:
+        output_dir: where the runs lie, whose predictions give the intervals over seeds and
+            instances; without it there are none.
+    """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault(
@@ -142,25 +151,11 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
         ).append(row)
     records = []
     for (dataset, method, evaluation), mine in groups.items():
-        folds = _folds(mine)
         record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
         record["runs"] = sum(row["status"] == OK for row in mine)
         record["not_run"] = len(mine) - record["runs"]
-        ratio = 1 / (folds - 1) if folds else 0.0
         for metric in METRICS:
-            values = list(_values(mine, metric).values())
-            interval = (
-                mean_interval(values, test_train_ratio=ratio)
-                if values
-                else Interval(math.nan, math.nan, math.nan)
-            )
-            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-            record |= {
-                f"{metric}_mean": interval.estimate,
-                f"{metric}_std": deviation,
-                f"{metric}_low": interval.low,
-                f"{metric}_high": interval.high,
-            }
+            record |= _spread(mine, metric)
             if metric in COMPARED:
                 record[f"{metric}_paper"] = printed(dataset, method).get(metric, math.nan)
         seconds = list(_values(mine, "fit_seconds").values())
@@ -168,42 +163,79 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
         for rival in RIVALS:
             theirs = [] if rival == method else groups.get((dataset, rival, evaluation), [])
             for metric in COMPARED:
-                record |= _comparison(mine, theirs, metric, rival, ratio)
+                record |= _comparison(mine, theirs, metric, rival, output_dir)
         records.append(record)
     return records
 
 
-def _comparison(
-    mine: list[Row], theirs: list[Row], metric: str, rival: str, ratio: float
-) -> dict[str, Any]:
-    """Returns the paired difference to a rival over the runs that both have, its interval, and
-    whether that is above zero.
-    """
-    ours, others = _values(mine, metric), _values(theirs, metric)
-    both = [key for key in ours if key in others]
-    stem, beats = f"{metric}_minus_{rival}", f"{metric}_beats_{rival}"
-    if not both:
-        return {stem: math.nan, f"{stem}_low": math.nan, f"{stem}_high": math.nan, beats: ""}
-    compared = paired_comparison(
-        [ours[key] for key in both], [others[key] for key in both], test_train_ratio=ratio
-    )
-    answer = "" if math.isnan(compared.low) else "yes" if compared.low > 0 else "no"
+def _ratio(rows: Iterable[Row]) -> float:
+    """Returns test over training instances of cross-validated rows, 0 for a split's."""
+    folds = _folds(rows)
+    return 1 / (folds - 1) if folds else 0.0
+
+
+def _spread(mine: list[Row], metric: str) -> dict[str, float]:
+    """Returns mean, standard deviation and interval of a metric over runs."""
+    values = list(_values(mine, metric).values())
+    none = Interval(math.nan, math.nan, math.nan)
+    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else none
     return {
-        stem: compared.difference,
-        f"{stem}_low": compared.low,
-        f"{stem}_high": compared.high,
-        beats: answer,
+        f"{metric}_mean": interval.estimate,
+        f"{metric}_std": float(np.std(values, ddof=1)) if len(values) > 1 else math.nan,
+        f"{metric}_low": interval.low,
+        f"{metric}_high": interval.high,
     }
 
 
-def summary_csv(rows: Sequence[Row]) -> str:
-    """Returns summary.csv: mean, standard deviation and 95 % interval over runs, the paper's
-    figure, and paired differences.
-
-    `<metric>_beats_<rival>` is "yes" where the interval of the difference, over the runs that both
-    have, lies above zero; it is empty where fewer than two runs can be paired.
+def _comparison(
+    mine: list[Row], theirs: list[Row], metric: str, rival: str, output_dir: Path | None
+) -> dict[str, Any]:
+    """Returns the paired difference to a rival over the runs that both have, its intervals, and
+    whether that which counts is above zero.
     """
-    records = summarise(rows)
+    ours, others = _values(mine, metric), _values(theirs, metric)
+    both = [key for key in ours if key in others]
+    difference = low = high = math.nan
+    shared: Interval | None = None
+    if both:
+        compared = paired_comparison(
+            [ours[key] for key in both],
+            [others[key] for key in both],
+            test_train_ratio=_ratio(mine),
+        )
+        difference, low, high = compared.difference, compared.low, compared.high
+        if output_dir is not None and not any(fold for _, _, fold in both):
+            folders = [
+                [_folder(output_dir, rows[0], seed) for seed, _, _ in both]
+                for rows in (mine, theirs)
+            ]
+            shared = shared_test_interval(folders[0], folders[1], metric)
+    stem = f"{metric}_minus_{rival}"
+    counts = low if shared is None else shared.low
+    return {
+        stem: difference,
+        f"{stem}_low": low,
+        f"{stem}_high": high,
+        f"{stem}_instances_low": math.nan if shared is None else shared.low,
+        f"{stem}_instances_high": math.nan if shared is None else shared.high,
+        f"{metric}_beats_{rival}": "" if math.isnan(counts) else "yes" if counts > 0 else "no",
+    }
+
+
+def _folder(output_dir: Path, row: Row, seed: str) -> Path:
+    return RunKey(row["dataset"], row["method"], int(seed)).folder(output_dir, 0)
+
+
+def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
+    """Returns summary.csv: mean, standard deviation and 95 % interval over runs, the paper's
+    figure, and paired differences with their intervals: over seeds (`_low`, `_high`), and, where
+    all runs share one test set, over seeds and test instances (`_instances_low`,
+    `_instances_high`).
+
+    `<metric>_beats_<rival>` is "yes" where the latter interval, or without it the former, lies
+    above zero; it is empty where fewer than two runs can be paired.
+    """
+    records = summarise(rows, output_dir)
     header = list(records[0]) if records else ["dataset", "method"]
     return to_csv(
         header,
@@ -214,7 +246,7 @@ def summary_csv(rows: Sequence[Row]) -> str:
     )
 
 
-def summary_table(rows: Sequence[Row]) -> str:
+def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:
     """Returns the summary as a table for a terminal."""
     lines = [
         (
@@ -230,7 +262,7 @@ def summary_table(rows: Sequence[Row]) -> str:
             "beats mv_lr (acc/AUC)",
         )
     ]
-    for record in summarise(rows):
+    for record in summarise(rows, output_dir):
         cells = [
             record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
             record["method"],

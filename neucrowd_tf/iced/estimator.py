@@ -75,10 +75,19 @@ _register = functools.partial(
 @_register(
     "iced_literal",
     summary=(
-        "ICED as printed: candidates by inferred label, equation 2.5 and the warm-up by certainty"
-        " groups to the letter"
+        "ICED as printed: class prior updated, hard EM, candidates by inferred label, equation 2.5"
+        " and the warm-up by certainty groups to the letter"
     ),
-    defaults={"candidates": "inferred", "interpolation": "printed", "warm_up": "groups"},
+    defaults={
+        "candidates": "inferred",
+        "first_labels": "majority",
+        "interpolation": "printed",
+        "prior": "update",
+        "em": "hard",
+        "smoothing": 0.0,
+        "warm_up": "groups",
+        "warm_up_epochs": 6,
+    },
 )
 @_register(
     "iced",
@@ -261,8 +270,8 @@ class ICED(CrowdEstimator):
 
         generate, infer = self._modules(crowd)
         history = RoundHistory(infer(generate.real))
-        # Deviation: the first candidates have Dawid and Skene's labels, as all later ones; section
-        # 2.5 leaves the majority vote's behind. Both start from the same ones in `first_labels`.
+        # Deviation: the first candidates have the labels of EM, as all later ones; section 2.5
+        # leaves the majority votes behind (`first_labels="majority"`).
         first = majority if self.first_labels == "majority" else history.labels[0]
 
         def start_round(index: int) -> dict[str, float]:

@@ -289,6 +289,11 @@ def _digest_of(arrays: dict[str, np.ndarray]) -> bytes:
     return found.digest()
 
 
+def array_digest(array: np.ndarray) -> str:
+    """Returns the SHA-256 of an array's type, shape and values."""
+    return _digest_of({"": array}).hex()
+
+
 def digest(path: str | Path) -> str:
     """Returns the SHA-256 of a file, or of all files in a folder with their names."""
     path = Path(path)

@@ -4,7 +4,6 @@ is at hand.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -13,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.cross_validation import annotated_parts
 from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
+from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files import read_json
+from neucrowd_tf.io.predictions import FILE, read_predictions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neucrowd_tf.datasets import CrowdDataset
+    from neucrowd_tf.evaluation.intervals import Interval
 
 Curve = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
 
@@ -90,9 +91,10 @@ def read_run(
     """
     metrics = _json(folder / "metrics.json") if metrics is None else metrics
     config = _json(folder / "config.json")
-    class_names, labels, probabilities = read_predictions(folder / "predictions.csv")
-    if dataset is not None:
-        class_names = dataset.class_names  # the file spells them out and quotes formulas
+    found = read_predictions(folder / FILE)
+    labels, probabilities = found.labels, found.probabilities
+    # The file spells class names out and quotes formulas.
+    class_names = found.class_names if dataset is None else dataset.class_names
     training, points = None, None
     if dataset is not None and estimator is not None:
         training = _training_probabilities(dataset, estimator)
@@ -129,51 +131,6 @@ def _json(path: Path) -> dict[str, Any]:
         return {}
     found = read_json(path)
     return found if isinstance(found, dict) else {}
-
-
-def read_predictions(path: Path) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64]]:
-    """Returns class names `[C]`, test class codes `[M]` (-1 for an empty cell) and probabilities
-    `[M, C]` of a predictions.csv.
-
-    Raises:
-        DataError: no such file, or not one that a run wrote.
-    """
-    if not path.is_file():
-        raise DataError(f"{path}: expected the predictions of a run, received no such file")
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.reader(stream))
-    header = rows[0] if rows else []
-    if (
-        header[:3] != ["task", "label", "predicted"]
-        or len(header) < 5
-        or any(not name.startswith("p_") for name in header[3:])
-    ):
-        raise DataError(
-            f"{path}: expected the columns task, label, predicted, p_<class>..., received"
-            f" {', '.join(header[:5])}"
-        )
-    names = [name.removeprefix("p_") for name in header[3:]]
-    # A class that begins like a formula has an apostrophe in front of it in the cells, not in the
-    # header.
-    code = {
-        spelling: index for index, name in enumerate(names) for spelling in (f"'{name}", name)
-    } | {"": -1}
-    labels = np.full(len(rows) - 1, -1, dtype=np.int64)
-    probabilities = np.empty((len(rows) - 1, len(names)))
-    for i, row in enumerate(rows[1:]):
-        if len(row) != len(header) or row[1] not in code:
-            raise DataError(
-                f"{path}: row {i}: expected a known class and {len(names)} probabilities, received"
-                f" {row[1]!r} and {len(row) - 3} cells"
-            )
-        labels[i] = code[row[1]]
-        try:
-            probabilities[i] = [float(cell) for cell in row[3:]]
-        except ValueError:
-            raise DataError(
-                f"{path}: row {i}: expected probabilities, received {', '.join(row[3:])[:80]}"
-            ) from None
-    return np.asarray(names, dtype=object), labels, probabilities
 
 
 def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:
@@ -275,18 +232,20 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
     (and fold), by accuracy.
 
     They lie beside a run's folder: `<dataset>/<method>/seed-<s>[/fold-<k>]`. `mine` are this run's,
-    where they are not written yet.
+    where they are not written yet. Where several seeds have finished on one test set, `lead` is how
+    much more accurate this run's method is than the row's, an interval over seeds and instances.
     """
     fold = folder.name.startswith("fold-")
     base = folder.resolve().parents[2 if fold else 1]
     part = Path(folder.parent.name) / folder.name if fold else Path(folder.name)
     if not part.parts[0].startswith("seed-"):
         return []
+    own = folder.resolve().parents[1 if fold else 0].name
     rows = []
     for path in sorted(base.glob("*")):
-        own = mine is not None and path / part == folder.resolve()
+        here = mine is not None and path / part == folder.resolve()
         metrics: Mapping[str, Any] = (
-            mine if own and mine is not None else _json(path / part / "metrics.json")
+            mine if here and mine is not None else _json(path / part / "metrics.json")
         )
         if isinstance(metrics.get("test"), dict) and "method" in metrics:
             numbers = {
@@ -299,6 +258,18 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
                     "method": str(metrics["method"]),
                     **numbers,
                     "fit_seconds": (metrics.get("timings") or {}).get("fit_seconds"),
+                    "lead": None if fold or path.name == own else _lead(base / own, path),
                 }
             )
     return sorted(rows, key=lambda row: -(row.get("accuracy") or -math.inf))
+
+
+def _lead(mine: Path, theirs: Path) -> Interval | None:
+    """Returns how much more accurate one method is than another, over the seeds that both have."""
+    seeds = [
+        path.name
+        for path in sorted(mine.glob("seed-*"))
+        if (path / "metrics.json").is_file() and (theirs / path.name / "metrics.json").is_file()
+    ]
+    folders = [[method / name for name in seeds] for method in (mine, theirs)]
+    return shared_test_interval(folders[0], folders[1], "accuracy")

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.crossed import crossed_bootstrap, crossed_interval
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.evaluation.crossed import VALUES, crossed_interval, instance_values
+from neucrowd_tf.evaluation.intervals import weighted_metrics
+from neucrowd_tf.metrics import classification_metrics
 
 
 def test_by_hand() -> None:
@@ -63,26 +65,40 @@ def test_coverage(of_seeds: float, of_instances: float) -> None:
         assert narrow / 600 < 0.85
 
 
-def test_the_bootstrap_agrees_with_the_closed_form_on_accuracy() -> None:
-    rng = np.random.default_rng(3)
-    truth = rng.integers(2, size=300)
-    skill = rng.normal(size=300)
+def _predictions(classes: int, size: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(classes)
+    truth = rng.permutation(np.arange(size) % classes)
+    scores = rng.dirichlet(np.ones(classes), size) + 0.3 * np.eye(classes)[truth]
+    return truth, scores / scores.sum(axis=1, keepdims=True)
 
-    def predictions(shift: float) -> np.ndarray:
-        score = skill + shift + rng.normal(size=(5, 300))
-        right = 1 / (1 + np.exp(-score))
-        positive = np.where(truth == 1, right, 1 - right)
-        return np.stack([1 - positive, positive], axis=2)
 
-    first, second = predictions(0.6), predictions(0.2)
-    drawn = crossed_bootstrap(truth, first, second, "accuracy", resamples=300)
-    closed = crossed_interval(
-        (first.argmax(axis=2) == truth).astype(float) - (second.argmax(axis=2) == truth)
-    )
-    np.testing.assert_allclose(drawn.estimate, closed.estimate)
-    ratio = (drawn.high - drawn.low) / (closed.high - closed.low)
-    assert 0.8 < ratio < 1.6
-    assert crossed_bootstrap(truth, first, second, "auc", resamples=50).estimate > 0
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("metric", VALUES)
+def test_what_instances_add_to_a_metric(metric: str, classes: int) -> None:
+    truth, scores = _predictions(classes)
+    values = instance_values(metric, truth, scores)
+    assert values.mean() == pytest.approx(classification_metrics(truth, scores)[metric])
+    # Naively: a metric's slope in an instance's weight is its influence, value minus mean, over M.
+    for row in (0, 7, 31):
+        weights = np.ones((2, len(truth)))
+        weights[:, row] += [1e-4, -1e-4]
+        up, down = weighted_metrics(truth, scores, weights)[metric]
+        slope = (up - down) / 2e-4
+        assert slope * len(truth) == pytest.approx(values[row] - values.mean(), rel=1e-3, abs=1e-6)
+
+
+def test_auc_values_by_hand() -> None:
+    # Positives score .8 and .3, negatives .5 and .3. Placements: .8 is above both (1), .3 above
+    # none and level with one (1/4); .5 is below one of two (1/2), .3 below one, level with one
+    # (3/4).
+    # AUC 5/8; each side's influence counts M / 2 = 2 times.
+    scores = np.array([0.8, 0.3, 0.5, 0.3])
+    found = instance_values("auc", np.array([1, 1, 0, 0]), np.stack([1 - scores, scores], axis=1))
+    assert found == pytest.approx(5 / 8 + 2 * (np.array([1, 1 / 4, 1 / 2, 3 / 4]) - 5 / 8))
+    alone = instance_values("auc", np.array([1, 1]), np.array([[0.5, 0.5], [0.2, 0.8]]))
+    assert np.isnan(alone).all()
+    with pytest.raises(UsageError, match="metric: expected one of accuracy"):
+        instance_values("ece", np.array([0, 1]), np.eye(2))
 
 
 def test_what_is_no_table_is_refused() -> None:

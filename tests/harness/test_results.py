@@ -110,6 +110,31 @@ def test_beats_when_the_interval_lies_above_zero() -> None:
     assert record["accuracy_beats_mv_lr"] == "yes"
 
 
+def test_beats_means_other_instances_too_where_runs_share_them(tmp_path: Path) -> None:
+    # Both seeds of m are right on the same 8 of 10, of mv_lr on the same 7: a difference of .1
+    # without any spread over seeds, and one instance of ten that makes it.
+    rows = [row("m", s, 0.8) for s in (0, 1)] + [row("mv_lr", s, 0.7) for s in (0, 1)]
+    for method, right in (("m", 8), ("mv_lr", 7)):
+        for seed in (0, 1):
+            folder = tmp_path / "d" / method / f"seed-{seed}"
+            folder.mkdir(parents=True)
+            cells = [f"t{i},a,a,{p},{1 - p}" for i in range(10) for p in [0.9 - 0.8 * (i >= right)]]
+            text = "task,label,predicted,p_a,p_b\n" + "\n".join(cells)
+            (folder / "predictions.csv").write_text(text)
+            (folder / "metrics.json").write_text('{"test_digest": "x"}')
+    add_rows(tmp_path, rows)
+    written = list(csv.DictReader((tmp_path / "summary.csv").open()))
+    (mine,) = (record for record in written if record["method"] == "m")
+    assert float(mine["accuracy_minus_mv_lr_low"]) == pytest.approx(0.1)
+    # Over instances: mean .1, variance .09 * 10 / 9 of one, t(9) = 2.262.
+    low = 0.1 - stats.t.ppf(0.975, 9) * math.sqrt(0.1 / 10)
+    assert float(mine["accuracy_minus_mv_lr_instances_low"]) == pytest.approx(low)
+    assert mine["accuracy_beats_mv_lr"] == "no"
+    assert mine["auc_minus_mv_lr_instances_low"] == ""  # one class alone has none
+    alone = next(record for record in summarise(rows) if record["method"] == "m")
+    assert alone["accuracy_beats_mv_lr"] == "yes"
+
+
 def test_one_run_has_no_interval() -> None:
     (record,) = summarise([row("m", 0, 0.8)])
     assert math.isnan(record["accuracy_low"]) and record["accuracy_mean"] == 0.8

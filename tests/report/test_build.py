@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.report import build, build_report, refresh_comparison, write_report
 from neucrowd_tf.report import pictures as pictures_module
+from neucrowd_tf.report.results import siblings
 
 ADDRESSES = ("href", "src", "xlink:href", "action", "data", "poster", "srcset", "formaction")
 
@@ -231,6 +234,20 @@ def test_methods_that_finish_later_come_into_the_comparison(run_folder: Path) ->
     assert (
         refresh_comparison(run_folder) is False and refresh_comparison(other / "seed-3") is False
     )  # that one has no page
+
+
+def test_the_lead_over_other_methods_counts_seeds_and_instances(run_folder: Path) -> None:
+    other = run_folder.parent.parent / "other"
+    for folder in (run_folder, other / "seed-3"):
+        metrics = json.loads((folder / "metrics.json").read_text()) | {"test_digest": "x"}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+    assert "lead of" not in write_report(run_folder).read_text(encoding="utf-8")  # one seed
+    for folder in (run_folder, other / "seed-3"):
+        shutil.copytree(folder, folder.parent / "seed-4")
+    (lead,) = (row["lead"] for row in siblings(run_folder) if row["method"] == "other")
+    assert (lead.estimate, lead.low, lead.high) == (0.0, 0.0, 0.0)  # the same predictions
+    page = write_report(run_folder).read_text(encoding="utf-8")
+    assert "lead of mine" in page and "+0.000 [+0.000, +0.000]" in page
 
 
 def test_write_report_with_everything(run_folder: Path, dataset: CrowdDataset) -> None:

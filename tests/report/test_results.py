@@ -9,7 +9,8 @@ import pytest
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.report.results import learning_curves, read_predictions, read_run, siblings
+from neucrowd_tf.io.predictions import read_predictions
+from neucrowd_tf.report.results import learning_curves, read_run, siblings
 
 
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
@@ -17,9 +18,10 @@ def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -
     path.write_text(
         "task,label,predicted,p_=a,p_b\nt1,'=a,'=a,0.75,0.25\nt2,,b,0.5,0.5\nt3,b,b,0.25,0.75\n"
     )
-    names, labels, probabilities = read_predictions(path)
-    assert names.tolist() == ["=a", "b"] and labels.tolist() == [0, -1, 1]
-    assert probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+    found = read_predictions(path)
+    assert found.tasks == ("t1", "t2", "t3") and found.class_names.tolist() == ["=a", "b"]
+    assert found.labels.tolist() == [0, -1, 1]
+    assert found.probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ and nothing breaks where runs are missing.
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,34 @@ def test_gain_is_paired_by_seed_and_by_setting(tmp_path: Path) -> None:
     assert "+0.200 [-0.048, +0.448]" in text and {
         line.count("|") for line in text.splitlines() if line.startswith("|")
     } == {6}
+
+
+def test_gain_over_seeds_and_instances_and_of_other_settings(tmp_path: Path) -> None:
+    cases = (
+        Case(("d",), ("base", "ours"), seeds=2),
+        Case(("d",), ("base",), "k=3", seeds=2, hparams={"k": 3}),
+        Case(("d",), ("base",), "rate=1", seeds=2, options={"dataset_option": (("rate", 1),)}),
+    )
+    suite = Suite("s", "S", cases, baseline="base")
+    places = {"default/d/base": 7, "default/d/ours": 8, "k=3/d/base": 9, "rate=1/d/base": 9}
+    for (place, right), seed in itertools.product(places.items(), (0, 1)):
+        metrics = {"test": {"accuracy": right / 10}, "test_digest": "x"}
+        folder = put(tmp_path, place, seed, metrics=metrics)
+        cells_ = [f"t{i},a,a,{p},{1 - p}" for i in range(10) for p in [0.9 - 0.8 * (i >= right)]]
+        text = "task,label,predicted,p_a,p_b\n" + "\n".join(cells_)
+        (folder / "predictions.csv").write_text(text)
+    table = {cell.method: cell for cell in cells(suite, tmp_path)}
+    ours = table["ours"]
+    # One instance of ten differs, in both seeds: standard error sqrt(.1 / 10), t(9) = 2.262.
+    assert ours.gain is not None and ours.gain.low == pytest.approx(0.1)
+    assert ours.gain_instances is not None
+    assert ours.gain_instances.low == pytest.approx(0.1 - 2.262157 * 0.1)
+    text = markdown(suite, list(table.values()), "command")
+    assert "+0.100 [+0.100, +0.100] {-0.126, +0.326}" in text
+    assert ours.row()["gain_instances_low"] == "-0.126216"
+    # The baseline with other settings is measured over itself, but not on other data.
+    k, rate = table["k=3/base"].gain, table["rate=1/base"].gain
+    assert k is not None and k.estimate == pytest.approx(0.2) and rate is None
 
 
 def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:
