@@ -15,7 +15,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.average import Average
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import cli
+from neucrowd_tf.harness import cli, process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.predict import main as predict
 from neucrowd_tf.training.run import Run
@@ -47,7 +47,14 @@ Run_ = Callable[..., int]
 
 
 @pytest.fixture
-def run(parse: Callable[[Sequence[str]], Options], tables: Path, tmp_path: Path) -> Run_:
+def run(
+    parse: Callable[[Sequence[str]], Options],
+    tables: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Run_:
+    monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
+
     def made(*more: str) -> int:
         given = [f"--texts={tables / 'texts.csv'}", f"--annotations={tables / 'annotations.csv'}"]
         given += ["--dataset=table", "--method=mv_lr", f"--output_dir={tmp_path}"]
