@@ -88,7 +88,10 @@ def flags(out: Path, method: str, *more: str) -> list[str]:
     return ["--dataset=breast_cancer", f"--method={method}", f"--output_dir={out}", *SMALL, *more]
 
 
-@pytest.mark.parametrize("moments", [FEW, pytest.param(MOMENTS, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(
+    "moments",
+    [pytest.param(FEW, marks=pytest.mark.ci), pytest.param(MOMENTS, marks=pytest.mark.slow)],
+)
 def test_killed_before_a_file_and_resumed(
     repository: Path, tmp_path: Path, moments: tuple[tuple[str, int], ...]
 ) -> None:

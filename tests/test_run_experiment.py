@@ -55,6 +55,7 @@ def test_help_and_list(repository: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_flagfile_and_what_is_on_stderr(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "flags").write_text(
         f"--dataset=breast_cancer\n--method=mv_lr\n--output_dir={tmp_path / 'out'}\n"
@@ -71,6 +72,7 @@ def test_a_flagfile_and_what_is_on_stderr(repository: Path, tmp_path: Path) -> N
     assert again.returncode == 2 and "holds a finished run" in again.stderr
 
 
+@pytest.mark.slow
 def test_a_flagfile_in_another_encoding_is_one_line(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "flags").write_bytes("--dataset=bréast\n".encode("latin-1"))
     done = command(repository, f"--flagfile={tmp_path / 'flags'}")
@@ -210,6 +212,7 @@ def test_a_table_with_formulas_in_its_ids(repository: Path, tmp_path: Path) -> N
     assert annotators["annotator"].tolist() == ["'@w", "v"] and "recall_no" in annotators
 
 
+@pytest.mark.ci
 def test_bad_tables_are_one_line(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("task,a\n1,2\n2,x\n")
     (tmp_path / "a.csv").write_text("task,worker,label\n1,w,a\n2,w,b\n")
@@ -244,6 +247,7 @@ def test_hotel_as_the_paper_splits_it(repository: Path, tmp_path: Path, data_dir
     assert summary.loc["neucrowd", ["accuracy_paper", "auc_paper"]].tolist() == [0.871, 0.928]
 
 
+@pytest.mark.ci
 def test_the_installed_command_knows_the_library(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "neucrowd_tf", "--list"],

@@ -48,6 +48,7 @@ def test_completed_by_hand() -> None:
     np.testing.assert_array_equal(made.observed().to_dense(), crowd.to_dense())
 
 
+@pytest.mark.slow
 def test_self_completion_is_what_the_first_model_predicts() -> None:
     estimator = DLCLSelf(**SMALL).fit(X, CROWD)
     check_completed(estimator)
@@ -97,6 +98,7 @@ def test_graph_scores_equal_a_naive_loop() -> None:
         )
 
 
+@pytest.mark.slow
 def test_graph_completion_learns_who_says_what() -> None:
     estimator = DLCLGCN(**SMALL, graph_units=8, graph_epochs=60, graph_learning_rate=1e-2).fit(
         X, CROWD
@@ -162,6 +164,7 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
         DLCLInG(**SMALL, fill="none").fit(X, CROWD)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_doctors_vote_with_their_weights() -> None:
     estimator = DoctorNet(
         hidden_units=(16,),

@@ -50,6 +50,7 @@ def test_posterior_against_a_naive_loop() -> None:
     ] == pytest.approx(np.ones(40))
 
 
+@pytest.mark.slow
 def test_it_learns_and_is_a_function_of_its_seed() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=200)

@@ -47,7 +47,11 @@ def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, n
 
 
 @pytest.mark.parametrize(
-    ("objective", "classes"), [(o, 2 + (i % 2)) for i, o in enumerate(OBJECTIVES)]
+    ("objective", "classes"),
+    [
+        pytest.param(o, 2 + i % 2, marks=[pytest.mark.slow] if i else [])
+        for i, o in enumerate(OBJECTIVES)
+    ],
 )
 def test_learns(objective: str, classes: int) -> None:
     x, crowd, truth = crowd_data(classes)
@@ -72,6 +76,7 @@ def test_every_objective_takes_every_source_of_labels() -> None:
             )
 
 
+@pytest.mark.slow
 def test_labels_are_the_aggregators() -> None:
     x, crowd, truth = crowd_data(3)
     fitted = registry.method("triplet_ds").make(**QUICK).fit(x, crowd)
@@ -174,6 +179,7 @@ def test_unit_length_and_saving(tmp_path: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_class_with_one_instance() -> None:
     x, crowd, truth = crowd_data(2, 30)
     dense = crowd.to_dense()

@@ -180,7 +180,9 @@ def spammed():
     return features, Annotations.from_dense(dense, num_classes=3), truth
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize(
+    "kind", [METHODS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in METHODS[1:])]
+)
 def test_who_answers_at_random_is_found(kind, spammed):
     features, crowd, truth = spammed
     model = kind(hidden_units=(16,), dropout=0.0, epochs=25, batch_size=48, learning_rate=0.01)
@@ -193,6 +195,7 @@ def test_who_answers_at_random_is_found(kind, spammed):
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_outliers_have_the_shifts():
     rng = np.random.default_rng(2)
     truth = np.repeat([0, 1], 60)

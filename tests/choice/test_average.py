@@ -32,7 +32,7 @@ def test_the_geometric_mean_by_hand() -> None:
     np.testing.assert_allclose(sure[0, 1], ratio / (1 + ratio), rtol=1e-6)
 
 
-@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("same", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -> None:
     features, crowd = _table()
     names = ("crowd_layer", "crowd_layer") if same else ("mv_lr", "crowd_layer")
@@ -87,6 +87,7 @@ def test_the_determinant_by_hand_and_blind_to_names_of_classes() -> None:
     assert criteria.determinant(np.eye(2)[[0, 1, 0, 1]], evidence) < np.log(1 / 6)
 
 
+@pytest.mark.slow
 def test_gold_labels_leave_out_what_they_tell_to_be_worse() -> None:
     features, crowd = _table(90)
     found = Auto(("mv_lr", "ds_lr"), gold={0: "a"}, jobs=1)

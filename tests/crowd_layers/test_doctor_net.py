@@ -76,6 +76,7 @@ def test_save_and_load(fitted, crowd, tmp_path):
     np.testing.assert_array_equal(again.annotator_weights_, fitted.annotator_weights_)
 
 
+@pytest.mark.slow
 def test_shared_features_start_from_given_weights(crowd, tmp_path):
     from neucrowd_tf.crowd_layers.bases import dense_base
 
@@ -93,7 +94,12 @@ def test_shared_features_start_from_given_weights(crowd, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"weight_softmax": "after"}, {"weight_schedule": "cyclic"}, {"weight_epochs": 0}]
+    "arguments",
+    [
+        {"weight_epochs": 0},
+        pytest.param({"weight_softmax": "after"}, marks=pytest.mark.slow),
+        pytest.param({"weight_schedule": "cyclic"}, marks=pytest.mark.slow),
+    ],
 )
 def test_other_second_phases(crowd, arguments):
     features, truth, annotations = crowd
@@ -190,6 +196,7 @@ def test_user_base_is_cut_before_its_last_layer(crowd, kind):
         np.testing.assert_allclose(feature_extractor(model)(features), hidden(features), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_user_base_learns(crowd):
     import keras
 

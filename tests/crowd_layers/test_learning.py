@@ -38,6 +38,7 @@ def diagonals(model):
     return np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rate"), [(CrowdLayer, 0.03), (AnnoReg, 0.05)])
 def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
     features, annotations, shares = skilled
@@ -50,6 +51,7 @@ def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
     assert np.corrcoef(own, shares)[0, 1] > 0.9
 
 
+@pytest.mark.slow
 def test_the_classifiers_rate_as_their_own_changes_nothing(skilled):
     features, annotations, _ = skilled
     one = CrowdLayer(**SMALL).fit(features, annotations)
@@ -86,6 +88,7 @@ class Forgets(CrowdLayer):
         return history
 
 
+@pytest.mark.ci
 def test_a_fit_that_loses_a_class_starts_again(skilled):
     features, annotations, _ = skilled
     with warnings.catch_warnings():
@@ -108,6 +111,7 @@ def with_pseudo(annotations):
     return annotations.with_generated(instances, annotators, np.zeros(300, int))
 
 
+@pytest.mark.slow
 def test_class_weights_count_observed_labels(skilled):
     features, annotations, _ = skilled
     both = with_pseudo(annotations)
@@ -130,6 +134,7 @@ def test_second_phase_predicts_observed_labels(skilled):
     np.testing.assert_allclose(targets, votes / votes.sum(axis=1, keepdims=True), atol=1e-6)
 
 
+@pytest.mark.ci
 def test_second_phase_moves(skilled):
     features, annotations, _ = skilled
     model = WeightedDoctorNet(**{**SMALL, "epochs": 40}, weight_epochs=50)

@@ -81,8 +81,17 @@ def wide():
     return features, Annotations.from_dense(dense, num_classes=2)
 
 
-@pytest.mark.parametrize("kind", [CrowdLayer, AnnoReg, WeightedDoctorNet])
-@pytest.mark.parametrize("imbalance", ["resampling", "cb_focal"])
+@pytest.mark.parametrize(
+    ("kind", "imbalance"),
+    [
+        (CrowdLayer, "resampling"),
+        (WeightedDoctorNet, "cb_focal"),
+        pytest.param(CrowdLayer, "cb_focal", marks=pytest.mark.slow),
+        pytest.param(AnnoReg, "resampling", marks=pytest.mark.slow),
+        pytest.param(AnnoReg, "cb_focal", marks=pytest.mark.slow),
+        pytest.param(WeightedDoctorNet, "resampling", marks=pytest.mark.slow),
+    ],
+)
 def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monkeypatch):
     features, annotations = wide
     model = kind(
@@ -135,6 +144,7 @@ def images():
     return pixels, truth, Annotations.from_dense(dense, num_classes=2)
 
 
+@pytest.mark.ci
 def test_small_cnn(images):
     pixels, truth, annotations = images
     model = CrowdLayer(

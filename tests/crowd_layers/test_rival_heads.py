@@ -200,7 +200,10 @@ def test_cells_are_the_dense_logits_gathered(parts, p, name):
 
 
 @pytest.mark.parametrize("triples", [False, True], ids=["matrix", "triples"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [*NAMES[::4], *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n not in NAMES[::4])],
+)
 def test_anyones_model_trains_and_is_saved(parts, tmp_path, name, triples):
     import keras
     import tensorflow as tf

@@ -70,6 +70,7 @@ def results(estimator: CrowdInG, crowd: Crowd) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.ci
 def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -> None:
     fitted(estimator, crowd)
     assert set(estimator.history_) >= LOGGED
@@ -140,6 +141,7 @@ def test_what_predicts_is_a_running_average_of_the_classifier(
         np.testing.assert_allclose(variable, 0.8 * a + 0.2 * b, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.ci
 def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_better(
     estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +237,7 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
         estimator.fit(x, estimator.generate(x))
 
 
+@pytest.mark.slow
 def test_without_validation_data_annotations_are_held_out_and_all_are_used_in_the_end(
     estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path
 ) -> None:
@@ -286,6 +289,7 @@ def test_a_collapse_without_validation_data_ends_at_the_start(
     np.testing.assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
 
 
+@pytest.mark.slow
 def test_annotator_features_stand_in_for_identities(crowd: Crowd, tmp_path: pathlib.Path) -> None:
     x, annotations, truth = crowd
     features = np.column_stack([np.linspace(-1.0, 1.0, N_ANNOTATORS), np.zeros(N_ANNOTATORS)])
@@ -394,6 +398,7 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
         CrowdInG().fit(x, Annotations.from_votes(annotations.vote_counts()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unused", ["instance_features", "annotator_identities"])
 def test_a_generator_that_does_not_see_the_instance_or_the_annotator_trains(
     estimator: CrowdInG, crowd: Crowd, unused: str
@@ -435,6 +440,7 @@ LOOKED: dict[str, Any] = {}
 WATCHED: list[CrowdInG] = []
 
 
+@pytest.mark.slow
 def test_what_is_watched_is_the_network_that_predicts(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:

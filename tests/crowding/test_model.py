@@ -364,6 +364,7 @@ def test_the_surest_instances_teach_the_generator_and_the_others_the_classifier(
 # ----------------------------------------------------------------- before the game
 
 
+@pytest.mark.slow
 def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()

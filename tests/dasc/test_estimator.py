@@ -231,6 +231,7 @@ def test_registered_names_and_parameters():
         registry.method("dasc_wdn").make(tau=1)
 
 
+@pytest.mark.slow
 def test_arguments_of_both_are_searched_cloned_and_saved(crowd, tmp_path):
     features, _, annotations = crowd
     plain = {**SMALL, "quota": 60, "rounds": 1, "seed": 3, "pick": "last"}

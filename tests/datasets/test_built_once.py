@@ -64,7 +64,13 @@ def tables(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("options", [[], ["--classes=1,0"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(["--classes=1,0"], marks=pytest.mark.ci),
+        pytest.param([], marks=pytest.mark.slow),
+    ],
+)
 def test_a_file_is_read_and_annotations_are_made_once(
     tmp_path: Path, repository: Path, options: list[str]
 ) -> None:

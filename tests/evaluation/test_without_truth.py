@@ -78,7 +78,7 @@ def simulated(
     return crowd, truth, predictions, np.arange(0, size, 5)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_it_is_nearer_the_truth_than_majority_votes_are(seed: int) -> None:
     crowd, truth, predictions, rows = simulated(seed)
     scores = score_without_truth(crowd, rows, predictions[rows], seed=seed)

@@ -14,6 +14,7 @@ from neucrowd_tf.harness import cli, process
 Command = Callable[..., int]
 
 
+@pytest.mark.ci
 def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> None:
     """The first one's page is written before the second one has run."""
     flags = ("--dataset=tiny", "--method=mean,oracle", "--report")

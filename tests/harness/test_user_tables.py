@@ -113,6 +113,7 @@ def test_what_cannot_be(
         assert message in str(error)
 
 
+@pytest.mark.slow
 def test_an_average_is_refitted_member_by_member() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 3)).astype(np.float32)

@@ -174,7 +174,7 @@ def fit_and_record(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[ICE
     return ICED(**shared, **options).fit(EMBEDDINGS, annotations()), seen
 
 
-@pytest.mark.parametrize("targets", ["hard", "soft"])
+@pytest.mark.parametrize("targets", [pytest.param("hard", marks=pytest.mark.slow), "soft"])
 def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, targets: str) -> None:
     rule = {"hard": "classifier", "soft": "inferred"}[targets]
     model, seen = fit_and_record(
@@ -214,6 +214,7 @@ def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, targets
     assert (seen[6][2]["classifier"][:N] != seen[10][2]["classifier"][:N]).any()
 
 
+@pytest.mark.slow
 def test_no_passes_leave_the_decoder_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     _, seen = fit_and_record(monkeypatch, decoder_epochs=0)
     assert [len(call[2]["decoder"]) for call in seen if "decoder" in call[2]] == [0, 0]

@@ -32,7 +32,7 @@ def crowd(
     return x.astype(np.float32), Annotations.from_dense(labels, num_classes=num_classes), y
 
 
-@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize("num_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_learns_blobs(num_classes: int) -> None:
     x, annotations, y = crowd(num_classes)
     model = NeuCrowd(epochs=5, steps_per_epoch=10, batch_size=32, seed=1).fit(x, annotations)
@@ -70,14 +70,14 @@ def fitted(**options: Any) -> NeuCrowd:
     ("before", "change"),
     [
         ({}, {"safety_aware": False}),
-        ({"safety_aware": False}, {"anchor": "none"}),
+        pytest.param({"safety_aware": False}, {"anchor": "none"}, marks=pytest.mark.slow),
         ({"safety_aware": False, "anchor": "none"}, {"sampling_network": False}),
-        ({}, {"anchor": "sum"}),
+        pytest.param({}, {"anchor": "sum"}, marks=pytest.mark.slow),
         ({}, {"anchor_space": "input"}),
-        ({}, {"weight_inside": False}),
+        pytest.param({}, {"weight_inside": False}, marks=pytest.mark.slow),
         pytest.param({}, {"initializer": "normal"}, marks=pytest.mark.slow),
         pytest.param({}, {"optimizer": "sgd"}, marks=pytest.mark.slow),
-        ({}, {"similarity": "cosine"}),
+        pytest.param({}, {"similarity": "cosine"}, marks=pytest.mark.slow),
         pytest.param({}, {"pool_factor": 3}, marks=pytest.mark.slow),
         pytest.param({}, {"unsafe_weight": 0.0}, marks=pytest.mark.slow),
     ],
@@ -99,6 +99,7 @@ def test_each_option_trains_and_makes_a_difference(
     assert ("safe_share" in model.history_) == options.get("safety_aware", True)
 
 
+@pytest.mark.slow
 def test_same_seed_same_numbers_other_seed_others() -> None:
     x, annotations, _ = crowd()
     first, second = (
@@ -213,6 +214,7 @@ print("mirrored works")
 """  # noqa: E501
 
 
+@pytest.mark.ci
 def test_two_logical_devices_share_one_anchor(repository: pathlib.Path) -> None:
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
     done = subprocess.run(

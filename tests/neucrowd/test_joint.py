@@ -68,8 +68,15 @@ def test_posterior_against_a_loop_and_without_identities() -> None:
     np.testing.assert_allclose(refreshed_posterior(votes, start, predicted), shares)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("identities", [True, False])
+@pytest.mark.parametrize(
+    ("classes", "identities"),
+    [
+        (3, True),
+        pytest.param(2, True, marks=pytest.mark.slow),
+        pytest.param(2, False, marks=pytest.mark.slow),
+        pytest.param(3, False, marks=pytest.mark.slow),
+    ],
+)
 def test_learns_exports_and_loads(classes: int, identities: bool, tmp_path: Path) -> None:
     x, annotations, y = crowd(classes, identities)
     model = NeuCrowdJoint(**TINY, seed=1).fit(x, annotations)
@@ -92,6 +99,7 @@ def test_without_members_it_is_softprob() -> None:
     np.testing.assert_allclose(ours.predict_proba(x), theirs.predict_proba(x), atol=1e-3)
 
 
+@pytest.mark.ci
 def test_the_residual_begins_at_the_linear_classifier_and_is_shrunk() -> None:
     x, annotations, _ = crowd()
     model = NeuCrowdJoint(**TINY, learning_rate=1e-12, seed=1).fit(x, annotations)
@@ -99,6 +107,7 @@ def test_the_residual_begins_at_the_linear_classifier_and_is_shrunk() -> None:
     np.testing.assert_allclose(model.predict_proba(x), linear.predict_proba(x), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_resumes_where_it_stopped(tmp_path: Path) -> None:
     x, annotations, _ = crowd()
     whole = NeuCrowdJoint(**TINY, seed=1).fit(x, annotations).predict_proba(x)
@@ -109,6 +118,7 @@ def test_resumes_where_it_stopped(tmp_path: Path) -> None:
     np.testing.assert_array_equal(resumed.predict_proba(x), whole)
 
 
+@pytest.mark.slow
 def test_awkward_crowds() -> None:
     x, _, _ = crowd()
     few = Annotations.from_dense(np.array([[0], [1], [1], [1]]), num_classes=2)

@@ -120,14 +120,14 @@ def test_ways_of_selecting_differ_and_are_logged_on_the_same_tuplets() -> None:
     [
         {"weight_loss": True},
         {"normal_biases": True},
-        {"embedding_dropout": True},
-        {"slot_dropout": True},
-        {"head_standardise": False, "head_balanced": True},
-        {"anchor": "scaled"},
-        {"hardness": "probability", "sampler_warmup": 0},
-        {"assurance": "share"},
-        {"neighbourhood": "itself"},
-        {"safety_start": 1},
+        pytest.param({"embedding_dropout": True}, marks=pytest.mark.slow),
+        pytest.param({"slot_dropout": True}, marks=pytest.mark.slow),
+        pytest.param({"head_standardise": False, "head_balanced": True}, marks=pytest.mark.slow),
+        pytest.param({"anchor": "scaled"}, marks=pytest.mark.slow),
+        pytest.param({"hardness": "probability", "sampler_warmup": 0}, marks=pytest.mark.slow),
+        pytest.param({"assurance": "share"}, marks=pytest.mark.slow),
+        pytest.param({"neighbourhood": "itself"}, marks=pytest.mark.slow),
+        pytest.param({"safety_start": 1}, marks=pytest.mark.slow),
     ],
 )
 def test_released_readings_change_the_fit(options: dict[str, Any]) -> None:

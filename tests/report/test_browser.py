@@ -83,7 +83,7 @@ def pages(
 
 
 @pytest.mark.parametrize(
-    "width", [500, 1400]
+    "width", [500, pytest.param(1400, marks=pytest.mark.slow)]
 )  # the narrowest window of a headless Chromium is 500 wide; a frame makes it 400
 def test_it_opens_without_errors_and_fits(
     pages: dict[str, Path], tmp_path: Path, width: int
@@ -118,6 +118,7 @@ def test_it_opens_without_errors_and_fits(
         assert "<title>taken" not in found.stdout and not _console(found)
 
 
+@pytest.mark.slow
 def test_it_can_be_photographed_in_light_and_dark(pages: dict[str, Path], tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     shots = {}

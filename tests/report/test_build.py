@@ -165,6 +165,7 @@ def test_a_page_that_would_be_too_large_leaves_pictures_out(
     assert "larger than 5 MB" in page and "<svg" not in page and "data:text/csv" not in page
 
 
+@pytest.mark.slow
 def test_many_annotators_and_classes_stay_small() -> None:
     rng = np.random.default_rng([7, 5])
     size, annotators, classes = 2000, 600, 40

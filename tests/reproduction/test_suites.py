@@ -182,6 +182,7 @@ def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
     monkeypatch.setattr(run, "draw", lambda *_: [])  # pictures take most of the time
 
 
+@pytest.mark.ci
 def test_suites_share_runs_and_go_on_after_a_failure(
     command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
@@ -252,6 +253,7 @@ def test_a_suite_makes_every_rows_first_seed_first(
     ]
 
 
+@pytest.mark.slow
 def test_num_runs_makes_some_of_a_suites_seeds_and_without_it_the_rest(
     command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

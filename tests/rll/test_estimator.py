@@ -41,8 +41,17 @@ def crowd_data(
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("name", ["rll", "rll_mle", "rll_bayesian"])
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        ("rll", 2),
+        ("rll_bayesian", 3),
+        pytest.param("rll", 3, marks=pytest.mark.slow),
+        pytest.param("rll_mle", 2, marks=pytest.mark.slow),
+        pytest.param("rll_mle", 3, marks=pytest.mark.slow),
+        pytest.param("rll_bayesian", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_learns(name: str, classes: int) -> None:
     x, crowd, truth = crowd_data(classes)
     fitted = registry.method(name).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)
@@ -85,6 +94,7 @@ def test_objective_is_equation_3() -> None:
         assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_same_seed_same_numbers_and_other_seed_others() -> None:
     x, crowd, _ = crowd_data(2)
     first, second, other = (
@@ -120,6 +130,7 @@ def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> Non
     np.testing.assert_array_equal(encoder.get_weights()[0], given)
 
 
+@pytest.mark.ci
 def test_d_annotators_an_instance_and_votes_alone() -> None:
     x, crowd, truth = crowd_data(2)
     full = RLL("mle", seed=0, **QUICK).fit(x, crowd)

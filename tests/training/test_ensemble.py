@@ -26,6 +26,7 @@ def fitted(crowd):
     return Ensemble([CrowdLayer(**SMALL), AnnoReg(**SMALL)], size=2, seed=5).fit(*crowd)
 
 
+@pytest.mark.slow
 def test_mean_of_separate_fits(fitted, crowd):
     features, dense = crowd
     alone = [

@@ -85,7 +85,9 @@ def weights_after(
     return read_variables(model_variables(model)), history
 
 
-@pytest.mark.parametrize("kill_at", [0, 1, 4, 5])
+@pytest.mark.parametrize(
+    "kill_at", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 4, 5))]
+)
 def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: pathlib.Path, kill_at: int) -> None:
     expected, unbroken = weights_after(Run())
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
@@ -132,6 +134,7 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
         np.testing.assert_array_equal(kept, then)
 
 
+@pytest.mark.ci
 def test_which_epoch_is_the_best() -> None:
     model = make_model()
     for scores, losses, options, best, epochs in (

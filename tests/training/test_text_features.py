@@ -78,6 +78,7 @@ def odd() -> tuple[TextFeatures, object]:
     return fitted, fitted.layer()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_whatever_the_text(odd: tuple[TextFeatures, object], texts: list[str]) -> None:
@@ -138,6 +139,7 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
     assert not hasattr(numbers, "text_features_")
 
 
+@pytest.mark.slow
 def test_autos_folds_learn_from_their_own_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     from neucrowd_tf.choice import Auto
 
