@@ -11,7 +11,7 @@ from neucrowd_tf.harness.flags import Options
 from reproduction.printed import TABLES, Table
 
 # The first seed of every table. Freeze presets in a commit before seeds from here on are run.
-FIRST_SEED = 1000
+FIRST_SEED = 11000
 
 
 @dataclasses.dataclass(frozen=True)

@@ -209,7 +209,7 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     failures = read_json(tmp_path / "results" / "a.json")["failures"]
     assert [line.partition(":")[0] for line in failures] == [
         "absent",
-        "tiny broken seed 1000",
+        "tiny broken seed 11000",
         "tiny broken seed 1001",
     ]
     assert "tiny,mean,accuracy,,0.85," in (tmp_path / "results" / "a.csv").read_text()
