@@ -33,8 +33,9 @@ class CrowdLayer(AnnotatorEstimator):
 
     connection: Connection = argument(
         "MW",
-        one_of("MW", "VW", "VB", "VW+B"),
-        '"MW" (a matrix for each annotator), "VW" (weights), "VB" (biases) or "VW+B".',
+        one_of("MW", "VW", "VB", "VW+B", "SW"),
+        '"MW" (a matrix for each annotator), "VW" (a weight a class), "VB" (biases), "VW+B" or "SW"'
+        " (one weight).",
         positional=True,
     )
     initial: float = argument(

@@ -39,13 +39,13 @@ def test_matrix_by_hand(heads):
 
 def test_identity_at_first(heads):
     p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
-    for connection in ("MW", "VW", "VB", "VW+B"):
+    for connection in ("MW", "VW", "VB", "VW+B", "SW"):
         np.testing.assert_allclose(
             heads.CrowdConnection(4, connection)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6
         )
 
 
-@pytest.mark.parametrize("connection", ["MW", "VW", "VB", "VW+B"])
+@pytest.mark.parametrize("connection", ["MW", "VW", "VB", "VW+B", "SW"])
 def test_connections_against_loop(heads, connection):
     rng = np.random.default_rng(1)
     p = softmax(rng.normal(size=(3, 4))).astype(np.float32)
@@ -60,7 +60,8 @@ def test_connections_against_loop(heads, connection):
                 if connection == "MW":
                     expected[b, r, c] = sum(p[b, k] * float(head.matrix[r, k, c]) for k in range(4))
                 else:
-                    scale = float(head.vector[r, c]) if "VW" in connection else 1.0
+                    column = 0 if connection == "SW" else c
+                    scale = float(head.vector[r, column]) if "W" in connection else 1.0
                     shift = float(head.bias[r, c]) if "B" in connection else 0.0
                     expected[b, r, c] = scale * p[b, c] + shift
     np.testing.assert_allclose(head(p), expected, atol=1e-5)

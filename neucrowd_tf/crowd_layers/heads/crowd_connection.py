@@ -14,7 +14,7 @@ from neucrowd_tf.crowd_layers.heads.base import (
     cell_product,
 )
 
-Connection = Literal["MW", "VW", "VB", "VW+B"]
+Connection = Literal["MW", "VW", "VB", "VW+B", "SW"]
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -24,7 +24,7 @@ class CrowdConnection(AnnotatorHead):
     Args:
         num_annotators: R.
         connection: "MW", a matrix for each annotator, `p W_k`; "VW", a weight for each class,
-            `p * w_k`; "VB", a bias for each class, `p + b_k`; or "VW+B", both.
+            `p * w_k`; "VB", a bias for each class, `p + b_k`; "VW+B", both; or "SW", one weight, `p w_k`.
         initial: W_k is `initial` times the identity at first.
 
     References:
@@ -58,8 +58,9 @@ class CrowdConnection(AnnotatorHead):
             self.matrix = self.annotator_weight(
                 "matrix", (classes, classes), StackedIdentity(self.initial)
             )
-        if self.connection in ("VW", "VW+B"):
-            self.vector = self.annotator_weight("vector", (classes,), "ones")
+        if self.connection in ("VW", "VW+B", "SW"):
+            size = 1 if self.connection == "SW" else classes
+            self.vector = self.annotator_weight("vector", (size,), "ones")
         if self.connection in ("VB", "VW+B"):
             self.bias = self.annotator_weight("bias", (classes,), "zeros")
 
