@@ -24,7 +24,8 @@ class CrowdConnection(AnnotatorHead):
     Args:
         num_annotators: R.
         connection: "MW", a matrix for each annotator, `p W_k`; "VW", a weight for each class,
-            `p * w_k`; "VB", a bias for each class, `p + b_k`; "VW+B", both; or "SW", one weight, `p w_k`.
+            `p * w_k`; "VB", a bias for each class, `p + b_k`; "VW+B", both; or "SW",
+            one weight, `p w_k`.
         initial: W_k is `initial` times the identity at first.
 
     References:
