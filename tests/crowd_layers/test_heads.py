@@ -139,7 +139,7 @@ def test_config_round_trip(heads, make):
 
 def test_unknown_names(heads):
     with pytest.raises(
-        ValueError, match=r"connection: expected one of MW, VW, VB, VW\+B, received 'M'"
+        ValueError, match=r"connection: expected one of MW, VW, VB, VW\+B, SW, received 'M'"
     ):
         heads.CrowdConnection(2, "M")
     with pytest.raises(ValueError, match="normalisation: expected 'row' or 'column'"):
