@@ -197,6 +197,12 @@ def tables(seen: dict[str, Any], unseen: dict[str, Any]) -> tuple[str, dict[str,
         "default": float(np.mean([one["rules"][DEFAULT] for one in seen.values()])),
     }
     lines.append(f"| mean | | | {mean['left_out']:.4f} | {mean['default']:.4f} |")
+    over = np.mean([list(one["rules"].values()) for one in seen.values()], axis=0)
+    lines += [
+        "",
+        f"Of {len(over)} rules {(over >= 0.85).sum()} have a mean of .850 or more; the median is"
+        f" {np.median(over):.4f}, the best {over.max():.4f}, the worst {over.min():.4f}.",
+    ]
     lines += ["", f"| crowd | {' | '.join(ALONE)} |", "|---" * (len(ALONE) + 1) + "|"]
     groups = {"mean": list(unseen.values())}
     for title, head in (("mean of halves", "half of"), ("mean of simulated", "simulated")):
