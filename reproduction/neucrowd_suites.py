@@ -24,7 +24,13 @@ _ALL, _SYNTHETIC = "hotel syn1 syn2", "syn1 syn2"
 _NEUCROWD_METRICS, _RLL_METRICS = ("accuracy", "auc"), ("accuracy", "f1_positive")
 # Of what was changed after the seeds from 1000 on had been seen; no choice was made on these.
 FRESH_SEED = 10_200
-_SAFETY = ("safe_share", "unsafe_precision", "unsafe_recall", "hardness_correlation")
+_SAFETY = (
+    "safe_share",
+    "unsafe_precision",
+    "unsafe_recall",
+    "hardness_correlation",
+    "logit_linearity",
+)
 # Annotators of each dataset: a share of d / R leaves d labels an instance on average, one at least.
 _CROWDS = {"syn1": 7, "syn2": 11, "hotel": 7}
 
@@ -120,6 +126,7 @@ SUITES: tuple[Suite, ...] = (
         "NeuCrowd, what true labels would give, by labels an instance (ours)",
         (
             case("labelme", f"mv_lr gold_lr ds_lr softprob {_JOINT}", first_seed=FRESH_SEED),
+            case(_SYNTHETIC, "mv_lr gold_lr ds_lr softprob neucrowd", first_seed=FRESH_SEED),
             case("labelme_ovr_0", f"mv_lr gold_lr ds_lr softprob {_JOINT}", first_seed=FRESH_SEED),
             *(
                 _fewer_labels(name, f"mv_lr gold_lr ds_lr softprob {_JOINT}", d)
@@ -133,7 +140,8 @@ SUITES: tuple[Suite, ...] = (
         note=(
             "gold_lr is mv_lr with true labels: no crowd method, and where its gain is within its"
             " interval no crowd method can be seen to gain. d = 1 is one label an instance, drawn"
-            " by the seed; with 3 and 5 they are so many on average, one at least. Hotel has no"
+            " by the seed; with 3 and 5 so many on average, one at least; without d all 7 or"
+            " 11. Hotel has no"
             " truth to train on, and its test labels are majority votes."
         ),
     ),

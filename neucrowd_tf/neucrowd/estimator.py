@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import logit
 
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, whole
 from neucrowd_tf.neucrowd.assurance import label_assurance
@@ -176,8 +177,8 @@ class NeuCrowd(RepresentationEstimator):
         return {"safe_share": float(self.safe_.mean())}
 
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
-        """Returns, for figures, how well "unsafe" found wrong consensus labels, and how far
-        predicted hardness went with the loss in the last epoch.
+        """Returns, for figures, how well "unsafe" found wrong consensus labels, how far predicted
+        hardness went with the loss in the last epoch, and how linear the classifier is.
         """
         figures: dict[str, Any] = {}
         if self.safe_ is not None and dataset.truth is not None:
@@ -187,7 +188,24 @@ class NeuCrowd(RepresentationEstimator):
         for name in ("safe_share", "hardness_correlation"):
             if name in self.history_:
                 figures[name] = self.history_[name][-1]
+        if len(self.classes_) == 2 and dataset.test is not None:
+            figures["logit_linearity"] = self._linearity(dataset)
         return {name: value if np.isfinite(value) else None for name, value in figures.items()}
+
+    def _linearity(self, dataset: CrowdDataset) -> float:
+        """Returns R2, on test instances, of a linear function of the features that was fitted to
+        the logits of all others: near 1, the embedding adds nothing that is not linear. With fewer
+        instances than features it is a lower bound.
+        """
+        from sklearn.linear_model import Ridge
+
+        others = [dataset.features]
+        if dataset.validation is not None:
+            others.append(dataset.validation.features)
+        parts = [np.concatenate(others), dataset.test.features]
+        flat = [self._scale(part).reshape(len(part), -1) for part in parts]
+        logits = [logit(self.predict_proba(part)[:, 1].clip(1e-6, 1 - 1e-6)) for part in parts]
+        return float(Ridge().fit(flat[0], logits[0]).score(flat[1], logits[1]))
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the embedding network and the sampling network as one model, and its batches."""

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import TransformerMixin
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths, whole
-from neucrowd_tf.neucrowd.posterior import crowd_posterior, posterior_assurance, refreshed_posterior
+from neucrowd_tf.neucrowd.joint_linear import entropy, fold_rows, linear_stage
+from neucrowd_tf.neucrowd.posterior import posterior_assurance
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
@@ -25,10 +24,10 @@ from neucrowd_tf.training.standardise import standardise
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from neucrowd_tf.neucrowd.joint_linear import Rows
     from neucrowd_tf.neucrowd.joint_model import Member
 
 _QUARTER_DECADES = tuple(float(10.0 ** (k / 4)) for k in range(-16, 5))
-_PATIENCE = 3  # strengths in a row that are worse than the best before weaker ones are left
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the residual
 _MEMBER_STRIDE = 7907  # member m draws from seed + m times this prime
 
@@ -101,13 +100,15 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
         flat = data.features.reshape(len(data.features), -1)
         mean, scale = (part.astype(np.float32) for part in standardise(flat, self.standardise))
         x = (flat - mean) / scale
-        held: tuple[NDArray[Any], NDArray[Any]] | None = None
+        held: Rows | None = None
         if data.validation is not None:
             values, codes = data.validation
             rows = (values.reshape(len(values), -1) - mean) / scale
             held = rows, np.eye(len(self.classes_))[codes]
-        parts = self._parts(data.annotations.vote_counts().argmax(axis=1))
-        stage = run.cached("linear", lambda: self._linear(x, data, held, parts))
+        parts = fold_rows(data.annotations.vote_counts().argmax(axis=1), self.folds, self.seed)
+        stage = run.cached(
+            "linear", lambda: linear_stage(x, data.annotations, held, parts, self.Cs, self.rounds)
+        )
         self.posterior_, left_out = stage["posterior"], stage["left_out"]
         self.assurance_ = posterior_assurance(self.posterior_)
         self.regularisation_, self.history_ = float(stage["strength"]), {}
@@ -116,73 +117,6 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
         self.residual_share_ = self._share(members, x, left_out, parts, held, (kernel, bias))
         self.model_ = self._inference(members, mean, scale, kernel, bias)
         run.flush()
-
-    # ------------------------------------------------------------- the linear classifier
-
-    def _parts(self, labels: NDArray[np.integer[Any]]) -> list[NDArray[np.intp]]:
-        """Returns the rows of each fold; empty for fewer than two instances."""
-        count = min(self.folds, len(labels))
-        if count < 2:
-            return []
-        counts = np.bincount(labels)
-        stratified = counts[counts > 0].min() >= count
-        splitter: Any = (StratifiedKFold if stratified else KFold)(
-            count, shuffle=True, random_state=self.seed
-        )
-        return [part for _, part in splitter.split(labels, labels)]
-
-    def _linear(
-        self,
-        x: NDArray[Any],
-        data: TrainingData,
-        held: tuple[NDArray[Any], NDArray[Any]] | None,
-        parts: list[NDArray[np.intp]],
-    ) -> dict[str, NDArray[Any]]:
-        """Returns the last `posterior`, the `left_out` logits and the `strength`."""
-        crowd = data.annotations
-        posterior = crowd_posterior(crowd)
-        strength, left_out = self._choose(x, posterior, held, parts)
-        for _ in range(self.rounds if crowd.has_identities else 0):
-            predicted = np.exp(log_softmax(left_out, axis=1))
-            posterior = refreshed_posterior(crowd, posterior, predicted)
-            _, left_out = self._choose(x, posterior, None, parts, [strength])
-        return {"posterior": posterior, "left_out": left_out, "strength": np.array(strength)}
-
-    def _choose(
-        self,
-        x: NDArray[Any],
-        posterior: NDArray[Any],
-        held: tuple[NDArray[Any], NDArray[Any]] | None,
-        parts: list[NDArray[np.intp]],
-        Cs: Sequence[float] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
-        """Returns the strength with the least log loss, and the logits `[N, C]` of each instance
-        from the classifier that was trained without it.
-        """
-        tried = list(self.Cs if Cs is None else Cs)
-        every = np.arange(len(x))
-        paths = [
-            soft_path(x[rest], posterior[rest], tried)
-            for rest in (np.setdiff1d(every, part) for part in parts)
-        ]
-        whole = soft_path(x, posterior, tried) if held is not None else None
-        losses: list[float] = []
-        best = tried[0], np.log(np.maximum(posterior, 1e-4))
-        for strength in tried:
-            logits = np.zeros(posterior.shape)
-            for part, path in zip(parts, paths, strict=True):
-                kernel, bias = next(path)
-                logits[part] = x[part] @ kernel + bias
-            loss = _entropy(posterior, logits) if parts else 0.0
-            if held is not None and whole is not None:
-                kernel, bias = next(whole)
-                loss += _entropy(held[1], held[0] @ kernel + bias)
-            if parts and (not losses or loss < min(losses)):
-                best = strength, logits
-            losses.append(loss)
-            if len(losses) - 1 - int(np.argmin(losses)) >= _PATIENCE:
-                break
-        return best
 
     # ------------------------------------------------------------- the residual
 
@@ -280,7 +214,7 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
         x: NDArray[np.float32],
         left_out: NDArray[Any],
         parts: list[NDArray[np.intp]],
-        held: tuple[NDArray[Any], NDArray[Any]] | None,
+        held: Rows | None,
         linear: tuple[NDArray[Any], NDArray[Any]],
     ) -> float:
         """Returns how much of the residual serves instances best that it was not trained on."""
@@ -296,7 +230,7 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
             logits.append(held[0] @ linear[0] + linear[1])
             residuals.append(np.mean([member.residual(held[0]) for member in members], axis=0))
         target, base, rest = (np.concatenate(part) for part in (targets, logits, residuals))
-        losses = [_entropy(target, base + share * rest) for share in _SHARES]
+        losses = [entropy(target, base + share * rest) for share in _SHARES]
         return _SHARES[int(np.argmin(losses))]
 
     # ------------------------------------------------------------- use
@@ -351,8 +285,3 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
     def transform(self, features: ArrayLike) -> NDArray[np.float32]:
         """Returns the members' embeddings `[M, members * h]` of raw features."""
         return self._outputs(self._check_fitted(features), "embedding")
-
-
-def _entropy(targets: NDArray[Any], logits: NDArray[Any]) -> float:
-    """Returns the cross-entropy, summed over rows."""
-    return float(-(targets * log_softmax(logits, axis=1)).sum())

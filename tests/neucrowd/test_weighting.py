@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import expit
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
@@ -75,13 +76,31 @@ def test_evaluation_looks_at_the_rows_trained_on() -> None:
     model.train_labels_ = np.array([0, 1, 0, 0, 1, 1])
     model.safe_ = np.array([True, False, True])
     model.history_ = {"safe_share": [0.5, 2 / 3], "hardness_correlation": [float("nan")]}
-    truth = SimpleNamespace(truth=np.array([1, 1, 1, 1, 1, 0, 1]))
-    assert model.evaluation(truth) == {
+    truth = np.array([1, 1, 1, 1, 1, 0, 1])
+    model.classes_ = np.arange(3)
+    assert model.evaluation(SimpleNamespace(truth=truth)) == {
         "unsafe_precision": 1.0,
         "unsafe_recall": 1.0,
         "safe_share": 2 / 3,
         "hardness_correlation": None,
     }
+
+
+def test_linearity_of_a_linear_and_of_an_even_function() -> None:
+    rng = np.random.default_rng(0)
+    x, held = (rng.normal(size=(200, 3)).astype(np.float32) for _ in range(2))
+    split = SimpleNamespace(features=held)
+    data = SimpleNamespace(features=x, truth=None, validation=None, test=split)
+    for function, low, high in (
+        (lambda z: z[:, 0] - z[:, 1], 0.99, 1.0),
+        (lambda z: z[:, 0] ** 2, -1.0, 0.3),
+    ):
+        model = NeuCrowd()
+        model.classes_, model.history_, model.safe_ = np.arange(2), {}, None
+        model.mean_, model.scale_ = np.zeros(3), np.ones(3)
+        positive = lambda z, function=function: expit(function(z))  # noqa: E731
+        model.predict_proba = lambda z, of=positive: np.stack([1 - of(z), of(z)], axis=1)
+        assert low < model.evaluation(data)["logit_linearity"] <= high
 
 
 def test_an_example_may_be_its_own_neighbour() -> None:
