@@ -1,7 +1,8 @@
 """The same methods here and in other packages, side by side: accuracy and seconds.
 
     python -m benchmarks.peers [--json] [--data_dir=D] [--part=all] [--seeds=3] [--threads=1]
-        [--keep=ROWS.json] [--maml_python=/path/to/env/bin/python --maml=FOLDER] [--output=results/peers.md]
+        [--maml_python=/path/to/env/bin/python --maml=FOLDER] [--keep=ROWS.json]
+        [--output=results/peers.md]
 
 Truth inference: Dawid-Skene, GLAD, MACE and EBCC (which crowd-kit has not) on published benchmarks,
 beside crowd-kit's, each with its own defaults. Learning: CrowdLayer, UnionNet (B) and annot-mix on
