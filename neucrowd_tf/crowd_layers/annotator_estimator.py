@@ -39,6 +39,27 @@ _LOST = 0.2
 _WORTH_A_RESTART = 0.1
 
 
+def lost_classes(
+    agreed: NDArray[Any], predicted: NDArray[Any], num_classes: int
+) -> NDArray[np.bool_]:
+    """Returns, by class, whether a fit hardly ever predicts it, or has it for another: hardly ever
+    predicts it where annotators agree on it, but mostly one other class, which itself is missed
+    more often than not.
+
+    Args:
+        agreed, predicted: `[N]` class codes of the training instances, annotators' and the fit's.
+    """
+    table = np.zeros((num_classes, num_classes), dtype=np.int64)
+    np.add.at(table, (agreed, predicted), 1)
+    named, right = table.sum(axis=1), np.diagonal(table).copy()
+    never = table.sum(axis=0) < _LOST * named
+    np.fill_diagonal(table, 0)
+    taker = table.argmax(axis=1)
+    swapped = (right < _LOST * named) & (table.max(axis=1) > named / 2)
+    swapped &= right[taker] < named[taker] / 2
+    return never | swapped
+
+
 @dataclasses.dataclass
 class CrowdNetwork(Network):
     """A compiled network with annotator heads; see `Network`.
@@ -177,23 +198,24 @@ class AnnotatorEstimator(ClassifierEstimator):
 
     def _train_afresh(self, network: Any, data: TrainingData, run: Run) -> Any:
         votes = data.annotations.observed().vote_counts()
-        named = np.bincount(votes.argmax(axis=1), minlength=votes.shape[1])
+        agreed = votes.argmax(axis=1)
+        named = np.bincount(agreed, minlength=votes.shape[1])
         enough = max(1.0, _WORTH_A_RESTART * named.sum() / len(named))
         for attempt in range(self.restarts + 1):
             self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
             stage = run.stage(f"restart-{attempt}") if attempt else run
             history = self._train(network, data, stage)
             predicted = self._predict_proba(data.features).argmax(axis=1)
-            never = np.bincount(predicted, minlength=len(named)) < _LOST * named
-            if not (never & (named >= enough)).any():
+            missed = lost_classes(agreed, predicted, len(named))
+            if not (missed & (named >= enough)).any():
                 break
-        lost = np.flatnonzero(never)
+        lost = np.flatnonzero(missed)
         if len(lost):
             warnings.warn(
                 f"{type(self).__name__} predicts hardly any training instance as"
                 f" {', '.join(map(repr, self.classes_[lost].tolist()))}, which annotators agree on"
-                f" for {int(named[lost].sum())} of {len(predicted)}: train longer, or with"
-                ' imbalance="reweighting"',
+                f" for {int(named[lost].sum())} of {len(predicted)}, or has it for another: train"
+                ' longer, or with imbalance="reweighting"',
                 UserWarning,
                 stacklevel=2,
             )

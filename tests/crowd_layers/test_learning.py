@@ -104,6 +104,25 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
     assert once.fits == 1 and not (once.predict(features) == 3).any()
 
 
+def test_lost_classes_by_hand():
+    from neucrowd_tf.crowd_layers.annotator_estimator import lost_classes
+
+    agreed = np.repeat([0, 1, 2, 3], 5)
+    right = agreed.copy()
+    assert not lost_classes(agreed, right, 4).any()
+    never = np.where(agreed == 3, [0, 1, 2, 0, 1] * 4, right)  # 3 is never predicted
+    assert lost_classes(agreed, never, 4).tolist() == [False, False, False, True]
+    swapped = np.array([1, 0, 2, 3])[agreed]  # as often as they should be, but for each other
+    assert lost_classes(agreed, swapped, 4).tolist() == [True, True, False, False]
+    # The labels of 0 are wrong: the fit spreads them over the others, or has all of them for 1,
+    # which it knows. Nothing is lost.
+    spread = np.where(agreed == 0, [1, 2, 3, 1, 2] * 4, right)
+    taken = np.where(agreed == 0, 1, right)
+    for found in (spread, taken):
+        predicted = np.concatenate([found, [0]])  # 0 once, where they agree on 1
+        assert not lost_classes(np.append(agreed, 1), predicted, 4).any()
+
+
 def with_pseudo(annotations):
     """Returns annotations with 300 pseudo-annotations of class 0."""
     known = annotations.to_dense() >= 0
