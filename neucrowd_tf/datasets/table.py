@@ -120,32 +120,12 @@ def load(
         UsageError: a file that has to be named is not.
         DataError: what is wrong with a file, with its name and, where possible, row and column.
     """
-    given = {"features": features, "images": images, "texts": texts}
-    named = {name: Path(path) for name, path in given.items() if path is not None}
-    source = next(iter(named.values()), None)
-    if source is None or annotations is None:
-        missing = "features" if source is None else "annotations"
-        raise UsageError(f"--{missing}: expected a file for --dataset=table, received none")
-    if len(named) > 1:
-        raise UsageError(
-            f"--{list(named)[1]}: expected alone, received together with --{next(iter(named))}"
-        )
-    (kind,) = named
-    tests = {"features": test_features, "images": None, "texts": test_texts}
-    wanted = tests.pop(kind)
-    other = next((f"test_{name}" for name, path in tests.items() if path is not None), None)
-    if other is not None:
-        raise UsageError(f"--{other}: expected without --{kind}, received both")
-    if kind == "images" and test_truth is not None:
-        raise UsageError("--test_truth: expected without --images, received both")
-    if (wanted is None) != (test_truth is None):
-        missing = f"test_{kind}" if wanted is None else "test_truth"
-        raise UsageError(
-            f"--{missing}: expected --test_{kind} and --test_truth together, received only one of"
-            " them"
-        )
     if unmatched not in ("error", "drop"):
         raise UsageError(f"--unmatched: expected error or drop, received {unmatched!r}")
+    kind, source = _instance_file(features=features, images=images, texts=texts)
+    if annotations is None:
+        raise UsageError("--annotations: expected a file for --dataset=table, received none")
+    wanted = _test_file(kind, test_truth, features=test_features, texts=test_texts)
     layout = TableFormat.of(
         separator=separator,
         task_column=task_column,
@@ -195,6 +175,44 @@ def load(
         feature_names=tuple(table.names) or None,
         feature_centre=table.centre,
     )
+
+
+def _instance_file(**given: str | Path | None) -> tuple[str, Path]:
+    """Returns which of the flags names the instances' file, and the file.
+
+    Raises:
+        UsageError: none does, or several do.
+    """
+    named = [(flag, Path(path)) for flag, path in given.items() if path is not None]
+    if not named:
+        raise UsageError("--features: expected a file for --dataset=table, received none")
+    if len(named) > 1:
+        (first, _), (second, _) = named[:2]
+        raise UsageError(f"--{second}: expected alone, received together with --{first}")
+    return named[0]
+
+
+def _test_file(
+    kind: str, truth: str | Path | None, **given: str | Path | None
+) -> str | Path | None:
+    """Returns the file of test instances, which are of the training instances' kind.
+
+    Raises:
+        UsageError: one of another kind, or one without its truth, or truth without it.
+    """
+    wanted = given.pop(kind, None)
+    other = next((flag for flag, path in given.items() if path is not None), None)
+    if other is not None:
+        raise UsageError(f"--test_{other}: expected without --{kind}, received both")
+    if kind == "images" and truth is not None:
+        raise UsageError("--test_truth: expected without --images, received both")
+    if (wanted is None) != (truth is None):
+        absent = f"test_{kind}" if wanted is None else "test_truth"
+        raise UsageError(
+            f"--{absent}: expected --test_{kind} and --test_truth together, received only one of"
+            " them"
+        )
+    return wanted
 
 
 def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annotations:
