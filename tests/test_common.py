@@ -64,7 +64,7 @@ ROWS, NEW_ROWS = 48, 20
 
 # Of what papers compare with these are tried here; the others with the slow tests, and all of them
 # in the smoke suite.
-COMPARED = ("conal", "dl_cl_self", "mbem", "raykar", "triplet")
+COMPARED = ("conal", "raykar", "triplet")
 
 
 def _representatives() -> set[str]:

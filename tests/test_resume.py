@@ -88,10 +88,8 @@ def flags(out: Path, method: str, *more: str) -> list[str]:
     return ["--dataset=breast_cancer", f"--method={method}", f"--output_dir={out}", *SMALL, *more]
 
 
-@pytest.mark.parametrize(
-    "moments",
-    [pytest.param(FEW, marks=pytest.mark.ci), pytest.param(MOMENTS, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moments", [FEW, MOMENTS])
 def test_killed_before_a_file_and_resumed(
     repository: Path, tmp_path: Path, moments: tuple[tuple[str, int], ...]
 ) -> None:

@@ -34,6 +34,7 @@ def command(repository: Path, *flags: str, timeout: int = 300) -> subprocess.Com
     )
 
 
+@pytest.mark.ci
 def test_bad_flags(repository: Path, tmp_path: Path) -> None:
     """The others are told in the same way: tests/harness/test_flags.py."""
     out = tmp_path / "out"
@@ -128,7 +129,7 @@ def test_gpu(repository: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_jobs_change_no_byte(repository: Path, tmp_path: Path) -> None:
     base = ["--dataset=breast_cancer", "--method=neucrowd,mv_lr", *SMALL]
     for jobs in (1, 2):
@@ -146,7 +147,7 @@ def test_jobs_change_no_byte(repository: Path, tmp_path: Path) -> None:
         ), path
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: Path) -> None:
     """TensorFlow orders sums by names of a graph's nodes, which Keras numbers; CrowdInG's game is
     where that showed.

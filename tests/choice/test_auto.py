@@ -98,6 +98,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Auto, Path]:
         return Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder)), folder
 
 
+@pytest.mark.slow
 def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     features, crowd, truth = _crowd()
     found = fitted[0]

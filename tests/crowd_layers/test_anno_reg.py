@@ -23,6 +23,7 @@ def fitted(crowd):
     return AnnoReg(**{**SMALL, "epochs": 60, "learning_rate": 3e-2}).fit(features, annotations)
 
 
+@pytest.mark.slow
 def test_matrices_explain_the_answers(fitted, crowd):
     features, truth, _ = crowd
     assert (fitted.predict(features) == truth).mean() > 0.95

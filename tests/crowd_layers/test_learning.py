@@ -153,7 +153,7 @@ def test_second_phase_predicts_observed_labels(skilled):
     np.testing.assert_allclose(targets, votes / votes.sum(axis=1, keepdims=True), atol=1e-6)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_second_phase_moves(skilled):
     features, annotations, _ = skilled
     model = WeightedDoctorNet(**{**SMALL, "epochs": 40}, weight_epochs=50)

@@ -67,7 +67,7 @@ def tables(folder: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param(["--classes=1,0"], marks=pytest.mark.ci),
+        pytest.param(["--classes=1,0"], marks=pytest.mark.slow),
         pytest.param([], marks=pytest.mark.slow),
     ],
 )

@@ -29,6 +29,7 @@ def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> 
         )
 
 
+@pytest.mark.slow
 def test_majority_votes_as_test_labels_are_told(
     command: Command, tiny: type, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

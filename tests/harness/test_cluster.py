@@ -81,7 +81,7 @@ def fail(task: Any) -> None:
     raise UsageError("--this: expected that")
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_task_whose_worker_died_is_made_again_as_one_to_resume(
     tmp_path: Path, workers: Any
 ) -> None:

@@ -21,7 +21,7 @@ def mixed() -> Iterator[None]:
     keras.config.set_dtype_policy(before)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_run_starts_with_fresh_names_and_the_process_precision(mixed: None) -> None:
     import keras
 

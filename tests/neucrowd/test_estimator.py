@@ -109,6 +109,7 @@ def test_same_seed_same_numbers_other_seed_others() -> None:
     assert not np.array_equal(first, NeuCrowd(**TINY, seed=5).fit(x, annotations).predict_proba(x))
 
 
+@pytest.mark.slow
 def test_large_sets_embed_only_what_a_step_needs() -> None:
     # 90 instances are embedded whole at batch 32 * 5, and row by row at batch 4 * 3; both see the
     # same gradients' kind.
@@ -214,7 +215,7 @@ print("mirrored works")
 """  # noqa: E501
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_two_logical_devices_share_one_anchor(repository: pathlib.Path) -> None:
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
     done = subprocess.run(

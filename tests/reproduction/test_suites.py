@@ -231,6 +231,7 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     assert tiny.calls == done
 
 
+@pytest.mark.ci
 def test_a_suite_makes_every_rows_first_seed_first(
     command: Callable[..., int],
     tiny: Any,

@@ -130,7 +130,7 @@ def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> Non
     np.testing.assert_array_equal(encoder.get_weights()[0], given)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_d_annotators_an_instance_and_votes_alone() -> None:
     x, crowd, truth = crowd_data(2)
     full = RLL("mle", seed=0, **QUICK).fit(x, crowd)

@@ -50,6 +50,7 @@ def test_one_model_is_exported_and_saved(fitted, crowd, tmp_path):
     assert clone(fitted).size == 2
 
 
+@pytest.mark.slow
 def test_every_method_takes_it(crowd):
     method = registry.method("crowd_layer")
     assert "ensemble" in method.parameter_names

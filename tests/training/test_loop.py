@@ -134,7 +134,7 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
         np.testing.assert_array_equal(kept, then)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_which_epoch_is_the_best() -> None:
     model = make_model()
     for scores, losses, options, best, epochs in (
