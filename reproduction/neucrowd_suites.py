@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reproduction import curves
+from reproduction import curves, known_annotators
 from reproduction.printed import TABLES
 from reproduction.suite import Case, Suite, case
 
@@ -143,6 +143,17 @@ SUITES: tuple[Suite, ...] = (
             " by the seed; with 3 and 5 so many on average, one at least; without d all 7 or"
             " 11. Hotel has no"
             " truth to train on, and its test labels are majority votes."
+        ),
+    ),
+    Suite(
+        "neucrowd_ceiling",
+        "NeuCrowd, what it would help to know each annotator's confusion matrix (ours)",
+        (),
+        analysis=known_annotators.write,
+        note=(
+            "The same logistic regression on majority votes, on the posterior of confusion matrices"
+            " counted against the truth, and on the truth; a crowd method that knows the annotators"
+            " perfectly has the second."
         ),
     ),
     Suite(
