@@ -37,9 +37,10 @@ _CROWDS = {"syn1": 7, "syn2": 11, "hotel": 7}
 
 def _fewer_labels(dataset: str, methods: str, d: int) -> Case:
     """Returns a case with d labels an instance on average; of d = 1, one each."""
-    keep = 0.01 if d == 1 else round(d / _CROWDS[dataset], 6)
+    crowd = _CROWDS[dataset]
+    name, keep = ("1 each", 0.01) if d == 1 else (f"{d} of {crowd}", round(d / crowd, 6))
     options = {"keep_annotations": keep, "keep_one": True}
-    return case(dataset, methods, f"d={d}", first_seed=FRESH_SEED, options=options, x=d)
+    return case(dataset, methods, name, first_seed=FRESH_SEED, options=options, x=d)
 
 
 def _variants(dataset: str, **settings: Mapping[str, Any]) -> tuple[Case, ...]:
@@ -139,9 +140,8 @@ SUITES: tuple[Suite, ...] = (
         baseline="mv_lr",
         note=(
             "gold_lr is mv_lr with true labels: no crowd method, and where its gain is within its"
-            " interval no crowd method can be seen to gain. d = 1 is one label an instance, drawn"
-            " by the seed; with 3 and 5 so many on average, one at least; without d all 7 or"
-            " 11. Hotel has no"
+            ' interval no crowd method can be seen to gain. "1 each" is one label an instance,'
+            ' drawn by the seed; "3 of 7" so many on average, one at least. Hotel has no'
             " truth to train on, and its test labels are majority votes."
         ),
     ),

@@ -21,8 +21,8 @@ def test_matrices_and_posterior_by_hand() -> None:
 
 
 def test_known_adversaries_are_worth_much() -> None:
-    # Three of five annotators always say the wrong class: votes mislead, matrices do not. (The least
-    # weights do best on validation rows, so votes end near chance.)
+    # Three of five annotators always say the wrong class: votes mislead, matrices do not. (Small
+    # weights do best on validation rows, so votes may end near chance.)
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=300)
     features = (rng.normal(size=(300, 4)) + 2 * truth[:, None]).astype(np.float32)
