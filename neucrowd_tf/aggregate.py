@@ -28,7 +28,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers.catalogue import detect
-from neucrowd_tf.io.table_flags import add_table_options, table_options
+from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, table_options
 from neucrowd_tf.io.tables import TableFormat
 
 if TYPE_CHECKING:
@@ -116,9 +116,10 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
 
 def _out_of_core(arguments: argparse.Namespace) -> list[str]:
     """Fits by parts; returns no notes, as progress goes to stderr."""
-    for name in ("annotators", "gold", "question", "first", "seed"):
-        if getattr(arguments, name) not in (None, False, 0):
-            raise UsageError(f"--{name}: expected no --engine with it, which reads by parts")
+    ignored = ("annotators", "gold", "question", "first", "seed", *TABLE_OPTIONS)
+    for name in ignored:
+        if name != "exact_names" and getattr(arguments, name) not in (None, False, 0):
+            raise UsageError(f"--{name}: expected no --engine with it, received both")
     if arguments.output == STDOUT:
         raise UsageError("--output: expected a folder, received none")
     if arguments.output.is_file():
@@ -143,6 +144,7 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
         arguments.max_iter,
         arguments.tol,
         arguments.resume,
+        arguments.exact_names,
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
     try:

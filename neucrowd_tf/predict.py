@@ -20,7 +20,8 @@ from neucrowd_tf.io.features import read_feature_table
 from neucrowd_tf.io.files import atomic_path, check_regular, read_json
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.quiet import import_tensorflow
-from neucrowd_tf.io.tables import TableFormat
+from neucrowd_tf.io.table_flags import TABLE_OPTIONS
+from neucrowd_tf.io.tables import PLAIN, TableFormat
 from neucrowd_tf.io.texts import read_texts
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def predict(
     *,
     texts: Path | None = None,
     batch_size: int = BATCH,
-    ignore_columns: str | None = None,
+    layout: TableFormat = PLAIN,
 ) -> int:
     """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at
     all.
@@ -171,7 +172,7 @@ def predict(
         texts: in place of `features`, a CSV `task,text`, for a model that was trained on texts.
         output: the CSV to write.
         batch_size: rows a call of the model.
-        ignore_columns: columns of the table that are no features, separated by commas.
+        layout: how the table is written, and which columns are no features.
 
     Returns:
         the number of rows.
@@ -183,7 +184,6 @@ def predict(
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
     if output.is_dir():
         raise UsageError(f"--output: expected a file, received the folder {output}")
-    layout = TableFormat.of(ignore_columns=ignore_columns)
     scorer, tasks, rows = _scored(model, features, texts, layout)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
@@ -210,7 +210,7 @@ def _scored(
     """Returns the model, and the tasks and what it takes of them."""
     names: list[str] = []
     if texts is not None:
-        tasks, found = read_texts(texts)
+        tasks, found = read_texts(texts, layout)
         scorer = Scorer(model)
         if not scorer.takes_texts:
             raise DataError(
@@ -262,6 +262,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
     parser.add_argument("--ignore_columns", help="columns that are no features, by commas")
+    parser.add_argument("--separator", help=TABLE_OPTIONS["separator"])
+    parser.add_argument("--task_column", help=TABLE_OPTIONS["task_column"])
     return parser.parse_args(argv)
 
 
@@ -275,7 +277,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             given.output,
             texts=given.texts,
             batch_size=given.batch_size,
-            ignore_columns=given.ignore_columns,
+            layout=TableFormat.of(
+                separator=given.separator,
+                task_column=given.task_column,
+                ignore_columns=given.ignore_columns,
+            ),
         )
     except (UsageError, DataError, OSError) as error:
         sys.stderr.write(f"error: {one_line(error)}\n")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +21,8 @@ from typing import NoReturn
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import read_json, write_text
+from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, table_options
+from neucrowd_tf.io.tables import TableFormat
 
 PROBLEM = 2
 STDOUT = Path("-")
@@ -48,11 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--per_task", type=int, default=2, help="most labels of one task")
     add("--question", help="which question of an export")
     add("--first", action="store_true", help="the first of several choices in an export's answer")
+    add_table_options(parser)
     return parser
 
 
-def annotations_of(run: Path) -> Path:
-    """Returns the annotations' file of a run on a user's own tables.
+def annotations_of(run: Path) -> tuple[Path, TableFormat]:
+    """Returns the annotations' file of a run on a user's own tables, and how it is written.
 
     Raises:
         DataError: no run, or one on another dataset.
@@ -65,7 +69,9 @@ def annotations_of(run: Path) -> Path:
             f"{run}: expected a run of --dataset=table, received one whose config.json names no"
             " annotations; name a file with --annotations"
         )
-    return Path(str(named))
+    options = {name: settings.get(name) for name in TABLE_OPTIONS}
+    options["exact_names"] = bool(options["exact_names"])
+    return Path(str(named)), TableFormat.of(**options)
 
 
 def relabel(arguments: argparse.Namespace) -> list[str]:
@@ -82,8 +88,18 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     from neucrowd_tf.labelling.plan import make_plan, reason
     from neucrowd_tf.labelling.source import read_crowd, read_gold, read_probabilities
 
-    path = annotations_of(arguments.run) if arguments.annotations is None else arguments.annotations
-    crowd, note = read_crowd(path, question=arguments.question, first=arguments.first)
+    if arguments.run is None:
+        path, layout = arguments.annotations, TableFormat.of(**table_options(arguments))
+    else:
+        path, layout = annotations_of(arguments.run)
+        given = [name for name, value in table_options(arguments).items() if value]
+        if given:
+            raise UsageError(f"--{given[0]}: expected without --run, whose own is taken")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        crowd, note = read_crowd(
+            path, question=arguments.question, first=arguments.first, layout=layout
+        )
     crowd.require_identities("relabel")
     gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
     belief = believe(crowd, gold)
@@ -118,7 +134,8 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     )
     if len(plan) < arguments.budget:
         said += f"; no other of the {arguments.budget:,} is worth anything or can be asked for"
-    return [*([note] if note else []), said]
+    warned = (f"warning: {one_line(w.message)}" for w in told)  # type: ignore[arg-type]
+    return [*([note] if note else []), *warned, said]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -94,9 +94,9 @@ class Shard:
 
 
 def total(parts: Iterable[Sums]) -> Sums:
-    """Returns the sums over all shards from those of each."""
+    """Returns the sums over all shards from those of each; of no instances they are empty."""
     found: Sums = {}
-    for part in parts:
+    for part in filter(None, parts):
         found = {key: found[key] + value for key, value in part.items()} if found else dict(part)
     return found
 

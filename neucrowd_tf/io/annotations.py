@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,9 @@ import pandas as pd
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import check_regular, read_json, read_npy
 from neucrowd_tf.io.ids import as_name_array, plain_integers, typed_names
-from neucrowd_tf.io.importers import detect, read_export
+from neucrowd_tf.io.importers import Export, detect, read_export
 from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, read_long, tell_missing
-from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct
+from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, is_truth
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 WHOLE = re.compile(r"-?\d+(\.0+)?")
 COUNT = re.compile(r"(\d+(\.0+)?)?")
 VOTES = "votes_"
+ALONE = 3  # cells of an annotator who shares no label with others
 MANY_ROWS = 10  # whose sums are not all the same by chance
 EMPTY = ("", "nan", "NaN")
 _POINT_ZERO = re.compile(r"(?<=\d)\.0+$")
@@ -60,7 +62,7 @@ def read_labels(
     if path.is_dir() or path.suffix != ".npy":
         check_regular(path)
         if (tool := detect(path)) is not None:
-            return _exported(path, tool)
+            return _exported(path, tool, layout)
     if path.suffix == ".json":
         return read_answers(path, layout)
     if path.suffix == ".npy":
@@ -81,10 +83,17 @@ def read_labels(
     return _dense_csv(csv, num_tasks)
 
 
-def _exported(path: Path, tool: str) -> LabelTable:
+def check_export(export: Export, layout: TableFormat = PLAIN) -> None:
+    """Checks the names in a tool's export as `check_table` does."""
+    triples = (export.tasks, export.workers, export.labels)
+    check_table(LabelTable(export.path, triples, line=lambda i: export.places[i]), layout)
+
+
+def _exported(path: Path, tool: str, layout: TableFormat) -> LabelTable:
     export = read_export(path, tool)
     if export.left_out:
         warnings.warn(f"{path}: {export.summary()}", stacklevel=2)
+    check_export(export, layout)
     frame = export.frame()
     return LabelTable(path, (frame["task"], frame["worker"], frame["label"]))
 
@@ -152,6 +161,7 @@ def _wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
         missing |= named
     elif not missing.any():
         missing = values == MINUS_ONE
+    _check_annotators(cells.columns.tolist(), ids, values, missing, csv, layout)
     rows, columns = np.nonzero(~missing)
     # NaN turns a column of whole numbers into 1.0, 2.0, and leaves others of the table as they are.
     labels = [_POINT_ZERO.sub("", label) for label in values[rows, columns].tolist()]
@@ -188,6 +198,45 @@ def _wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
             _check_no_counts(codes, missing, list(cells.columns), csv.path)
         table = dataclasses.replace(table, triples=(ids[rows], annotators[columns], codes.tolist()))
     return table
+
+
+def _check_annotators(
+    names: list[str],
+    ids: NDArray[Any],
+    values: NDArray[Any],
+    missing: NDArray[np.bool_],
+    csv: CsvFile,
+    layout: TableFormat,
+) -> None:
+    """Raises DataError for what is no annotator's column of a wide table (a true label, a comment,
+    counts) and for a row that is the header again.
+    """
+    for row in np.flatnonzero(ids == layout.roles(csv.header)["task"]):
+        if values[row].tolist() == names:
+            raise DataError(
+                f"{csv.path}: {csv.line(row)}: expected a task and labels, received the header"
+                " again (several files in one?)"
+            )
+    for name in names:
+        if is_truth(name) or (name.lower().startswith(VOTES) and not layout.classes):
+            what = "a true label's" if is_truth(name) else "counts of votes"
+            raise DataError(
+                f"{csv.path}: column {name!r}: expected an annotator's labels, received a column"
+                f" named as {what}; take it out, or rename it if it is an annotator's"
+            )
+    if layout.classes or len(names) < 3:
+        return
+    found = [set(values[~missing[:, j], j].tolist()) for j in range(len(names))]
+    times = Counter(label for labels in found for label in labels)
+    shared = {label for label, count in times.items() if count > 1}
+    for place, labels in enumerate(found):
+        if shared and (~missing[:, place]).sum() >= ALONE and not labels & shared:
+            row = int(np.flatnonzero(~missing[:, place])[0])
+            raise DataError(
+                f"{csv.path}: {csv.line(row)}, column {names[place]!r}: expected labels, received"
+                f" {values[row, place]!r}, as all of this column one that no other annotator gives;"
+                " take the column out, or --classes=... names all classes"
+            )
 
 
 def _check_no_counts(
@@ -243,6 +292,8 @@ def _votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
                 f" 0, received {texts.iloc[bad[0]]!r}"
             )
         counts[:, place] = texts.where(texts != "", "0").astype(float)
+    if not layout.classes and len(counts) > 2:
+        _check_no_sums(counts, names, csv)
     plain = [name.removeprefix(VOTES) for name in names]
     where = f"{csv.path}: {csv.line(0, header=False)}"
     check_names(
@@ -261,6 +312,22 @@ def _votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
         by_task=True,
         line=csv.line,
     )
+
+
+def _check_no_sums(counts: NDArray[np.float64], names: list[str], csv: CsvFile) -> None:
+    """Raises DataError for a last row or a column that holds the sums of the others."""
+    if counts[-1].any() and (counts[-1] == counts[:-1].sum(axis=0)).all():
+        raise DataError(
+            f"{csv.path}: {csv.line(len(counts) - 1)}: expected a task's counts of votes, received"
+            " the sums of the rows above; take the row out, or --classes=... names all classes"
+        )
+    sums = counts.sum(axis=1, keepdims=True) - counts
+    for place in np.flatnonzero((counts == sums).all(axis=0)):
+        if len(names) > 2 and len(counts) >= MANY_ROWS:
+            raise DataError(
+                f"{csv.path}: column {names[place]!r}: expected a class's counts of votes, received"
+                " the sums of the others; take the column out, or --classes=... names all classes"
+            )
 
 
 def _dense_csv(csv: CsvFile, num_tasks: int | None) -> LabelTable:

@@ -18,6 +18,7 @@ import pandas as pd
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import read_bytes, read_npy
 from neucrowd_tf.io.ids import as_name_array
+from neucrowd_tf.io.names import is_truth
 from neucrowd_tf.io.tables import ALIASES, MANY_COLUMNS, PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
     roles = {alias.lower(): role for role in ALIASES for alias in ALIASES[role]}
     for name in names:
         role = roles.get(name.strip().lower()) or ("id" if _ID.fullmatch(name.strip()) else None)
+        role = role or ("truth" if is_truth(name) else None)
         if role is not None:
             raise DataError(
                 f"{path}: column {name!r}: expected a feature, received a column named as a"
@@ -153,24 +155,30 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
 
 def _tell_ids(rows: NDArray[np.float32], names: list[str], path: Path) -> None:
     """Warns of columns that count the rows, as ids do."""
-    steps = np.diff(rows, axis=0)
-    for place in np.flatnonzero((steps == 1).all(axis=0)):
+    spans = np.flatnonzero(np.ptp(rows, axis=0) == len(rows) - 1)
+    counting = (np.diff(np.sort(rows[:, spans], axis=0), axis=0) == 1).all(axis=0)
+    for place in spans[counting]:
         warnings.warn(
-            f"{path}: column {names[place]!r} counts the rows, as an id does, and is taken for a"
-            f" feature; --ignore_columns={names[place]} leaves it out",
+            f"{path}: column {names[place]!r} numbers the rows, as an id does, and is taken for"
+            f" a feature; --ignore_columns={names[place]} leaves it out",
             stacklevel=4,
         )
 
 
 def _loses_variation(values: NDArray[Any]) -> bool:
-    """Whether float32 blurs a column: its steps there are no small part of its deviation."""
+    """Whether float32 blurs a column: its steps there are no small part of its deviation, or its
+    numbers are below what float32 holds in full.
+    """
     if len(values) < 2:
         return False
-    size = float(np.abs(values).max())
+    size = float(np.abs(values.astype(np.float64)).max())
     with np.errstate(over="ignore"):
         step = float(np.spacing(np.float32(size)))
-    deviation = float(np.std(values.astype(np.float64) - float(values[0])))
-    return np.isfinite(step) and 0 < deviation < STEPS * step
+        moved = values - values[0]  # whole numbers above 2^53 too keep their differences
+    deviation = float(np.std(moved.astype(np.float64)))
+    if not np.isfinite(step) or not deviation:
+        return False
+    return deviation < STEPS * step or size < float(np.finfo(np.float32).tiny)
 
 
 def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
@@ -216,7 +224,7 @@ def _npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[s
         row, *column = np.argwhere(~np.isfinite(single))[0].tolist()
         raise DataError(
             f"{path}: row {row}, column {column[0] if len(column) == 1 else tuple(column)}:"
-            " expected a finite number"
+            f" expected a finite number, received {array[(row, *column)]}"
         )
     names = [str(i) for i in range(single.shape[-1])]
     return as_name_array([str(i) for i in range(len(single))]), single, names
@@ -224,11 +232,15 @@ def _npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[s
 
 def _numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArray[Any]:
     """Returns a column's numbers in the precision they were read with; float32 holds them all."""
+    if column.dtype.kind == "u" and column.max() < 1 << 63:
+        column = column.astype(np.int64)  # differences may be negative
     values = (
         column.to_numpy()
         if column.dtype.kind in "iuf"
         else pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=np.float64)
     )
+    if isinstance(column.iloc[0], bytes):  # which would be read as text
+        values = np.full(len(values), np.nan)
     with np.errstate(over="ignore"):  # a number too large for float32 is infinite, and said below
         single = values.astype(np.float32)
     bad = np.flatnonzero(~np.isfinite(single)) if column.dtype.kind != "b" else np.arange(1)

@@ -20,7 +20,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.csv_cells import csv_writer
 from neucrowd_tf.io.files import atomic_path
 from neucrowd_tf.io.ids import plain_integers
-from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct
+from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, times
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # With a digit other than 0 after the point, or an exponent below 0.
 _FRACTION = re.compile(r"[-+]?\d*\.\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
+
+_NO_ANSWER = re.compile(r"77+|88+|99+|9+[78]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,9 +61,8 @@ class LabelTable:
     def place(self, row: int, column: str | None = None) -> str:
         """Returns how an error says where row i of the file is: the file, and what is known."""
         where = f"row {row}" if self.line is None else self.line(row)
-        return ", ".join(
-            part for part in (f"{self.source}: {where}", column and f"column {column!r}") if part
-        )
+        parts = [part for part in (where, column and f"column {column!r}") if part]
+        return f"{self.source}: {', '.join(parts)}" if parts else str(self.source)
 
     def error(self, row: int, rest: str) -> DataError:
         """Returns an error about row i."""
@@ -93,6 +94,7 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
     header = list(csv.frame(nrows=0).columns)
     wanted = layout.require(csv.path, header, *ALIASES)
     columns = _read_numbers(csv, wanted) or _read_text(csv, wanted)
+    _check_no_header(columns, wanted, csv)
     rows = _without_missing(columns, wanted, csv, layout)
     tasks, workers, labels = (
         _typed(columns.pop(name), role, csv, rows)
@@ -107,6 +109,22 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
     )
     check_table(table, layout)
     return table
+
+
+def _check_no_header(columns: dict[str, Column], wanted: list[str], csv: CsvFile) -> None:
+    """Raises DataError for a row that is the header again."""
+    again: Any = True
+    for name in wanted:
+        if not isinstance(columns[name], tuple):
+            return
+        codes, texts = columns[name]
+        again = again & (codes == (texts.index(name) if name in texts else -2))
+    rows = np.flatnonzero(again)
+    if len(rows):
+        raise DataError(
+            f"{csv.path}: {csv.line(rows[0])}: expected task, worker and label, received the header"
+            " again (several files in one?)"
+        )
 
 
 def _without_missing(
@@ -175,6 +193,31 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
             _check_classes(names, counts, first, table, layout, None if wide else role)
 
 
+def check_vocabulary(
+    source: str | Path, workers: Iterable[Any], labels: Iterable[Any], layout: TableFormat = PLAIN
+) -> None:
+    """Checks the distinct annotators and classes of a source that is read by parts, as
+    `check_table` does.
+    """
+    table = LabelTable(source, line=lambda _: "")
+    for role, column in (("worker", list(workers)), ("label", list(labels))):
+        nowhere, known = np.zeros(len(column), dtype=np.int64), ()
+        if role == "label":
+            known = layout.classes
+        check_names(
+            column,
+            nowhere,
+            nowhere,
+            role,
+            functools.partial(table.place, column=role),
+            known=known,
+            exact=layout.exact_names,
+            markers=not layout.exact_names,
+        )
+        if role == "label" and not known and not layout.exact_names:
+            _check_classes(column, nowhere, nowhere, table, layout, role)
+
+
 def _check_classes(
     names: list[Any],
     counts: NDArray[np.int64],
@@ -184,16 +227,29 @@ def _check_classes(
     column: str | None,
 ) -> None:
     texts = [str(name) for name in names]
-    if MINUS_ONE in texts and layout.missing is None:
-        at = texts.index(MINUS_ONE)
-        way_out = "--missing=-1 leaves them out, --missing= takes -1 for a class"
-        if {"1"} != set(texts) - {MINUS_ONE}:
+    numbers = plain_integers(texts)
+    negative = [at for at, text in enumerate(texts) if numbers and text.startswith("-")]
+    if MINUS_ONE in texts:
+        negative = [texts.index(MINUS_ONE)]
+    code = next((at for at, text in enumerate(texts) if numbers and _is_code(text, texts)), None)
+    if negative and layout.missing is None:
+        at = negative[0]
+        received = texts[at]
+        way_out = f"--missing={received} leaves them out, --missing= takes {received} for a class"
+        if {received.removeprefix("-")} != set(texts) - {received}:
             raise DataError(
-                f"{table.place(int(first[at]), column)}: expected a label, received -1"
-                f" ({counts[at]} times), which often stands for none; {way_out}"
+                f"{table.place(int(first[at]), column)}: expected a label, received {received}"
+                f"{times(counts[at])}, which often stands for none; {way_out}"
             )
         warnings.warn(
-            f"{table.source}: {counts[at]} labels are -1, taken for a class beside 1; {way_out}",
+            f"{table.source}: {counts[at]} labels are {received}, taken for a class beside"
+            f" {received.removeprefix('-')}; {way_out}",
+            stacklevel=5,
+        )
+    elif code is not None and layout.missing is None:
+        warnings.warn(
+            f"{table.source}: {counts[code]} labels are {texts[code]}, which often stands for none,"
+            f" taken for a class; --missing={texts[code]} leaves them out",
             stacklevel=5,
         )
     for place, name in enumerate(texts):
@@ -208,6 +264,14 @@ def _check_classes(
             f" {names[fractions[0]]!r}, a fraction as probabilities and scores are; if these are"
             f" classes, --classes=... names all of them"
         )
+
+
+def _is_code(text: str, texts: list[str]) -> bool:
+    """Whether a number is one that questionnaires use for no answer (99, 888 ...), far above the
+    others.
+    """
+    others = [int(other) for other in texts if other != text]
+    return bool(_NO_ANSWER.fullmatch(text)) and len(others) > 1 and 3 * max(others) < int(text)
 
 
 # A column: whole numbers, or each distinct text once with int codes (-1 for an empty cell).

@@ -4,7 +4,9 @@ spellings.
 
 from __future__ import annotations
 
+import re
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -32,8 +34,48 @@ MARKERS = frozenset(
         "--",
         "?",
         ".",
+        "..",
+        "...",
+        "*",
+        "/",
+        "\N{EN DASH}",
+        "\N{EM DASH}",
+        "\N{MINUS SIGN}",
+        "''",
+        '""',
+        "\\n",  # MySQL's
+        "undefined",
+        "missing",
+        "no answer",
+        "not answered",
+        "not available",
+        "(blank)",
+        "(null)",
+        "[null]",
+        "<null>",
+        "#value!",
+        "#ref!",
+        "#div/0!",
+        "#name?",
+        "#num!",
+        "#null!",
+        "-nan",
+        "1.#qnan",
     )
 )
+# Columns of a table that a true label, or what many labels come to, stands in.
+_TRUTH = re.compile(
+    r"(gold|truth|target|majority|consensus|correct|y[_\s]?true|ground[_\s]?truth|reference"
+    r"|(gold|true|majority|final|correct)[_\s](label|class|answer|vote)|(label|class)[_\s]true)",
+    re.IGNORECASE,
+)
+# Letters of other alphabets that look like Latin ones.
+_ALIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf\u03b1\u03c1\u03bd\u03b9",
+    "aeopcyxijsoapvi",
+)
+_QUOTES = "'\"`\u2018\u2019\u201c\u201d"
+_DASHES = re.compile(r"(?<=[^\W\d])[-_](?=[^\W\d])")  # between letters
 MINUS_ONE = "-1"
 Where = Callable[[int], str]
 
@@ -61,11 +103,14 @@ def meant(name: Any) -> Any:
     """Returns what a name most likely means: a number, a truth value as one, text without case."""
     if isinstance(name, (bool, int, float, np.generic)):
         return float(name)
-    text = visible(str(name)).casefold()
+    text = visible(str(name)).casefold().strip(_QUOTES)
+    if not text.isascii():
+        text = text.translate(_ALIKE)
     if text in ("true", "false"):
         return float(text == "true")
     if not text[-1:].isdigit() and not text.endswith("."):
-        return text  # no number: neither "nan" nor "infinity" is one here
+        # No number: neither "nan" nor "infinity" is one here.
+        return " ".join(_DASHES.sub(" ", text).split())
     try:
         return float(text) if len(text) < 19 and "_" not in text else text
     except ValueError:
@@ -107,7 +152,8 @@ def check_names(
 
     Args:
         names: `[K]` distinct names.
-        counts, first: `[K]` how often each occurs, and the first place.
+        counts, first: `[K]` how often each occurs (0 where that is not known), and the first
+            place.
         role: task, worker or label.
         where: says the place: the file, the line and the column.
         known: names that the user listed, which are meant.
@@ -118,12 +164,13 @@ def check_names(
     for place, name in enumerate(names if markers else ()):
         if is_marker(name) and name not in listed:
             raise DataError(
-                f"{where(int(first[place]))}: expected a {role}, received {name!r} ({counts[place]}"
-                f" times), which often stands for none; --missing={name.strip()} leaves these out,"
-                " --missing= takes it for a name"
+                f"{where(int(first[place]))}: expected a {role}, received {name!r}"
+                f"{times(counts[place])}, which often stands for none; --missing={name.strip()}"
+                " leaves these out, --missing= takes it for a name"
             )
-    if exact:
+    if exact or all(type(name) is int for name in names):
         return
+    _check_signs(names, first, role, where)
     alike = (
         (lambda name: visible(name) if isinstance(name, str) else name) if role == "task" else meant
     )
@@ -135,10 +182,43 @@ def check_names(
         if other != place and not {str(name), str(names[other])} <= listed:
             raise DataError(
                 f"{where(int(first[place]))}: expected {role}s that differ in more than case,"
-                f" spaces or how a number is spelt, received {_shown(name)} ({counts[place]} times)"
-                f" beside {_shown(names[other])} ({counts[other]} times); --exact_names takes them"
+                f" spaces, dashes or how a number is spelt, received {_shown(name)}"
+                f"{times(counts[place])}"
+                f" beside {_shown(names[other])}{times(counts[other])}; --exact_names takes them"
                 " for different ones"
             )
+
+
+def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Where) -> None:
+    """Raises DataError for a name with a line break or another control character: quotes that are
+    not closed make one of several rows. A task's, which may be a text, is told of.
+    """
+    if all(not isinstance(name, str) or name.isprintable() for name in names):
+        return
+    for place, name in enumerate(names):
+        if isinstance(name, str) and any(unicodedata.category(c) == "Cc" for c in name):
+            said = f"received {_cut(ascii(name))}, with a line break or another control character"
+            if role != "task":
+                raise DataError(
+                    f"{where(int(first[place]))}: expected a {role}, {said} (a quote that is not"
+                    " closed?); --exact_names takes it for a name"
+                )
+            warnings.warn(f"{where(int(first[place]))}: a task id is {said}", stacklevel=6)
+            return
+
+
+def times(count: int) -> str:
+    """Returns how an error says how often a name occurs; nothing where that is not known."""
+    return f" ({count} times)" if count else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def is_truth(column: str) -> bool:
+    """Whether a column is named as a true label, or what many labels come to."""
+    return _TRUTH.fullmatch(column.strip()) is not None
 
 
 def _shown(name: Any) -> str:

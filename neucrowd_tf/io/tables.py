@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import difflib
 import io
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,7 +118,20 @@ class TableFormat:
         for role in wanted:
             if role not in found:
                 require_columns(source, columns, [getattr(self, role) or role])
+            if getattr(self, role) is None and (others := _also(role, found, columns)):
+                warnings.warn(
+                    f"{source}: columns {found[role]!r} and {others[0]!r} are both named as a"
+                    f" {role}'s; {found[role]!r} is taken, --{role}_column says which",
+                    stacklevel=3,
+                )
         return [found[role] for role in wanted]
+
+
+def _also(role: str, found: dict[str, str], columns: Sequence[str]) -> list[str]:
+    """Returns further columns that are named as a role's; a bare `id` is many things."""
+    folded = {alias.lower() for alias in ALIASES[role]} - {"id"}
+    rest = [name for name in columns if name not in found.values()]
+    return [name for name in rest if str(name).strip().lower() in folded]
 
 
 PLAIN = TableFormat()
@@ -152,16 +167,27 @@ class CsvFile:
         tabs = b"\t" in first and b"," not in first
         return cls(Path(path), content, layout.separator or ("\t" if tabs else ","))
 
+    def _lines(self) -> Iterator[list[str]]:
+        """Yields the cells of each line."""
+        csv.field_size_limit(MOST_FIELD)
+        text = io.StringIO(self.content.decode("utf-8-sig", "replace"), newline="")
+        return csv.reader(text, delimiter=self.separator)
+
+    def _check_lengths(self, width: int) -> None:
+        """Raises DataError for a row that is cut off, which pandas fills with empty cells."""
+        with contextlib.suppress(csv.Error):
+            for number, cells in enumerate(self._lines(), 1):
+                if cells and len(cells) < width:
+                    raise DataError(
+                        f"{self.path}: line {number}: expected {width} fields, as in the header,"
+                        f" received {len(cells)}"
+                    )
+
     def line(self, row: int, header: bool = True) -> str:
         """Returns where a row of the table is, as a spreadsheet counts: the header is line 1."""
-        reader = csv.reader(
-            io.StringIO(self.content.decode("utf-8-sig", "replace"), newline=""),
-            delimiter=self.separator,
-        )
-        csv.field_size_limit(MOST_FIELD)
         wanted = int(row) + header
         try:
-            for number, cells in enumerate(reader, 1):
+            for number, cells in enumerate(self._lines(), 1):
                 if cells and wanted == 0:  # pandas passes over lines that are empty
                     return f"line {number}"
                 wanted -= bool(cells)
@@ -262,6 +288,8 @@ class CsvFile:
                 f"Unnamed: {where}",
                 *frame.columns[where + 1 :],
             ]
+        if "dtype" not in options and not self._wide and (frame.iloc[:, -1] == "").any():
+            self._check_lengths(len(frame.columns))
         nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
         if nameless:  # a row index that a frame was saved with, most likely
             raise DataError(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names import is_marker
 from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat, require_columns, task_ids
 
 if TYPE_CHECKING:
@@ -24,11 +27,31 @@ def read_texts(path: Path, layout: TableFormat = PLAIN) -> tuple[NDArray[Any], N
     Raises:
         DataError: no such file, a missing column, or a task that is there twice or has no id.
     """
-    frame = CsvFile.open(path, layout).table()
-    ids = task_ids(frame, path, layout)
-    column = next((name for name in NAMES if name in frame.columns), None)
-    if column is None:
+    csv = CsvFile.open(path, layout)
+    frame = csv.table()
+    ids = task_ids(frame, path, layout, csv)
+    columns = [name for name in NAMES if name in frame.columns]
+    if not columns:
         require_columns(path, list(frame.columns), NAMES[:1])
+    column, *others = columns
+    if others:
+        warnings.warn(
+            f"{path}: columns {column!r} and {others[0]!r} are both named as a text's; {column!r}"
+            " is taken",
+            stacklevel=2,
+        )
     texts = np.empty(len(frame), dtype=object)
     texts[:] = frame[column].tolist()
+    bare = np.flatnonzero([is_marker(text) for text in texts])
+    if len(bare) == len(texts):
+        raise DataError(
+            f"{path}: {csv.line(bare[0])}, column {column!r}: expected a text in one of the rows,"
+            f" received {texts[bare[0]]!r} and the like in all of them"
+        )
+    if len(bare):
+        warnings.warn(
+            f"{path}: {csv.line(bare[0])}, column {column!r}: {len(bare)} texts are empty, or often"
+            f" stand for none, and are taken as they are (the first: {texts[bare[0]]!r})",
+            stacklevel=2,
+        )
     return ids, texts

@@ -13,6 +13,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.annotations import check_export
 from neucrowd_tf.io.importers import TOOLS, detect, read_export
 from neucrowd_tf.io.importers.sources import rows
 from neucrowd_tf.io.tables import PLAIN, TableFormat
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STDIN = Path("-")
+ROUNDED = 0.01  # that rounded probabilities may miss a sum of 1 by
 
 
 def read_crowd(
@@ -46,6 +48,7 @@ def read_crowd(
             if tool is None:
                 return read_annotations(file, layout=layout), ""
             export = read_export(file, tool, question=question, first=first)
+            check_export(export, layout)
         except DataError as error:
             raise DataError(str(error).replace(str(file), str(path))) from None
     return Annotations.from_frame(export.frame()), f"{TOOLS[tool].title}: {export.summary()}"
@@ -90,6 +93,8 @@ def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:
             raise DataError(f"{where}: expected one of the classes {shown}, received {label!r}")
         if gold.setdefault(tasks[task], classes[label]) != classes[label]:
             raise DataError(f"{where}: expected each task once, received {task!r} again")
+    if not gold:
+        raise DataError(f"{path}: expected at least one row of task,label, received none")
     return gold
 
 
@@ -102,7 +107,8 @@ def read_probabilities(path: Path, annotations: Annotations) -> NDArray[np.float
         gets the mean.
 
     Raises:
-        DataError: a column that is missing, no number from 0, or no task of the annotations.
+        DataError: a column that is missing, no numbers from 0 that sum to 1, a task twice, or no
+            task of the annotations.
     """
     classes = [f"p_{name}" for name in annotations.class_names.tolist()]
     places = {str(name): code for code, name in enumerate(annotations.instance_names.tolist())}
@@ -114,13 +120,17 @@ def read_probabilities(path: Path, annotations: Annotations) -> NDArray[np.float
                 raise DataError(f"{where}: expected a column {name!r}, received none")
         if row["task"] not in places:
             continue
+        if not np.isnan(found[places[row["task"]], 0]):
+            raise DataError(f"{where}: expected each task once, received {row['task']!r} again")
         try:
             numbers = np.array([float(row[name]) for name in classes])
         except ValueError:
             numbers = np.array([-1.0])
-        if not (numbers >= 0).all() or not 0 < numbers.sum() < np.inf:
+        if not (numbers >= 0).all() or abs(numbers.sum() - 1.0) > ROUNDED:
             shown = ", ".join(repr(row[name]) for name in classes[:8])
-            raise DataError(f"{where}: expected probabilities, received {shown}")
+            raise DataError(
+                f"{where}: expected probabilities of the classes, which sum to 1, received {shown}"
+            )
         found[places[row["task"]]] = numbers / numbers.sum()
     if np.isnan(found).all():
         raise DataError(f"{path}: expected tasks of the annotations, received none of them")

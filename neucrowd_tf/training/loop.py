@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import keras
 import numpy as np
 
-from neucrowd_tf.io.files import save_arrays
-from neucrowd_tf.training.run import Run, load_or_warn, warn_damaged
+from neucrowd_tf.training.run import Run, checkpoints_at, save_checkpoint, warn_damaged
 from neucrowd_tf.training.state import (
     fits,
     from_text,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 Evaluate = Callable[[], Mapping[str, float]]
 StopWhen = Callable[[Mapping[str, list[float]]], bool]
+CHECKPOINT = "train.npz"
 
 
 class Stateful(Protocol):
@@ -90,25 +90,22 @@ class _Epochs(keras.callbacks.Callback):
 
     # -- checkpoints
     def load(self, model: keras.Model, variables: list[Any]) -> None:
-        """Goes on from a checkpoint, if there is a sound one; a damaged one is told of and training
-        begins afresh, which gives the same bytes.
+        """Goes on from the checkpoint, or the one before it where that is damaged, or afresh; each
+        gives the same bytes. A damaged one is told of.
         """
         if self.run.checkpoints is None:
             return
-        path = self.run.checkpoints / "train.npz"
-        arrays = load_or_warn(path)
-        if arrays is None:
-            return
         before = [part.get_state() for part in self.state]
-        try:
-            self._restore(arrays, model, variables)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            for part, state in zip(self.state, before, strict=True):
-                part.set_state(state)
-            self.best.epoch, self.best.weights, self.logs = None, [], {}
-            self.best.value = self.best.tie = None
-            self.next_epoch, self.finished = 0, False
-            warn_damaged(path, f"another model's ({' '.join(str(error).split())[:100]})")
+        for path, arrays in checkpoints_at(self.run.checkpoints / CHECKPOINT):
+            try:
+                return self._restore(arrays, model, variables)
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+                for part, state in zip(self.state, before, strict=True):
+                    part.set_state(state)
+                self.best.epoch, self.best.weights, self.logs = None, [], {}
+                self.best.value = self.best.tie = None
+                self.next_epoch, self.finished = 0, False
+                warn_damaged(path, f"another model's ({' '.join(str(error).split())[:100]})")
 
     def _restore(
         self, arrays: dict[str, NDArray[Any]], model: keras.Model, variables: list[Any]
@@ -152,7 +149,7 @@ class _Epochs(keras.callbacks.Callback):
         )
         for index, part in enumerate(self.state):
             arrays |= {f"state{index}/{key}": value for key, value in part.get_state().items()}
-        save_arrays(self.run.checkpoints / "train.npz", arrays)
+        save_checkpoint(self.run.checkpoints / CHECKPOINT, arrays)
         self._saved = time.monotonic()
 
     # -- Keras' hooks

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +37,31 @@ def load_or_warn(path: Path) -> dict[str, NDArray[Any]] | None:
 
 def warn_damaged(path: Path, received: str) -> None:
     """Warns of a checkpoint that cannot be used."""
+    before = previous(path)
+    rest = f"goes on from {before.name}" if before.exists() else "is made afresh"
     warnings.warn(
         f"{path}: expected a checkpoint as it was written, received {received}; this part of the"
-        " run is made afresh",
+        f" run {rest}",
         stacklevel=3,
     )
+
+
+def previous(path: Path) -> Path:
+    """Returns where the checkpoint before one is kept."""
+    return path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def save_checkpoint(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Writes a checkpoint and keeps the one before it, for when this one is damaged."""
+    save_arrays(path, arrays, before=previous(path))
+
+
+def checkpoints_at(path: Path) -> Iterator[tuple[Path, dict[str, NDArray[Any]]]]:
+    """Yields the sound ones of a checkpoint and the one before it; of a damaged one it tells."""
+    for file in (path, previous(path)):
+        arrays = load_or_warn(file)
+        if arrays is not None:
+            yield file, arrays
 
 
 @dataclasses.dataclass(frozen=True)

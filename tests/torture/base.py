@@ -44,10 +44,6 @@ class Input:
     sound: Callable[[Path], None] | None = None
     sound_flags: tuple[str, ...] | None = None
 
-    def flags_of_sound(self) -> tuple[str, ...]:
-        """The flags for the sound files: by default the same, but for the file's ending."""
-        return self.flags
-
 
 def text_of(rows: Iterable[Sequence[str]], separator: str = ",", end: str = "\n") -> str:
     stream = io.StringIO()

@@ -1,61 +1,108 @@
-"""Tries inputs in processes of their own, and counts."""
+"""Tries inputs, in this process or several, and records what became of them."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections import Counter, defaultdict
+import time
 from collections.abc import Iterator
 from itertools import count, islice
+from typing import Any
 
 from tests.torture.base import Input
-from tests.torture.judge import OUTCOMES, prepare, tried
-
-BAD = ("accepted wrong", "refused wrongly", "traceback", "hang")
+from tests.torture.judge import prepare, tried
+from tests.torture.record import Record
 
 
 def drawn(seed: int) -> Iterator[Input]:
     """Yields inputs of every kind, over and over with further draws."""
-    from tests.torture import folders, labels, tables
+    from tests.torture import folders, labels, tables, variants
 
     for number in count(seed * 1_000_000):
         yield from labels.inputs(number)
+        yield from variants.inputs(number)
         yield from tables.inputs(number)
         if number % 4 == 0:
             yield from folders.inputs(number)
 
 
-def _work(seed: int, worker: int, workers: int, size: int, only: str) -> list[tuple[str, ...]]:
-    found = []
-    for number, given in enumerate(islice(drawn(seed), size)):
-        if number % workers == worker and only in given.kind:
-            found.append((given.kind, *tried(given)))
-    return found
+def _numbered(
+    seed: int, first: int, size: int, only: str, step: int = 1
+) -> Iterator[tuple[int, Input]]:
+    inputs = islice(enumerate(drawn(seed)), first, None)
+    fitting = (item for item in inputs if only in item[1].kind)
+    yield from islice(fitting, 0, size * step, step)
 
 
-def _begin() -> None:
+def _outcome(seed: int, number: int, given: Input) -> dict[str, Any]:
+    began = time.monotonic()
+    outcome, note = tried(given)
+    seconds = round(time.monotonic() - began, 2)
+    return {
+        "input": [seed, number],
+        "kind": given.kind,
+        "outcome": outcome,
+        "note": note,
+        "seconds": seconds,
+    }
+
+
+def _work(
+    seed: int, first: int, size: int, only: str, done: set[int], part: int, parts: int, queue: Any
+) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare()
+    try:
+        for place, (number, given) in enumerate(_numbered(seed, first, size, only)):
+            if place % parts == part and number not in done:
+                queue.put(_outcome(seed, number, given))
+    finally:
+        queue.put(None)
 
 
-def try_inputs(size: int, seed: int, workers: int = 2, only: str = "") -> list[tuple[str, ...]]:
-    """Returns kind, outcome and note of each input."""
+def try_inputs(
+    size: int,
+    seed: int,
+    workers: int = 2,
+    only: str = "",
+    *,
+    first: int = 0,
+    record: Record,
+    step: int = 1,
+) -> None:
+    """Records the outcome of each input from the first on that is not there.
+
+    Args:
+        size: how many inputs.
+        seed: draws them.
+        workers: how many processes; 0 tries them in this one.
+        only: the kinds with this in their name.
+        first: the number of the first input.
+        record: what is there, and what comes.
+        step: takes each step-th input (in this process).
+    """
+    done = record.tried(seed)
+    if not workers:
+        for number, given in _numbered(seed, first, size, only, step):
+            if number not in done:
+                record.add(_outcome(seed, number, given))
+        return
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, _begin) as pool:
-        parts = pool.starmap(_work, [(seed, i, workers, size, only) for i in range(workers)])
-    return [item for part in parts for item in part]
-
-
-def table(found: list[tuple[str, ...]], show: int) -> list[str]:
-    """Returns the counts, and the first bad ones of each kind."""
-    totals = Counter(outcome for _, outcome, _ in found)
-    lines = [f"inputs tried: {len(found)}"]
-    lines += [f"  {name}: {totals[name]}" for name in OUTCOMES]
-    bad: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for kind, outcome, note in found:
-        if outcome in BAD:
-            bad[kind, outcome].append(note)
-    for (kind, outcome), notes in sorted(bad.items()):
-        lines.append(f"- {kind}: {len(notes)} {outcome}")
-        lines += [f"    {note}" for note in notes[:show]]
-    return lines
+    queue = context.Queue()
+    processes = [
+        context.Process(target=_work, args=(seed, first, size, only, done, i, workers, queue))
+        for i in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    running = workers
+    while running:
+        item = queue.get()
+        if item is None:
+            running -= 1
+        else:
+            record.add(item)
+    for process in processes:
+        process.join()
+        if process.exitcode:
+            raise RuntimeError(f"a process of inputs ended with {process.exitcode}")

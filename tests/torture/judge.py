@@ -19,10 +19,10 @@ from typing import Any
 from absl import flags as absl_flags
 from absl.testing import flagsaver
 
+from neucrowd_tf.io.files import digest
 from tests.torture.base import Input
 
 SECONDS = 20
-OUTCOMES = ("refused", "accepted right", "accepted wrong", "refused wrongly", "traceback", "hang")
 # What tells of something else than the data.
 IDLE = re.compile(r"^\[\d+/\d+\]|^$")
 
@@ -138,6 +138,17 @@ def answer(command: str, flags: tuple[str, ...], folder: Path) -> Answer:
     return Answer(code, errors.getvalue() + raised, result or out.getvalue().encode())
 
 
+_SOUND: dict[tuple[str, ...], Answer] = {}
+
+
+def _sound(command: str, flags: tuple[str, ...], folder: Path) -> Answer:
+    """Returns the answer to sound files; the same ones are asked once."""
+    key = (command, *flags, digest(folder))
+    if key not in _SOUND:
+        _SOUND[key] = answer(command, flags, folder)
+    return _SOUND[key]
+
+
 def judge(given: Input, folder: Path) -> tuple[str, str]:
     """Returns the outcome, one of `OUTCOMES`, and what to say of a bad one."""
     files = folder / "files"
@@ -167,7 +178,7 @@ def judge(given: Input, folder: Path) -> tuple[str, str]:
         other = folder / "sound"
         other.mkdir()
         given.sound(other)
-        wanted = answer(given.command, given.sound_flags or given.flags_of_sound(), other)
+        wanted = _sound(given.command, given.sound_flags or given.flags, other)
         if wanted.code or wanted.result != found.result:
             return "accepted wrong", f"other result; {wanted.code} {wanted.errors[-300:]}"
     return "accepted right", ""

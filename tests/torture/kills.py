@@ -1,5 +1,6 @@
 """Runs that are broken at seeded moments and resumed: SIGKILL, SIGTERM, SIGINT, a full disk and
-damaged checkpoints, for a method of each family; their bytes are an unbroken run's.
+damaged checkpoints, for a method of each class of estimators; their bytes are an unbroken run's.
+`reproduction.smoke` says how each is made tiny.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,16 +22,26 @@ from typing import Any
 
 import numpy as np
 
-# A family's method; `reproduction.smoke` says how each is made tiny.
-FAMILIES = (
-    *("neucrowd", "rll", "crowd_layer", "dasc_crowd_layer", "crowding", "iced", "mv_dl", "mv_lr"),
-    *("softprob", "raykar", "triplet", "max_mig", "aggnet", "mbem", "wdn", "doctor_net"),
-)
-FILES = ("config.json", "train.npz", "predictions.csv", "annotators.csv", "evaluation.json",
-         "metrics.json", "results.csv", "summary.csv", ".npz")  # fmt: skip
+from tests.torture.record import Record
+
+FILES = ("config.json", "train.npz", "train.npz", ".npz", "predictions.csv", "annotators.csv",
+         "evaluation.json", "metrics.json", "results.csv", "summary.csv")  # fmt: skip
 SECONDS = 150
+PLUGINS = ("baselines", "data")
 SAVED = ("predictions.csv", "annotators.csv", "metrics.json")
 Break = Callable[[], None]
+
+
+def families() -> tuple[str, ...]:
+    """Returns a method for each class of estimators that is registered."""
+    from neucrowd_tf import registry
+    from neucrowd_tf.harness import plugins
+
+    plugins.register(PLUGINS)
+    found: dict[Any, str] = {}
+    for method in sorted(registry.methods(), key=lambda m: (len(m.defaults), len(m.name), m.name)):
+        found.setdefault(method.factory, method.name)
+    return tuple(sorted(found.values()))
 
 
 def _flags(method: str, out: Path) -> list[str]:
@@ -70,9 +83,24 @@ def _full_disk() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def breaks(rng: np.random.Generator) -> Iterator[tuple[str, Break, set[int]]]:
-    """Yields a name, what breaks a process, and the exit codes that are right."""
+def _later(seconds: float) -> Break:
+    """Returns what makes the process end by SIGKILL after some time, whatever it does then."""
+
+    def install() -> None:
+        clock = threading.Timer(seconds, _signal(signal.SIGKILL))
+        clock.daemon = True
+        clock.start()
+
+    return install
+
+
+def breaks(rng: np.random.Generator, seconds: float) -> Iterator[tuple[str, Break, set[int]]]:
+    """Yields a name, what breaks a process (that takes some seconds), and the exit codes that are
+    right.
+    """
     while True:
+        if rng.random() < 0.25:
+            yield "SIGKILL at any time", _later(seconds * rng.random()), {-9, 0}
         name, count = str(rng.choice(FILES)), int(rng.integers(1, 4))
         yield f"SIGKILL before {name}", _on_rename(name, count, _signal(signal.SIGKILL)), {-9, 0}
         for kind, number, code in (
@@ -138,7 +166,7 @@ def _forked(method: str, out: Path, install: Break | None, log: Path) -> int:
             options = flags.parse(_flags(method, out))
             if install is not None:
                 install()
-            code = cli.run(options, ("baselines", "data"))
+            code = cli.run(options, PLUGINS)
         except BaseException as error:
             os.write(2, f"Traceback: {error!r}\n".encode())
         finally:
@@ -169,11 +197,13 @@ def _family(method: str, kills: int, seed: int) -> tuple[Counter[str], list[str]
     folder = Path(tempfile.mkdtemp(prefix=f"torture-{method}-"))
     try:
         log = folder / "log"
+        began = time.monotonic()
         code = _forked(method, folder / "whole", None, log)
+        seconds = time.monotonic() - began
         if code:
             return counts, [f"{method}: the unbroken run ended with {code}: {_tail(log)}"]
         whole = outcome(folder / "whole")
-        breaking = breaks(rng)
+        breaking = breaks(rng, seconds)
         tries = 0
         while counts["broken"] < kills and tries < 4 * kills:
             out = folder / f"broken-{tries}"
@@ -211,35 +241,34 @@ def _tail(log: Path) -> str:
     return log.read_text(errors="replace")[-700:]
 
 
-def _worker(part: list[str], kills: int, seed: int) -> list[tuple[Counter[str], list[str]]]:
+def _begin() -> None:
     from neucrowd_tf.harness import plugins, process
 
     process.quiet()
-    plugins.register(("baselines", "data"))
+    plugins.register(PLUGINS)
     import keras  # noqa: F401
     import tensorflow  # noqa: F401
     import tensorflow_probability  # noqa: F401
 
-    return [_family(method, kills, seed) for method in part]
+
+def _recorded(method: str, kills: int, seed: int) -> dict[str, Any]:
+    counts, wrong = _family(method, kills, seed)
+    return {"method": method, "seed": seed, "kills": kills, "counts": dict(counts), "wrong": wrong}
 
 
 def try_kills(
-    kills: int, seed: int, workers: int = 2, methods: tuple[str, ...] = FAMILIES
-) -> tuple[list[str], int]:
-    """Breaks `kills` runs over methods; returns lines of figures and how many were wrong."""
+    kills: int, seed: int, workers: int, methods: tuple[str, ...], record: Record
+) -> None:
+    """Breaks `kills` runs over methods, and records each method's that are not there."""
     import multiprocessing
 
     each = -(-kills // len(methods))
-    parts = [list(methods[i::workers]) for i in range(min(workers, len(methods)))]
+    done = record.broken(seed, each)
+    left = [method for method in methods if method not in done]
+    if not left:
+        return
     context = multiprocessing.get_context("spawn")
-    with context.Pool(len(parts)) as pool:
-        found = pool.starmap(_worker, [(part, each, seed) for part in parts])
-    total: Counter[str] = Counter()
-    wrong: list[str] = []
-    for counts, bad in (item for part in found for item in part):
-        total += counts
-        wrong += bad
-    lines = [f"runs broken: {total.pop('broken', 0)}, over {len(methods)} methods"]
-    lines += [f"  {name}: {count}" for name, count in sorted(total.items())]
-    lines += [f"  wrong: {len(wrong)}", *(f"- {text}" for text in wrong[:20])]
-    return lines, len(wrong)
+    with context.Pool(min(workers, len(left)), _begin) as pool:
+        jobs = [pool.apply_async(_recorded, (method, each, seed)) for method in left]
+        for job in jobs:
+            record.add(job.get())

@@ -37,6 +37,7 @@ class Request:
             to; what is needed on the way is in its `work/`.
         max_iter, tol: None for the method's defaults.
         resume: go on with an unfinished fit in that folder, or begin one.
+        exact_names: any two names are different ones, and none stands for a missing one.
         report: takes a line on what was done.
     """
 
@@ -46,6 +47,7 @@ class Request:
     max_iter: int | None = None
     tol: float | None = None
     resume: bool = False
+    exact_names: bool = False
     report: Callable[[str], None] = lambda line: None
 
 
@@ -90,7 +92,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     shards = load_shards(work / "shards", source)
     if shards is None:
         shutil.rmtree(work, ignore_errors=True)
-        shards = make_shards(source, work / "shards", engine)
+        shards = make_shards(source, work / "shards", engine, request.exact_names)
     read = time.perf_counter() - began
     request.report(
         f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} tasks by"

@@ -18,6 +18,8 @@ from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import atomic_path, read_json, write_json
 from neucrowd_tf.io.ids import typed_names
+from neucrowd_tf.io.long_form import check_vocabulary
+from neucrowd_tf.io.tables import EXACT, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -104,8 +106,14 @@ def load_shards(folder: Path, source: Source) -> Shards | None:
     )
 
 
-def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
+def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = False) -> Shards:
     """Reads a source twice (which ids there are; the rows) and sorts it into shards.
+
+    Args:
+        source: what is read.
+        folder: of the shards.
+        engine: runs the parts.
+        exact: whether any two names are different ones, and none stands for a missing one.
 
     Raises:
         DataError: rows that cannot be used, no row, or an annotator with two labels of one task.
@@ -115,35 +123,43 @@ def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
     found = list(engine.map(vocabulary, source.parts))
     annotators = _ordered(united([part[0] for part in found]))
     classes = _ordered(united([part[1] for part in found]))
+    first = str(source.stamp[0][0])
     if not len(classes):
-        raise DataError(f"{source.stamp[0][0]}: expected at least one annotation, received none")
+        raise DataError(f"{first}: expected at least one annotation, received none")
     if len(classes) > MOST_CLASSES:
         raise DataError(
-            f"{source.stamp[0][0]}: label: expected at most {MOST_CLASSES} classes, received"
-            f" {len(classes)}"
+            f"{first}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
         )
+    check_vocabulary(first, _plain(annotators), _plain(classes), EXACT if exact else PLAIN)
+    _, worker, label = source.parts[0].columns[0]
+    if worker in annotators.to_pylist() and label in classes.to_pylist():
+        raise DataError(f"{first}: expected annotators and labels, received the header again")
     names = folder / "annotators.parquet"
     with atomic_path(names) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
     scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets)
     runs = [run for files in engine.map(scatter, enumerate(source.parts)) for run in files]
-    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes))
+    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes), first)
     counts = list(engine.map(gather, range(buckets)))
     shutil.rmtree(folder / "runs")
-    shown = typed_names(classes.to_pylist()) if _is_text(classes) else classes.to_numpy()
     result = {
         "source": source.stamp,
         "sizes": [tasks for tasks, _ in counts],
         "num_annotations": sum(rows for _, rows in counts),
         "num_annotators": len(annotators),
-        "classes": shown.tolist(),
+        "classes": _plain(classes),
     }
     write_json(folder / "shards.json", result)
     shards = load_shards(folder, source)
     if shards is None:
-        raise DataError(f"{source.stamp[0][0]}: expected a file at rest, received one that changes")
+        raise DataError(f"{first}: expected a file at rest, received one that changes")
     return shards
+
+
+def _plain(names: pa.Array) -> list[Any]:
+    """Returns names as Python's, those that are spelt as whole numbers as these."""
+    return typed_names(names.to_pylist()).tolist() if _is_text(names) else names.to_pylist()
 
 
 def _is_text(names: pa.Array) -> bool:
@@ -181,12 +197,14 @@ class Gather:
         folder: of the shards.
         runs: the files of the runs.
         num_annotators, num_classes: R and C.
+        source: the annotations, for errors.
     """
 
     folder: str
     runs: tuple[str, ...]
     num_annotators: int
     num_classes: int
+    source: str
 
     def __call__(self, number: int) -> tuple[int, int]:
         """Writes a shard's arrays, sorted by task and annotator; returns how many tasks and
@@ -247,7 +265,7 @@ class Gather:
         if len(twice):
             name = pq.read_table(Path(self.folder) / "annotators.parquet")["annotator"]
             raise DataError(
-                f"task {names[int(tasks[twice[0]])].as_py()!r}: expected one label of an annotator,"
+                f"{self.source}: task {names[int(tasks[twice[0]])].as_py()!r}: expected one label of an annotator,"
                 f" received two of {name[int(who[twice[0]])].as_py()!r}"
             )
         counts = np.bincount(tasks, minlength=len(names))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files import atomic_path
 from neucrowd_tf.io.tables import PLAIN
 
@@ -105,7 +105,7 @@ def _parquet(file: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(file)
     except pa.ArrowInvalid as error:
-        raise DataError(f"{file}: expected a Parquet file, received {error}") from None
+        raise DataError(f"{file}: expected a Parquet file, received {one_line(error)}") from None
 
 
 def _separator(line: str) -> str:
@@ -192,7 +192,11 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
             convert_options=text,
         )
     except pa.ArrowInvalid as error:
-        raise DataError(f"{file}: {error}") from None
+        raise DataError(f"{file}: expected {_wanted(file)}, received {one_line(error)}") from None
+
+
+def _wanted(file: str) -> str:
+    return "a Parquet file" if file.endswith(".parquet") else "a CSV in UTF-8 as its header says"
 
 
 def _ids(column: pa.ChunkedArray, file: str, role: str, row: int) -> pa.ChunkedArray:

@@ -1,0 +1,124 @@
+"""Whether memory grows with fits: each estimator is fitted again and again in one process.
+
+    python -m benchmarks.memory [--methods=neucrowd,rll] [--fits=50] [--json]
+
+Each method (by default one for each class of estimators) has a process of its own. What is measured
+is what the process holds after the tenth fit and after the last one: `megabytes_a_fit` is the
+difference, divided by the fits between them. With --json one object goes to stdout, and the table
+to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FIRST = 10
+LIMIT = 1.0  # megabytes a fit
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def held() -> float:
+    """Returns the megabytes of this process that are in memory."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE / 1e6
+
+
+def methods() -> list[str]:
+    """Returns a method for each class of estimators."""
+    from neucrowd_tf import registry
+
+    found: dict[Any, str] = {}
+    for method in sorted(registry.methods(), key=lambda m: (len(m.defaults), len(m.name), m.name)):
+        found.setdefault(method.factory, method.name)
+    return sorted(found.values())
+
+
+def grown(name: str, fits: int) -> float:
+    """Returns by how many megabytes a fit grows the process, after the tenth one."""
+    from neucrowd_tf import Annotations, registry
+    from reproduction.smoke import tiny_arguments
+
+    method = registry.method(name)
+    rng = np.random.default_rng(7)
+    truth = np.arange(80) % 2
+    features = (rng.normal(size=(80, 6)) + 2.0 * truth[:, None]).astype(np.float32)
+    dense = np.where(rng.random((80, 5)) < 0.85, truth[:, None], 1 - truth[:, None])
+    dense[rng.random((80, 5)) < 0.3] = -1
+    dense[:, 0] = truth
+    crowd = Annotations.from_dense(dense, num_classes=2)
+    before = 0.0
+    for number in range(1, fits + 1):
+        estimator = method.make(**tiny_arguments(method), seed=number)
+        estimator.fit(features, _labels(method, crowd, truth))
+        estimator.predict(features)
+        if number == FIRST:
+            before = held()
+    return (held() - before) / (fits - FIRST)
+
+
+def _labels(method: Any, crowd: Any, truth: np.ndarray) -> Any:
+    from neucrowd_tf import Annotations
+
+    return Annotations.from_dense(truth[:, None], num_classes=2) if method.uses_truth else crowd
+
+
+def _forked(name: str, fits: int) -> float:
+    """Runs `grown` in a child, so that no method finds memory that another one left."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, json.dumps(grown(name, fits)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        text = stream.read()
+    os.waitpid(child, 0)
+    return float(text) if text else float("nan")
+
+
+def measure(names: list[str], fits: int) -> Iterator[tuple[str, float]]:
+    """Yields each method's megabytes a fit."""
+    from neucrowd_tf.harness import process
+    from neucrowd_tf.io.quiet import import_tensorflow
+
+    process.quiet()
+    import_tensorflow()
+    import tensorflow_probability  # noqa: F401
+
+    for name in names:
+        yield name, _forked(name, fits)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--methods", default="")
+    parser.add_argument("--fits", type=int, default=50)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    if given.fits <= FIRST:
+        parser.error(f"--fits: expected more than {FIRST}")
+    from neucrowd_tf.harness import plugins
+
+    plugins.register(("baselines", "data"))
+    found = {}
+    for name, size in measure(given.methods.split(",") if given.methods else methods(), given.fits):
+        found[name] = round(size, 3)
+        print(f"{name:28} {size:8.2f} MB a fit", file=sys.stderr, flush=True)
+    if given.json:
+        print(json.dumps({"fits": given.fits, "megabytes_a_fit": found}))
+    return int(not all(size <= LIMIT for size in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
