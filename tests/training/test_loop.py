@@ -4,7 +4,9 @@ without being built again.
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
+import warnings
 from typing import Any
 
 import keras
@@ -13,8 +15,9 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.training.loop import train
-from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.run import Run, checkpoints_at
 from neucrowd_tf.training.state import (
+    from_text,
     model_variables,
     read_variables,
     reinitialise,
@@ -295,3 +298,29 @@ def test_scalars_reach_tensorboard(tmp_path: pathlib.Path) -> None:
     events.Reload()
     assert {"one/loss", "one/val_error", "one/extra"} <= set(events.Tags()["tensors"])
     assert len(events.Tensors("one/loss")) == 6
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_damaged_checkpoint_costs_one_epoch(tmp_path: pathlib.Path, finished: bool) -> None:
+    expected, unbroken = weights_after(Run())
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    with contextlib.nullcontext() if finished else pytest.raises(Killed):
+        weights_after(run, None if finished else 4)
+    path = tmp_path / "train.npz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    (before,) = [found for file, found in checkpoints_at_quietly(path)]
+    epochs = from_text(before["record"])["next_epoch"]
+    assert epochs == unbroken.epochs if finished else 0 < epochs < unbroken.epochs
+    with pytest.warns(UserWarning, match=r"train\.npz: .*damaged.* from train\.previous\.npz"):
+        resumed, history = weights_after(run)
+    assert history.logs == unbroken.logs
+    for a, b in zip(expected, resumed, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def checkpoints_at_quietly(path: pathlib.Path) -> list[tuple[pathlib.Path, dict[str, np.ndarray]]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(checkpoints_at(path))

@@ -265,8 +265,8 @@ class Gather:
         if len(twice):
             name = pq.read_table(Path(self.folder) / "annotators.parquet")["annotator"]
             raise DataError(
-                f"{self.source}: task {names[int(tasks[twice[0]])].as_py()!r}: expected one label of an annotator,"
-                f" received two of {name[int(who[twice[0]])].as_py()!r}"
+                f"{self.source}: task {names[int(tasks[twice[0]])].as_py()!r}: expected one label of"
+                f" an annotator, received two of {name[int(who[twice[0]])].as_py()!r}"
             )
         counts = np.bincount(tasks, minlength=len(names))
         return np.concatenate([[0], np.cumsum(counts)]).astype(kind), columns.astype(kind)

@@ -1,0 +1,94 @@
+"""Names that stand for none or are one in two spellings; tables that are not what they seem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations, read_annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names import is_marker, is_truth, meant
+from neucrowd_tf.io.tables import TableFormat
+
+
+def read(path: Path, text: str, layout: TableFormat | None = None) -> Annotations:
+    path = path / "a.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_annotations(path, layout=layout or TableFormat())
+
+
+@pytest.mark.parametrize(
+    "name", ["\\N", "#REF!", "\N{EM DASH}", "(null)", "n.a.", "\u200b-", "\u2026"]
+)
+def test_markers(name: str) -> None:
+    assert is_marker(name)
+    assert not is_marker(f"{name}x1")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cat", "c\u0430t"),
+        ("not sure", "not_sure"),
+        ("not sure", "Not-Sure"),
+        ("yes", "'yes'"),
+        ("1", "\u0661"),
+        ("1", "+1.0"),
+    ],
+)
+def test_one_name_in_two_spellings(one: str, other: str) -> None:
+    assert meant(one) == meant(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1", "-1"), ("w-1", "w1"), ("C", "C+"), ("a1", "a-1")])
+def test_two_names(one: str, other: str) -> None:
+    assert meant(one) != meant(other)
+
+
+def test_true_labels_columns() -> None:
+    assert all(map(is_truth, ("truth", "Gold label", "ground_truth", "y_true", "majority vote")))
+    assert not any(map(is_truth, ("Truthful Tim", "w_true", "y", "labeller", "gold_1")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task,worker,label\nt0,a,x\nt1,b,y\ntask,worker,label\n", "line 4: .*header again"),
+        ('task,worker,label\nt0,a,x\nt1,"b,y\nt2,c",x\n', "line break"),
+        ("task,a,b,c\nt0,x,y,x\nt1,x\nt2,y,y,y\n", "line 3: expected 4 fields"),
+        ("task,a,b,gold\nt0,x,y,x\nt1,x,y,x\n", "column 'gold'"),
+        ("task,a,b,n\nt0,x,y,7\nt1,x,x,8\nt2,y,y,9\n", "column 'n'.* no other annotator"),
+        ("task,a,b,c\nt0,x,y,x\ntask,a,b,c\n", "line 3: .*header again"),
+        ("task,votes_x,votes_y\nt0,1,2\nt1,3,0\ntotal,4,2\n", "line 4: .*sums of the rows"),
+        ("task,votes_x,n\nt0,1,2\nt1,3,0\n", "column 'votes_x'"),
+        ("task,worker,label\nt0,a,0\nt1,b,1\nt2,b,-9\n", "received -9 .1 times"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task,worker,label,answer\nt0,a,x,y\nt1,b,y,x\n", "'label' and 'answer'"),
+        ("task,worker,label\nt0,a,0\nt1,b,1\nt2,b,99\n", "99, which often stands for none"),
+        ('task,worker,label\n"t\n0",a,x\nt1,b,y\n', "task id"),
+    ],
+)
+def test_what_is_told(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.warns(UserWarning, match=message):
+        read(tmp_path, text)
+
+
+def test_ways_out(tmp_path: Path) -> None:
+    layout = TableFormat.of(classes="x,y,7,8,9")
+    found = read(tmp_path, "task,a,b,n\nt0,x,y,7\nt1,x,x,8\nt2,y,y,9\n", layout)
+    assert found.num_annotators == 3
+    layout = TableFormat.of(exact_names=True)
+    found = read(tmp_path, "task,worker,label\nt0,a,cat\nt1,b,c\u0430t\n", layout)
+    assert found.num_classes == 2
+    np.testing.assert_array_equal(found.vote_counts().sum(axis=0), [1, 1])
