@@ -264,9 +264,10 @@ class Gather:
         twice = np.flatnonzero((tasks[1:] == tasks[:-1]) & (who[1:] == who[:-1]))
         if len(twice):
             name = pq.read_table(Path(self.folder) / "annotators.parquet")["annotator"]
+            task, worker = names[int(tasks[twice[0]])].as_py(), name[int(who[twice[0]])].as_py()
             raise DataError(
-                f"{self.source}: task {names[int(tasks[twice[0]])].as_py()!r}: expected one label of"
-                f" an annotator, received two of {name[int(who[twice[0]])].as_py()!r}"
+                f"{self.source}: task {task!r}: expected one label of an annotator, received two of"
+                f" {worker!r}"
             )
         counts = np.bincount(tasks, minlength=len(names))
         return np.concatenate([[0], np.cumsum(counts)]).astype(kind), columns.astype(kind)
