@@ -24,6 +24,7 @@ def main() -> int:
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--inputs", type=int, default=1600, help="how many inputs")
+    parser.add_argument("--step", type=int, default=1, help="each so many-th input")
     parser.add_argument("--kills", type=int, default=220, help="how many broken runs, over methods")
     parser.add_argument(
         "--methods", default="", help="whose runs are broken; default one a class of estimators"
@@ -38,12 +39,10 @@ def main() -> int:
     began = time.monotonic()
     with Record(given.result) as record:
         if given.inputs:
-            from tests.torture.inputs import try_inputs
+            from tests.torture.inputs import Wanted, try_inputs
 
-            try_inputs(
-                given.inputs, given.seed, given.workers, given.only, first=given.first,
-                record=record,
-            )  # fmt: skip
+            wanted = Wanted(given.inputs, given.seed, given.first, given.step, given.only)
+            try_inputs(wanted, record, given.workers)
         if given.kills:
             from tests.torture.kills import families, try_kills
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
 import os
 import time
@@ -26,12 +27,23 @@ def drawn(seed: int) -> Iterator[Input]:
             yield from folders.inputs(number)
 
 
-def _numbered(
-    seed: int, first: int, size: int, only: str, step: int = 1
-) -> Iterator[tuple[int, Input]]:
-    inputs = islice(enumerate(drawn(seed)), first, None)
-    fitting = (item for item in inputs if only in item[1].kind)
-    yield from islice(fitting, 0, size * step, step)
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Which inputs: of the kinds with `only` in their name each `step`-th, from number `first` of
+    those that `seed` draws, `size` of them.
+    """
+
+    size: int
+    seed: int = 0
+    first: int = 0
+    step: int = 1
+    only: str = ""
+
+
+def _numbered(wanted: Wanted) -> Iterator[tuple[int, Input]]:
+    inputs = islice(enumerate(drawn(wanted.seed)), wanted.first, None)
+    fitting = (item for item in inputs if wanted.only in item[1].kind)
+    yield from islice(fitting, 0, wanted.size * wanted.step, wanted.step)
 
 
 def _outcome(seed: int, number: int, given: Input) -> dict[str, Any]:
@@ -47,51 +59,25 @@ def _outcome(seed: int, number: int, given: Input) -> dict[str, Any]:
     }
 
 
-def _work(
-    seed: int, first: int, size: int, only: str, done: set[int], part: int, parts: int, queue: Any
-) -> None:
+def _work(wanted: Wanted, done: set[int], part: int, parts: int, queue: Any) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare()
     try:
-        for place, (number, given) in enumerate(_numbered(seed, first, size, only)):
+        for place, (number, given) in enumerate(_numbered(wanted)):
             if place % parts == part and number not in done:
-                queue.put(_outcome(seed, number, given))
+                queue.put(_outcome(wanted.seed, number, given))
     finally:
         queue.put(None)
 
 
-def try_inputs(
-    size: int,
-    seed: int,
-    workers: int = 2,
-    only: str = "",
-    *,
-    first: int = 0,
-    record: Record,
-    step: int = 1,
-) -> None:
-    """Records the outcome of each input from the first on that is not there.
-
-    Args:
-        size: how many inputs.
-        seed: draws them.
-        workers: how many processes; 0 tries them in this one.
-        only: the kinds with this in their name.
-        first: the number of the first input.
-        record: what is there, and what comes.
-        step: takes each step-th input (in this process).
-    """
-    done = record.tried(seed)
-    if not workers:
-        for number, given in _numbered(seed, first, size, only, step):
-            if number not in done:
-                record.add(_outcome(seed, number, given))
-        return
+def try_inputs(wanted: Wanted, record: Record, workers: int = 2) -> None:
+    """Records the outcome of each input that is not there, tried in processes of their own."""
+    done = record.tried(wanted.seed)
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     processes = [
-        context.Process(target=_work, args=(seed, first, size, only, done, i, workers, queue))
-        for i in range(workers)
+        context.Process(target=_work, args=(wanted, done, part, workers, queue))
+        for part in range(workers)
     ]
     for process in processes:
         process.start()

@@ -122,8 +122,7 @@ def answer(command: str, flags: tuple[str, ...], folder: Path) -> Answer:
     raised = ""
     warnings.resetwarnings()
     warnings.simplefilter("ignore", DeprecationWarning)
-    for name in ("neucrowd_tf",):
-        warnings.filterwarnings("always", module=name)
+    warnings.filterwarnings("always", module="neucrowd_tf")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), limited():
         try:
             code = _main(command)(argv)

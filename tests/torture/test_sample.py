@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,21 +13,41 @@ from hypothesis import strategies as st
 from neucrowd_tf.annotations import read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names import is_marker, meant
-from tests.torture.inputs import BAD, try_inputs
+from tests.torture.inputs import Wanted, try_inputs
 from tests.torture.kills import try_kills
+from tests.torture.record import Record
 
 
 @pytest.mark.ci
 def test_inputs() -> None:
-    found = try_inputs(120, seed=19, workers=1)
-    assert len(found) == 120
-    assert [item for item in found if item[1] in BAD] == []
+    record = Record()
+    try_inputs(Wanted(60, seed=19, step=9), record, workers=1)
+    assert len(record.inputs) == 60
+    assert not record.bad, "\n".join(record.lines())
 
 
 @pytest.mark.ci
 def test_kills() -> None:
-    lines, wrong = try_kills(3, 19, workers=1, methods=("mv_dl", "neucrowd"))
-    assert not wrong, "\n".join(lines)
+    record = Record()
+    try_kills(2, 19, 1, ("mv_dl",), record)
+    assert not record.bad, "\n".join(record.lines())
+
+
+def test_a_record_goes_on(tmp_path: Path) -> None:
+    """Outcomes stay in the file, and what is there is not tried again."""
+    items: list[dict[str, Any]] = [
+        {"input": [3, 7], "kind": "a", "outcome": "refused", "note": ""},
+        {"input": [3, 8], "kind": "b", "outcome": "accepted wrong", "note": "why"},
+        {"method": "rll", "seed": 3, "kills": 5, "counts": {"broken": 5}, "wrong": ["bytes"]},
+    ]
+    for item in items:
+        with Record(tmp_path / "r.jsonl") as record:
+            record.add(item)
+    with Record(tmp_path / "r.jsonl") as record:
+        assert record.tried(3) == {7, 8} and not record.tried(0)
+        assert record.broken(3, 5) == {"rll"} and not record.broken(3, 6)
+        assert record.bad == 2
+        assert "| accepted wrong | 1 |" in record.page() and "| broken | 5 |" in record.page()
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=4)
