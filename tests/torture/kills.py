@@ -135,8 +135,8 @@ def damage(folder: Path, rng: np.random.Generator) -> bool:
         except DataError:  # damaged before
             return True
         names = sorted(arrays)
-        chosen = names[int(rng.integers(len(names)))]
-        if kind == 2 and path.name == "train.npz":
+        if kind == 2 and names and path.name == "train.npz":
+            chosen = names[int(rng.integers(len(names)))]
             value = arrays[chosen]
             arrays[chosen] = np.concatenate([np.ravel(value), np.ravel(value)[:1]])
         else:
@@ -251,7 +251,8 @@ def _begin() -> None:
     import tensorflow_probability  # noqa: F401
 
 
-def _recorded(method: str, kills: int, seed: int) -> dict[str, Any]:
+def _recorded(job: tuple[str, int, int]) -> dict[str, Any]:
+    method, kills, seed = job
     counts, wrong = _family(method, kills, seed)
     return {"method": method, "seed": seed, "kills": kills, "counts": dict(counts), "wrong": wrong}
 
@@ -269,6 +270,5 @@ def try_kills(
         return
     context = multiprocessing.get_context("spawn")
     with context.Pool(min(workers, len(left)), _begin) as pool:
-        jobs = [pool.apply_async(_recorded, (method, each, seed)) for method in left]
-        for job in jobs:
-            record.add(job.get())
+        for item in pool.imap_unordered(_recorded, [(method, each, seed) for method in left]):
+            record.add(item)
