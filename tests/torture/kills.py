@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,6 @@ import numpy as np
 
 from tests.torture.record import Record
 
-FILES = ("config.json", "train.npz", "train.npz", ".npz", "predictions.csv", "annotators.csv",
-         "evaluation.json", "metrics.json", "results.csv", "summary.csv")  # fmt: skip
 SECONDS = 150
 PLUGINS = ("baselines", "data")
 SAVED = ("predictions.csv", "annotators.csv", "metrics.json")
@@ -56,19 +54,37 @@ def _flags(method: str, out: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def _on_rename(name: str, count: int, act: Break) -> Break:
-    """Returns what makes the count-th file of a name do something instead of appearing."""
+def _before_rename(count: int, act: Break) -> Break:
+    """Returns what makes a process do something where its count-th file is about to appear."""
 
     def install() -> None:
         left = [count]
         original = os.replace
 
         def replace(source: Any, target: Any, *rest: Any, **more: Any) -> None:
-            if os.path.basename(os.fspath(target)).endswith(name):
-                left[0] -= 1
-                if left[0] == 0:
-                    act()
+            left[0] -= 1
+            if left[0] == 0:
+                act()
             original(source, target, *rest, **more)
+
+        os.replace = replace
+
+    return install
+
+
+def _counting(path: Path) -> Break:
+    """Returns what makes a process write a byte for each file that appears."""
+
+    def note() -> None:
+        with path.open("ab") as stream:
+            stream.write(b".")
+
+    def install() -> None:
+        original = os.replace
+
+        def replace(*given: Any, **more: Any) -> None:
+            note()
+            original(*given, **more)
 
         os.replace = replace
 
@@ -94,23 +110,21 @@ def _later(seconds: float) -> Break:
     return install
 
 
-def breaks(rng: np.random.Generator, seconds: float) -> Iterator[tuple[str, Break, set[int]]]:
-    """Yields a name, what breaks a process (that takes some seconds), and the exit codes that are
-    right.
+def a_break(rng: np.random.Generator, files: int, seconds: float) -> tuple[str, Break, set[int]]:
+    """Returns a name, what breaks a process that makes so many files in some seconds, and the exit
+    codes that are right.
     """
-    while True:
-        if rng.random() < 0.25:
-            yield "SIGKILL at any time", _later(seconds * rng.random()), {-9, 0}
-        name, count = str(rng.choice(FILES)), int(rng.integers(1, 4))
-        yield f"SIGKILL before {name}", _on_rename(name, count, _signal(signal.SIGKILL)), {-9, 0}
-        for kind, number, code in (
-            ("SIGTERM", signal.SIGTERM, 143),
-            ("SIGINT", signal.SIGINT, 130),
-        ):
-            if rng.random() < 0.15:
-                yield kind, _on_rename(name, count, _signal(number)), {code, 0}
-        if rng.random() < 0.15:
-            yield "full disk", _on_rename(name, count, _full_disk), {2, 0}
+    kinds: dict[str, tuple[Break, int]] = {
+        "SIGKILL": (_signal(signal.SIGKILL), -9),
+        "SIGTERM": (_signal(signal.SIGTERM), 143),
+        "SIGINT": (_signal(signal.SIGINT), 130),
+        "full disk": (_full_disk, 2),
+    }
+    if rng.random() < 0.12:
+        return "SIGKILL at any time", _later(seconds * rng.random()), {-9, 0}
+    kind = str(rng.choice(list(kinds), p=[0.76, 0.08, 0.08, 0.08]))
+    act, code = kinds[kind]
+    return kind, _before_rename(int(rng.integers(1, files + 1)), act), {code, 0}
 
 
 def damage(folder: Path, rng: np.random.Generator) -> bool:
@@ -198,21 +212,23 @@ def _family(method: str, kills: int, seed: int) -> tuple[Counter[str], list[str]
     try:
         log = folder / "log"
         began = time.monotonic()
-        code = _forked(method, folder / "whole", None, log)
+        code = _forked(method, folder / "whole", _counting(folder / "count"), log)
         seconds = time.monotonic() - began
         if code:
             return counts, [f"{method}: the unbroken run ended with {code}: {_tail(log)}"]
         whole = outcome(folder / "whole")
-        breaking = breaks(rng, seconds)
-        tries = 0
+        files = (folder / "count").stat().st_size
+        tries = number = 0
         while counts["broken"] < kills and tries < 4 * kills:
-            out = folder / f"broken-{tries}"
-            for _ in range(int(rng.integers(1, 4))):
+            out, number = folder / f"broken-{number}", number + 1
+            for again in range(int(rng.integers(1, 4))):
                 tries += 1
-                name, install, right = next(breaking)
+                # What is left to do after a break is about half of what was.
+                left = max(files >> again, 1)
+                name, install, right = a_break(rng, left, seconds / (1 + again))
                 code = _forked(method, out, install, log)
                 counts["broken"] += code != 0
-                counts[name.split(" before")[0]] += code != 0
+                counts[name] += code != 0
                 if code not in right:
                     wrong.append(f"{method}: {name} ended with {code}: {_tail(log)}")
                 if rng.random() < 0.35 and damage(out, rng):
