@@ -326,8 +326,8 @@ def features(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     ints = [[*r, "z" if not i else str(2**60 + i)] for i, r in enumerate(table)]
     yield _run(base, "features: integers above 2^53", "f", ints, right=EITHER)
     upper = [[r[0] if not i else r[0].upper(), *r[1:]] for i, r in enumerate(table)]
-    yield _run(base, "features: tasks in capitals", "f", upper,
-               right=SAME if upper == table else EITHER)  # fmt: skip
+    yield Input("features: tasks in capitals", "run", FLAGS, _files(base, f=upper),
+                SAME if upper == table else EITHER, (".csv",), _files(base), FLAGS)  # fmt: skip
     padded = [[r[0] if not i else f"{r[0]} ", *r[1:]] for i, r in enumerate(table)]
     yield Input("features: tasks with a space", "run", FLAGS, _files(base, f=padded),
                 EITHER | SAME, (".csv",), _files(base), FLAGS)  # fmt: skip
@@ -420,7 +420,7 @@ def texts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
 
     def one(kind: str, content: object, right: frozenset[str] = REFUSED, *more: str) -> Input:
         files = both(_files(base), put("x.csv", content))
-        good = both(_files(base), put("x.csv", rows))
+        good = both(_files(base), put("x.csv", rows)) if "same" in right else None
         words = () if more else ("x.csv",)
         return Input(f"texts: {kind}", "run", (*flags, *more), files, right, words, good, flags)
 
