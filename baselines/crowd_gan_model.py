@@ -27,6 +27,7 @@ from neucrowd_tf.crowding.discriminative import (
 from neucrowd_tf.crowding.discriminator import Discriminator
 from neucrowd_tf.crowding.generative import draw_labels
 from neucrowd_tf.crowding.selection import select_annotations
+from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.estimator import TrainingData
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class CrowdGANModel(keras.Model):
             latent = tf.zeros([tf.size(chosen), self.discriminative.discriminator.num_classes])
             with tf.GradientTape() as tape:
                 loss, sums = self.discriminative.loss(rows, codes, labels, real, latent)
-            self.optimizer.apply(gradients(tape, loss, variables), variables)
+            take_step(self.optimizer, gradients(tape, loss, variables), variables)
             return sums
 
         sums = passes_over(self.passes, batches_of(total, self.batch_pairs), NUM_SUMS, step)
@@ -191,7 +192,7 @@ class CrowdGANModel(keras.Model):
                 # gradients.
                 rewards = tf.nn.softplus(tf.gather(scores, labels, axis=2, batch_dims=2))
                 loss = policy_loss(logits, labels, rewards)
-            self.generator_optimizer.apply(gradients(tape, loss, variables), variables)
+            take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
             return tf.stack([tf.reduce_sum(rewards), tf.cast(tf.size(rewards), tf.float32)])
 
         sums = passes_over(self.passes, batches_of(size, _BATCH_ROWS), 2, step)

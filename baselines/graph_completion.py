@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowding.crowd import gradients
+from neucrowd_tf.nn.steps import take_step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,7 +153,7 @@ class GraphCompletion(keras.Model):
             loss = tf.math.divide_no_nan(
                 tf.reduce_sum(losses * (1 - kept)), tf.reduce_sum(1 - kept)
             )
-        self.optimizer.apply(gradients(tape, loss, variables), variables)
+        take_step(self.optimizer, gradients(tape, loss, variables), variables)
         return {"loss": loss}
 
     def most_probable(self) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers.losses import annotation_losses
 from neucrowd_tf.crowd_layers.model import InstanceModel
+from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.state import reset_optimizer
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ class CrowdModel(InstanceModel):
         own = {id(variable) for variable in self.head.trainable_variables}
         pairs = list(zip(gradients, variables, strict=True))
         rest = [pair for pair in pairs if id(pair[1]) not in own]
-        self.optimizer.apply(*map(list, zip(*rest, strict=True)))
+        take_step(self.optimizer, *map(list, zip(*rest, strict=True)))
         heads = [pair for pair in pairs if id(pair[1]) in own]
-        self.annotator_optimizer.apply(*map(list, zip(*heads, strict=True)))
+        take_step(self.annotator_optimizer, *map(list, zip(*heads, strict=True)))
 
 
 class MatrixModel(CrowdModel):

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.tuplets import prefetch
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class InstanceModel(keras.Model):
 
     def apply_gradients(self, gradients: list[Any], variables: list[Any]) -> None:
         """Takes a step."""
-        self.optimizer.apply(gradients, variables)
+        take_step(self.optimizer, gradients, variables)
 
     @property
     def trained_variables(self) -> list[Any]:

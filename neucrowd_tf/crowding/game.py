@@ -35,6 +35,7 @@ from neucrowd_tf.crowding.discriminative import (
 )
 from neucrowd_tf.crowding.generative import GenerativeModule, draw_labels
 from neucrowd_tf.crowding.selection import entropy, select_annotations, split_by_entropy
+from neucrowd_tf.nn.steps import take_step
 
 # What a draw is for; see `Crowd.draw`.
 _SURVEY, _SELECT, _PAIRS, _SURE, _GENERATOR, _UNSURE, _CLASSIFIER = range(7)
@@ -206,7 +207,7 @@ class CrowdInGModel(keras.Model):
                 loss, sums = self.discriminative.loss(
                     rows, codes, labels, authentic, tf.gather(latent, rows)
                 )
-            self.optimizer.apply(gradients(tape, loss, variables), variables)
+            take_step(self.optimizer, gradients(tape, loss, variables), variables)
             return sums
 
         sums = passes_over(passes, batches_of(size, batch), NUM_SUMS, step)
@@ -312,7 +313,7 @@ class CrowdInGModel(keras.Model):
             with tf.GradientTape() as tape:
                 ratios = logged.ratios(self.generative, part, index, latent_of)
                 risk = counterfactual_risk(logged.losses[part], ratios, multiplier)
-            optimizer.apply(gradients(tape, risk, variables), variables)
+            take_step(optimizer, gradients(tape, risk, variables), variables)
             return ratio_sums(logged.losses[part], ratios)
 
         mu, sums = self._passes(step, logged.losses, [*variables, *optimizer.variables])
@@ -349,8 +350,8 @@ class CrowdInGModel(keras.Model):
                     signals[part], ratios, mean_signal if by_itself else multiplier
                 )
             both = gradients(tape, risk, ours), gradients(tape, other, theirs)
-            self.generator_optimizer.apply(both[0], ours)
-            self.classifier_optimizer.apply(both[1], theirs)
+            take_step(self.generator_optimizer, both[0], ours)
+            take_step(self.classifier_optimizer, both[1], theirs)
             return ratio_sums(deltas[part], ratios)
 
         optimizers = self.generator_optimizer, self.classifier_optimizer

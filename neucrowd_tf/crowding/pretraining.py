@@ -19,6 +19,7 @@ from neucrowd_tf.crowding.crowd import (
 )
 from neucrowd_tf.crowding.game import CrowdInGModel
 from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.nn.steps import take_step
 
 _BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
 _ORDER, _NOISE = 8, 9
@@ -61,7 +62,7 @@ class GeneratorPretraining(keras.Model):
                 loss = self.generative.authentic_loss(
                     chosen, latent, fold(crowd.draw(number, _NOISE), index)
                 )
-            self.optimizer.apply(gradients(tape, loss, variables), variables)
+            take_step(self.optimizer, gradients(tape, loss, variables), variables)
             share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
             return tf.reshape(loss * share, [1])
 

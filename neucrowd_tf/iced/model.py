@@ -19,6 +19,7 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.iced.autoencoder import default_decoder, default_encoder
 from neucrowd_tf.nn.encoders import make_initializer
+from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.state import fresh_copy
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class ICEDModel(keras.Model):
                 loss = loss_of(rows)
                 penalties = [penalty for network in networks for penalty in network.losses]
                 penalised = tf.add_n([loss, *penalties]) if penalties else loss
-            optimizer.apply(tape.gradient(penalised, variables), variables)
+            take_step(optimizer, tape.gradient(penalised, variables), variables)
             return step + 1, total + loss
 
         zero = tf.zeros((), tf.float32)

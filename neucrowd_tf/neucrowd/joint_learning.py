@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
+from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.tuplet_model import TupletModel
 from neucrowd_tf.training.tuplets import TupletIndex
 
@@ -112,7 +113,7 @@ class NeuCrowdModel(TupletModel):
         if self.sampler is not None:
             more, its_gradients = self.sampler_step(self.sampler, tuplets, losses)
             variables, gradients = variables + more, gradients + its_gradients
-        self.optimizer.apply(gradients, variables)
+        take_step(self.optimizer, gradients, variables)
         return {metric.name: metric.result() for metric in self.metrics}
 
     def select(

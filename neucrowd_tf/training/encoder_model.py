@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.blocks import in_blocks
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class EncoderModel(keras.Model):
             losses = self.batch_losses(data)
             loss = self.global_mean(losses) + self.penalty(self.encoder)
         variables = self.trainable_variables
-        self.optimizer.apply(tape.gradient(loss, variables), variables)
+        take_step(self.optimizer, tape.gradient(loss, variables), variables)
         self.loss_tracker.update_state(losses)
         return {"loss": self.loss_tracker.result()}
 
