@@ -22,9 +22,10 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.command_line import Parser
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers.catalogue import detect
@@ -41,13 +42,8 @@ STDOUT = Path("-")
 SCALE = ("workers", "scheduler", "resume", "max_iter", "tol")
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m neucrowd_tf.aggregate",
         description="Infers one label a task from the labels of many annotators.",
         allow_abbrev=False,

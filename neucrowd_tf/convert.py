@@ -12,11 +12,11 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.command_line import Parser
 from neucrowd_tf.io.csv_cells import to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
@@ -27,13 +27,8 @@ STDOUT = Path("-")
 COLUMNS = ("task", "worker", "label")
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m neucrowd_tf.convert",
         description="Writes the labels of an annotation tool's export as task,worker,label.",
         allow_abbrev=False,

@@ -8,13 +8,14 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.export import NAMES
+from neucrowd_tf.io.command_line import Parser
 from neucrowd_tf.io.csv_cells import csv_writer, text_cell
 from neucrowd_tf.io.features import read_feature_table
 from neucrowd_tf.io.files import atomic_path, check_regular, read_json
@@ -233,13 +234,8 @@ def _scored(
     return scorer, tasks, arrange(rows, names, scorer, features)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m neucrowd_tf.predict",
         description="Scores a table of features with an exported model. A SavedModel is a program:"
         " use those alone that you would run.",

@@ -16,9 +16,9 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.command_line import Parser
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import read_json, write_text
 from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, table_options
@@ -29,13 +29,8 @@ STDOUT = Path("-")
 HEADER = ("task", "worker", "priority", "gain", "reason")
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m neucrowd_tf.relabel",
         description="Lists the labels to ask for next: the task, the annotator, why.",
         allow_abbrev=False,

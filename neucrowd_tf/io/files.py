@@ -43,6 +43,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     and leaves no temporary file behind.
     """
     target = Path(path)
+    if target.is_dir():
+        said = "expected a file to write, received a folder"
+        raise IsADirectoryError(errno.EISDIR, said, str(target))
     try:
         with _replacing(target) as temporary:
             yield temporary

@@ -8,10 +8,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from neucrowd_tf.annotations import as_name_array, read_annotations
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.command_line import Parser
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.quiet import import_tensorflow
@@ -20,13 +20,8 @@ from neucrowd_tf.io.tables import read_truth
 PROBLEM = 2
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="python -m neucrowd_tf.report",
         description="Writes a report on a crowd's labels as one HTML page.",
         allow_abbrev=False,

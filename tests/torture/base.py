@@ -27,7 +27,7 @@ class Input:
 
     Attributes:
         kind: the fault, for the tables.
-        command: aggregate, run, convert, predict or report.
+        command: aggregate, run, convert, predict, relabel or report.
         flags: the command's, `{folder}` standing for where the files are.
         write: writes the files into a folder.
         right: what may become of it.

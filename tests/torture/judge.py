@@ -105,6 +105,10 @@ def _main(command: str) -> Any:
         from neucrowd_tf.convert import main as convert
 
         return convert
+    if command == "relabel":
+        from neucrowd_tf.relabel import main as relabel
+
+        return relabel
     if command == "predict":
         from neucrowd_tf.predict import main as predict
 

@@ -181,7 +181,12 @@ def flags(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
                  "--max_pixels=9", f"--features={'x' * 5000}", f"--truth=/{'y/' * 2500}",
                  "--unmatched=perhaps", "--ignore_columns=q", "--seed=-1", "--jobs=0",
                  "--missing", "--truth=/dev/zero", "--annotations=/dev/stdin",
-                 f"--hparam=C={'9' * 400}", "--hparam=", "--device=tpu"):  # fmt: skip
+                 f"--hparam=C={'9' * 400}", "--hparam=", "--device=tpu", "--seed=x",
+                 "--num_runs=0", "--flagfile=/nowhere", "--method=nothing", "--threads=-1",
+                 "--hparam=nothing=1", "--unknown=1", "--separator=", "--classes=,",
+                 "--unmatched=", "--texts={folder}/f.csv", "--images={folder}",
+                 "--test_features={folder}/f.csv", "--task_column=nobody",
+                 "--label_column=nobody"):  # fmt: skip
         yield Input(f"flag {flag[:24]}", "run", (*FLAGS, flag), _files(base), REFUSED)
     npy = io.BytesIO()
     np.save(npy, np.array([line[1:] for line in base.features], dtype=float))

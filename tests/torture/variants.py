@@ -623,7 +623,78 @@ def parts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     yield one("no options with it", long, SAME, "--exact_names")
 
 
-GROUPS = (spreadsheets, extra_columns, signs, features, truths, texts, archives, frames, parts)
+METHODS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "glad", "mace", "ibcc",
+           "ebcc", "bwa", "wawa", "zbs", "iwmv", "kos", "mmsr", "consensus",
+           "gold_majority_vote")  # fmt: skip
+
+
+def degenerate(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
+    """Labels that are sound and hardly enough, for every method; other commands on them."""
+    head, rows = base.long[0], base.long[1:]
+    one = rows[0][1]
+    crowds: dict[str, Rows] = {
+        "one label": rows[:1],
+        "one task": [row for row in rows if row[0] == rows[0][0]],
+        "one annotator": [row for row in rows if row[1] == one],
+        "one class": [[t, w, "same"] for t, w, _ in rows],
+        "a label a task": [next(r for r in rows if r[0] == task) for task in base.tasks],
+        "an annotator a label": [[t, f"v{i}", c] for i, (t, _, c) in enumerate(rows)],
+        "a class a label": [[t, w, f"c{i}"] for i, (t, w, _) in enumerate(rows)],
+        "always wrong": [[t, w, base.classes[0] if c != base.classes[0] else base.classes[1]]
+                         for t, w, c in rows],
+        "two that never agree": [[t, w, base.classes[j]] for t in base.tasks
+                                 for j, w in enumerate(("v", "w"))],
+    }  # fmt: skip
+    for name, crowd in crowds.items():
+        files = put("a.csv", [head, *crowd])
+        for method in METHODS:
+            flags = (f"--method={method}", "--annotations={folder}/a.csv")
+            yield Input(f"{method} of {name}", "aggregate", flags, files, ANY)
+        for command, flags in (
+            ("relabel", ("--annotations={folder}/a.csv", "--budget=3")),
+            ("report", ("--annotations={folder}/a.csv", "--output={folder}/r.html")),
+        ):
+            yield Input(f"{command} of {name}", command, flags, files, ANY)
+    for budget in ("0", "-1", "x", "99999999999", "1.5"):
+        right = ANY if budget.startswith("9") else REFUSED
+        given = ("--annotations={folder}/a.csv", f"--budget={budget}")
+        yield Input(f"relabel --budget={budget}", "relabel", given, put("a.csv", base.long), right)
+    for bad in ("x", "-1", "inf", "nan", ""):
+        scores = [["task", *(f"p_{c}" for c in base.classes)],
+                  *([t, *(bad if i == 3 and j == 0 else "0.5" for j in range(len(base.classes)))]
+                    for i, t in enumerate(base.tasks))]  # fmt: skip
+        yield Input("relabel: a probability that is none", "relabel",
+                    ("--annotations={folder}/a.csv", "--budget=3",
+                     "--probabilities={folder}/p.csv"),
+                    both(put("a.csv", base.long), put("p.csv", scores)), REFUSED,
+                    ("p.csv",))  # fmt: skip
+    halves = ["0.5" for _ in base.classes]
+    scores = [["task", *(f"p_{c}" for c in base.classes)],
+              *([t, *halves] for t in [*base.tasks, base.tasks[0]])]  # fmt: skip
+    yield Input("relabel: probabilities of a task twice", "relabel",
+                ("--annotations={folder}/a.csv", "--budget=3", "--probabilities={folder}/p.csv"),
+                both(put("a.csv", base.long), put("p.csv", scores)), REFUSED,
+                ("p.csv",))  # fmt: skip
+    for flag in ("--method=nothing", "--gold={folder}/none.csv", "--seed=x", "--classes=,",
+                 "--output={folder}", "--annotators={folder}", "--question=q", "--unknown=1",
+                 "--worker_column=nobody", "--separator="):  # fmt: skip
+        right = ANY if flag == "--question=q" else REFUSED
+        given = ("--annotations={folder}/a.csv", "--method=majority_vote", flag)
+        yield Input(f"aggregate {flag}", "aggregate", given, put("a.csv", base.long), right)
+
+
+GROUPS = (
+    spreadsheets,
+    extra_columns,
+    signs,
+    features,
+    truths,
+    texts,
+    archives,
+    frames,
+    parts,
+    degenerate,
+)
 
 
 def inputs(seed: int) -> Iterator[Input]:

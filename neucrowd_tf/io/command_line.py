@@ -1,0 +1,35 @@
+"""A command's parser, whose errors say what was expected and received."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import NoReturn
+
+from neucrowd_tf.errors import UsageError
+
+KINDS = {"int": "a whole number", "float": "a number", "Path": "a path"}
+# What argparse says, and what is said here of an option and what was given.
+_SAID = (
+    (r"argument ([^:]+): invalid (\w+) value: (.*)", "{0}: expected {kind}, received {2}"),
+    (r"argument ([^:]+): invalid choice: (.*) \(choose from (.*)\)",
+     "{0}: expected one of {2}, received {1}"),
+    (r"argument ([^:]+): expected one argument", "{0}: expected a value, received none"),
+    (r"the following arguments are required: (.*)", "expected {0}, received none"),
+    (r"one of the arguments (.*) is required", "expected one of {0}, received none"),
+    (r"unrecognized arguments: (.*)", "expected options of this command (--help lists them),"
+     " received {0}"),
+)  # fmt: skip
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises UsageError, in a line, rather than ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        text = " ".join(message.split())
+        for pattern, said in _SAID:
+            if found := re.fullmatch(pattern, text):
+                parts = found.groups()
+                kind = KINDS.get(parts[1], parts[1]) if len(parts) > 1 else ""
+                raise UsageError(said.format(*parts, kind=kind))
+        raise UsageError(message)
