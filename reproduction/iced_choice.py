@@ -78,7 +78,7 @@ def scores(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
                 fitted = ICED(seed=seed, **{"standardise": False, **setting})
-                fitted.fit(features[train], crowd.select(train))
+                fitted.fit(features[train], crowd[train])
             predicted = fitted.predict_proba(features[held_out]).argmax(axis=1)
             yield label, pair, str(fold), informedness(predicted, posteriors[held_out])
 
