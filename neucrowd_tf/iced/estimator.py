@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.iced.model import ICEDModel
+    from neucrowd_tf.iced.stages import Stages
 
 _SPACE: dict[str, tuple[Any, ...]] = {
     "rounds": (10, 15, 20),
@@ -255,7 +256,7 @@ class ICED(CrowdEstimator):
         from neucrowd_tf.iced.stages import Stages
 
         crowd, votes = data.annotations, data.annotations.vote_counts()
-        used, size = votes.sum(axis=0) > 0, crowd.num_classes
+        size = crowd.num_classes
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
         stages = Stages(model, self._on_one_device(run), self.batch_size, self.seed)
@@ -275,29 +276,8 @@ class ICED(CrowdEstimator):
         first = majority if self.first_labels == "majority" else history.labels[0]
 
         def start_round(index: int) -> dict[str, float]:
-            embeddings, probabilities = model.outputs()
             latest = history.labels[-1] if index else first
-            candidates = choose_candidates(self.candidates, probabilities, latest, used)
-            # Line 3: synthetic instances; line 4: the labels of all.
-            balanced = self.balance == "synthesis"
-            made = (
-                generate(embeddings, candidates, index)
-                if balanced
-                else generate.nothing(embeddings)
-            )
-            inference = infer(made.one_hot)
-            changed = history.add(candidates, made.counts, inference)
-            # Line 5: the classifier trains on them; the decoder follows the encoder.
-            stages.set_round(
-                index,
-                self._targets(inference),
-                made.points,
-                passes=self.epochs_per_round,
-                decoder_passes=self.decoder_epochs,
-            )
-            smallest = np.bincount(candidates, minlength=size)[used].min()
-            shown = {"synthetic": made.counts.sum(), "smallest_class": smallest}
-            return {"changed": changed, **{name: float(value) for name, value in shown.items()}}
+            return self._start_round(index, stages, generate, infer, history, latest)
 
         # Lines 2 and 6: until the labels settle or the rounds are done.
         self.history_ = stages.rounds(
@@ -308,9 +288,52 @@ class ICED(CrowdEstimator):
             stop_when=lambda logs: settled(logs["changed"], self.tol),
         )
         self._keep(history)
-        for problem in shortages(history, used, self.classes_, self.k, self.balance):
+        for problem in shortages(history, generate.used, self.classes_, self.k, self.balance):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
+
+    def _start_round(
+        self,
+        index: int,
+        stages: Stages,
+        generate: Generator,
+        infer: Callable[[sparse.csr_matrix], Inference],
+        history: RoundHistory,
+        latest: NDArray[np.integer[Any]],
+    ) -> dict[str, float]:
+        """Sets up a round, adds it to the history and returns what is logged of it.
+
+        Args:
+            index: of the round.
+            latest: `[N]` the labels of the round before.
+
+        References:
+            ICED, section 2.6, algorithm 1, lines 3 to 5.
+        """
+        embeddings, probabilities = stages.model.outputs()
+        candidates = choose_candidates(self.candidates, probabilities, latest, generate.used)
+        # Line 3: synthetic instances with their annotations.
+        synthesis = self.balance == "synthesis"
+        made = (
+            generate(embeddings, candidates, index) if synthesis else generate.nothing(embeddings)
+        )
+        # Line 4: the labels of all.
+        inference = infer(made.one_hot)
+        changed = history.add(candidates, made.counts, inference)
+        # Line 5: the classifier trains on them; the decoder follows the encoder.
+        stages.set_round(
+            index,
+            self._targets(inference),
+            made.points,
+            passes=self.epochs_per_round,
+            decoder_passes=self.decoder_epochs,
+        )
+        smallest = np.bincount(candidates, minlength=len(self.classes_))[generate.used].min()
+        return {
+            "changed": changed,
+            "synthetic": float(made.counts.sum()),
+            "smallest_class": float(smallest),
+        }
 
     def _targets(self, inference: Inference) -> NDArray[np.float64]:
         """Returns what the classifier is trained on, `[N + S, C]`."""

@@ -77,6 +77,9 @@ class Generator:
         annotation_neighbours: real neighbours that annotators are copied from.
         seed: draws are functions of it, the round and the class.
 
+    Attributes:
+        used: `[C]` whether any annotator gave the class.
+
     References:
         ICED, section 2.4; algorithm 1, line 3.
     """
@@ -95,6 +98,7 @@ class Generator:
         self.certainty, self.k, self.eta, self.interpolation = certainty, k, eta, interpolation
         self.annotation_neighbours, self.seed = annotation_neighbours, seed
         self.num_classes = annotations.num_classes
+        self.used = annotations.vote_counts().sum(axis=0) > 0
         self.real = annotations.one_hot()
         cells = annotations.num_instances * annotations.num_annotators
         dense = cells <= _DENSE_CELLS
