@@ -2,18 +2,19 @@
 on datasets that have truth, then each criterion's choice scored by it.
 
     python -m benchmarks.choice collect --output=DIR [--data_dir=DIR] [--datasets=labelme,music]
-        [--draws=1,2,3] [--crowds=given,half,spam,shared,rare] [--methods=mv_lr,ds_lr,...]
+        [--draws=1,2,3] [--crowds=given,half,spam,shared,rare]
     python -m benchmarks.choice table --input=DIR [--json] [--output=results/choice.md]
 
-`collect` goes on where it was stopped: one file a dataset, draw, crowd and candidate. A draw of
-real data is nine tenths of its rows; simulated data is drawn anew. Crowds: `given` as it is; `half`
-of the labels; `spam` a third of the annotators answer at random; `shared` for a fifth of the
-instances, those at one side of the feature space, seven labels in ten are the same wrong class;
-`rare` every second class keeps a tenth of its instances.
+`collect` fits what `auto` would try in its budget, and goes on where it was stopped: one file a
+dataset, draw, crowd and candidate. A draw of real data is nine tenths of its rows; simulated data
+is drawn anew. Crowds: `given` as it is; `half` of the labels; `spam` a third of the annotators
+answer at random; `shared` for a fifth of the instances, those at one side of the feature space,
+seven labels in ten are the same wrong class; `rare` every second class keeps a tenth of its
+instances. `wine` and `many_classes` are shapes that the rule had not met when it was made.
 
 Regret is the test accuracy of the best candidate minus that of what was chosen (balanced accuracy
-on usps_syn, whose test set is balanced). `auto` is its rule with all candidates that were
-collected.
+on usps_syn, whose test set is balanced). `auto` is its rule with the candidates that it tries;
+gold labels are drawn from the training instances, five times a table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,133 +37,80 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import t
 
+from benchmarks.choice_tables import CROWDS, SHAPES, drawn, with_crowd
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.choice import calibration, criteria, ranking, search
+from neucrowd_tf.choice import Auto, calibration, criteria, ranking, search
 from neucrowd_tf.choice.average import mean_logits
-from neucrowd_tf.choice.candidates import candidates, reason_against
+from neucrowd_tf.choice.candidates import affordable
 from neucrowd_tf.io.files import load_arrays, save_arrays, write_text
 from neucrowd_tf.training.consensus import consensus_labels
 
 DEVELOPED = ("labelme", "music", "usps_syn")
 CONFIRMED = ("gsad_syn", "syn1", "breast_cancer", "digits", "cifar10n")
-REAL = ("labelme", "music", "cifar10n")
 BALANCED = ("usps_syn",)
-CROWDS = ("given", "half", "spam", "shared", "rare")
-METHODS = (
-    *("mv_lr", "ds_lr", "crowd_layer", "dasc_crowd_layer", "dasc_anno_reg", "crowd_layer_norm"),
-    *("ds_dl", "iced"),
-)
-IMAGES, FOLDS, SHARE = 2000, 3, 0.9
-Table = tuple[NDArray[Any], Annotations, NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
+FOLDS, GOLD, GOLD_DRAWS = 3, 50, 5
 
 
 # --------------------------------------------------------------------------- collect
 
 
-def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
-    """Returns features, annotations, truth, test features and test labels of a draw."""
-    import data  # noqa: F401  (registers the datasets)
-    import neucrowd_tf.datasets.bundled  # noqa: F401
-    from neucrowd_tf import registry
-
-    found = registry.dataset(name).load(data_dir, draw)
-    x, test = found.features, found.test.features
-    rng = np.random.default_rng([draw, 9])
-    rows = np.arange(len(x))
-    if name in REAL:
-        size = IMAGES if name == "cifar10n" else int(SHARE * len(x))
-        rows = np.sort(rng.choice(len(x), size, replace=False))
-    if x.ndim == 4:
-        x, test = _pooled(x), _pooled(test)
-    if found.truth is None:
-        raise ValueError(f"{name}: expected a dataset with truth, received one without")
-    return x[rows], found.annotations[rows], found.truth[rows], test, found.test.labels
-
-
-def _pooled(images: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns means of 4 x 4 pixels, a row an image."""
-    size, height, width, channels = images.shape
-    blocks = images.reshape(size, height // 4, 4, width // 4, 4, channels)
-    return np.asarray(blocks.mean(axis=(2, 4)).reshape(size, -1), dtype=np.float32)
-
-
-def with_crowd(table: Table, kind: str, draw: int) -> Table:
-    """Returns the table with another crowd, without the instances that it leaves unlabelled."""
-    x, crowd, truth, test, test_labels = table
-    rng = np.random.default_rng([draw, CROWDS.index(kind)])
-    labels, keep = np.array(crowd.labels), np.ones(len(crowd.labels), dtype=bool)
-    if kind == "half":
-        keep = rng.random(len(keep)) < 0.5
-    elif kind == "spam":
-        count = crowd.num_annotators
-        bad = np.isin(crowd.annotators, rng.choice(count, max(1, count // 3), replace=False))
-        labels[bad] = rng.integers(0, crowd.num_classes, bad.sum())
-    elif kind == "shared":
-        flat = x.reshape(len(x), -1)
-        side = ((flat - flat.mean(axis=0)) / (flat.std(axis=0) + 1e-6)) @ rng.normal(
-            size=flat.shape[1]
-        )
-        hard = (side > np.quantile(side, 0.8))[crowd.instances] & (rng.random(len(keep)) < 0.7)
-        labels[hard] = (truth[crowd.instances[hard]] + 1) % crowd.num_classes
-    elif kind == "rare":
-        thinned = (truth % 2 == 1) & (rng.random(len(truth)) > 0.1)
-        keep = ~thinned[crowd.instances]
-    changed = Annotations(
-        *(crowd.instances[keep], crowd.annotators[keep], labels[keep]),
-        instance_names=crowd.instance_names,
-        annotator_names=crowd.annotator_names,
-        class_names=crowd.class_names,
-    )
-    rows = np.flatnonzero(changed.annotated)
-    return x[rows], changed[rows], truth[rows], test, test_labels
-
-
 def collect(options: argparse.Namespace) -> None:
     """Fits every candidate, cross-validated and on all rows, and keeps what it predicts."""
-    jobs = [
-        (name, draw, crowd)
-        for draw in options.draws
-        for crowd in options.crowds
-        for name in options.datasets
-    ]
-    for name, draw, crowd in jobs:
-        folder = options.output / f"{name}-{draw}-{crowd}"
-        table = with_crowd(drawn(name, draw, options.data_dir), crowd, draw)
-        x, annotations, truth, test, test_labels = table
-        consensus = consensus_labels(annotations, draw, weigh_annotators=True)
-        fold = np.random.default_rng([draw, 1]).permutation(len(x)) % FOLDS
-        least = min(int((fold != k).sum()) for k in range(FOLDS))
-        splits = [(np.flatnonzero(fold != k)[:least], np.flatnonzero(fold == k)) for k in range(3)]
-        save_arrays(
-            folder / "table.npz",
-            {
-                "truth": truth,
-                "test_labels": test_labels,
-                "consensus": consensus,
-                "instances": annotations.instances,
-                "annotators": annotations.annotators,
-                "labels": annotations.labels,
-                "fold": fold,
-                "shape": np.array([len(x), annotations.num_annotators, annotations.num_classes]),
-            },
-        )
-        for one in candidates(x, annotations):
-            path = folder / f"{one.name}.npz"
-            unwanted = one.name not in options.methods or path.exists()
-            if unwanted or reason_against(one, annotations) is not None:
+    for draw in options.draws:
+        for crowd in options.crowds:
+            for name in options.datasets:
+                folder = options.output / f"{name}-{draw}-{crowd}"
+                table = with_crowd(drawn(name, draw, options.data_dir), crowd, draw)
+                collect_table(folder, *table, draw, balanced=name in BALANCED)
+
+
+def collect_table(
+    folder: Path,
+    x: NDArray[Any],
+    annotations: Annotations,
+    truth: NDArray[np.int64],
+    test: NDArray[Any],
+    test_labels: NDArray[np.int64],
+    draw: int,
+    *,
+    balanced: bool,
+) -> None:
+    """Writes a table's labels and every candidate's predictions."""
+    fold = np.random.default_rng([draw, 1]).permutation(len(x)) % FOLDS
+    least = min(int((fold != k).sum()) for k in range(FOLDS))
+    splits = [(np.flatnonzero(fold != k)[:least], np.flatnonzero(fold == k)) for k in range(FOLDS)]
+    tried, _ = affordable(x, annotations, Auto().budget, balanced=balanced)
+    arrays = {
+        "truth": truth,
+        "test_labels": test_labels,
+        "consensus": consensus_labels(annotations, draw, weigh_annotators=True),
+        "instances": annotations.instances,
+        "annotators": annotations.annotators,
+        "labels": annotations.labels,
+        "fold": fold,
+        "shape": np.array([len(x), annotations.num_annotators, annotations.num_classes]),
+        "tried": np.array([one.name for one in tried]),
+    }
+    save_arrays(folder / "table.npz", arrays)
+    for one in tried:
+        path = folder / f"{one.name}.npz"
+        if path.exists():
+            continue
+        began = time.process_time()
+        with tempfile.TemporaryDirectory() as scratch:
+            task = search.Task(one, x, annotations, splits, draw, Path(scratch))
+            outcome = search.held_out(task)
+            if outcome.probabilities is None:
+                sys.stderr.write(f"{folder.name} {one.name}: {outcome.reason}\n")
                 continue
-            with tempfile.TemporaryDirectory() as scratch:
-                task = search.Task(one, x, annotations, splits, draw, Path(scratch))
-                outcome = search.held_out(task)
-                if outcome.probabilities is None:
-                    sys.stderr.write(f"{folder.name} {one.name}: {outcome.reason}\n")
-                    continue
-                tested = search.loaded(search.fitted(task)).predict_proba(test)
-            accuracy = float((tested.argmax(axis=1) == test_labels).mean())
-            sys.stderr.write(
-                f"{folder.name} {one.name}: {accuracy:.3f} on test, {outcome.seconds:.0f} s\n"
-            )
-            save_arrays(path, {"held_out": outcome.probabilities, "test": np.asarray(tested)})
+            tested = np.asarray(search.loaded(search.fitted(task)).predict_proba(test))
+        spent = time.process_time() - began
+        right = float((tested.argmax(axis=1) == test_labels).mean())
+        sys.stderr.write(
+            f"{folder.name} {one.name}: {right:.3f}, {spent:.1f} s of a core, predicted"
+            f" {4 * one.cost:.1f}\n"
+        )
+        save_arrays(path, {"held_out": outcome.probabilities, "test": tested})
 
 
 # --------------------------------------------------------------------------- table
@@ -175,65 +124,126 @@ def accuracy(probabilities: NDArray[Any], labels: NDArray[Any], balanced: bool) 
     return float(np.mean([right[labels == code].mean() for code in np.unique(labels)]))
 
 
+class Collected:
+    """What `collect` left of one table.
+
+    Args:
+        folder: of the table.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        table = load_arrays(folder / "table.npz")
+        self.dataset, _, self.crowd = folder.name.rsplit("-", 2)
+        self.balanced = self.dataset in BALANCED
+        self.truth, self.labels = table["truth"], table["test_labels"]
+        self.consensus, self.fold = table["consensus"], table["fold"]
+        tried = [str(name) for name in table["tried"]]
+        files = {path.stem: load_arrays(path) for path in sorted(folder.glob("*.npz"))}
+        del files["table"]
+        # Others than those that are tried count for what is best.
+        self.others = {n: f["test"] for n, f in files.items() if n not in tried}
+        names = [name for name in tried if name in files]
+        self.held = {name: _scaled(files[name]["held_out"]) for name in names}
+        self.test = {name: _scaled(files[name]["test"]) for name in names}
+        rows, annotators, classes = (int(size) for size in table["shape"])
+        crowd = Annotations(
+            *(table["instances"], table["annotators"], table["labels"]),
+            num_instances=rows,
+            num_annotators=annotators,
+            num_classes=classes,
+        )
+        self.evidence = criteria.Evidence.of(crowd, self.consensus, 0)
+
+    def score(self, probabilities: NDArray[Any]) -> float:
+        """Returns the accuracy on test truth."""
+        return accuracy(probabilities, self.labels, self.balanced)
+
+    def known(self, gold: NDArray[np.int64] | None = None) -> ranking.Known:
+        """Returns what gold labels `[N]` (-1 for none) tell of the candidates."""
+        rows = np.full(len(self.truth), -1) if gold is None else gold
+        return ranking.Known.of(rows, self._alive)
+
+    @functools.cached_property
+    def _alive(self) -> dict[str, NDArray[np.float64]]:
+        """The candidates that `auto` would have tried on all folds."""
+        first = self.fold == 0
+        right = {n: p[first].argmax(axis=1) == self.consensus[first] for n, p in self.held.items()}
+        base, root = right["mv_lr"].astype(np.float64), np.sqrt(first.sum())
+        found = {}
+        for name, hits in right.items():
+            gap = hits - base
+            if gap.mean() + search.ERRORS * gap.std(ddof=1) / root > -search.HOPELESS:
+                found[name] = self.held[name]
+        return found
+
+    def auto(
+        self, gold: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns what `auto` predicts for test data without and with its temperature."""
+        known = self.known(gold)
+        chosen = ranking.rank(self._alive, self.evidence, known, balanced=self.balanced)
+        fit = calibration.calibrate(
+            [self.held[name] for name in chosen.kept],
+            [chosen.corrections[name] for name in chosen.kept],
+            self.evidence,
+            known.rows,
+        )
+        logits = mean_logits([self.test[name] for name in chosen.kept])
+        return np.exp(logits), softmax(logits / fit.temperature + fit.shift, axis=1)
+
+
 def regrets(folder: Path) -> dict[str, float]:
     """Returns each rule's regret on one table, and the calibration errors of `auto`."""
-    table = load_arrays(folder / "table.npz")
-    files = {path.stem: load_arrays(path) for path in sorted(folder.glob("*.npz"))}
-    del files["table"]
-    order = [name for name in METHODS if name in files]
-    held = {name: _scaled(files[name]["held_out"]) for name in order}
-    test = {name: _scaled(files[name]["test"]) for name in order}
-    rows, annotators, classes = (int(size) for size in table["shape"])
-    crowd = Annotations(
-        *(table["instances"], table["annotators"], table["labels"]),
-        num_instances=rows,
-        num_annotators=annotators,
-        num_classes=classes,
+    table = Collected(folder)
+    unknown = ranking.Known.of(np.full(len(table.truth), -1), table.held)
+    ranked = ranking.rank(table.held, table.evidence, unknown, balanced=table.balanced)
+    seen = {n: _shifted(p, ranked.corrections[n]) for n, p in table.held.items()}
+    shifted = {n: _shifted(p, ranked.corrections[n]) for n, p in table.test.items()}
+    scored = {name: table.score(p) for name, p in shifted.items()}
+    rivals = [*table.test.values(), *table.others.values()]
+    best = max(max(table.score(p) for p in rivals), *scored.values())
+    found = {
+        name: best - scored[max(by, key=lambda one: by[one])]
+        for name, by in _scores(seen, table).items()
+    }
+    plain = np.exp(mean_logits(list(shifted.values())))
+    found["average of all"] = best - table.score(plain)
+    before, after = table.auto()
+    found["auto"] = best - table.score(after)
+    found[f"auto with {GOLD} gold labels"] = float(
+        np.mean([best - table.score(table.auto(gold)[1]) for gold in _gold(table)])
     )
-    balanced = folder.name.rsplit("-", 2)[0] in BALANCED
-    labels, consensus = table["test_labels"], table["consensus"]
-    evidence = criteria.Evidence.of(crowd, consensus, 0)
-    unknown = ranking.Known.of(np.full(rows, -1), held)
-    everything = ranking.rank(held, evidence, unknown, balanced=balanced)
-    shifted = {
-        name: softmax(np.log(np.maximum(p, 1e-12)) - everything.corrections[name], axis=1)
-        for name, p in test.items()
-    }
-    seen = {
-        name: softmax(np.log(np.maximum(p, 1e-12)) - everything.corrections[name], axis=1)
-        for name, p in held.items()
-    }
-    scored = {name: accuracy(p, labels, balanced) for name, p in shifted.items()}
-    best = max(max(accuracy(p, labels, balanced) for p in test.values()), *scored.values())
+    error = calibration.expected_calibration_error
+    found["calibration error before"] = error(before, table.labels)
+    found["calibration error after"] = error(after, table.labels)
+    found["best"] = best
+    return found
+
+
+def _scores(
+    seen: Mapping[str, NDArray[np.float64]], table: Collected
+) -> dict[str, dict[str, float]]:
+    """Returns every criterion's score of every candidate."""
+    single: Mapping[str, Callable[..., float]] = criteria.SINGLE
     scores = {
-        name: {one: rule(p, evidence) for one, p in seen.items()}
-        for name, rule in criteria.SINGLE.items()
+        name: {one: rule(p, table.evidence) for one, p in seen.items()}
+        for name, rule in single.items()
     }
     scores["consensus of the others and the crowd"] = criteria.posterior_agreement(
-        seen, evidence, balanced=balanced
+        seen, table.evidence, balanced=table.balanced
     )
     scores["mean rank of all these"] = criteria.mean_rank(scores)
-    found = {name: best - scored[max(by, key=lambda one: by[one])] for name, by in scores.items()}
-    plain = np.exp(mean_logits(list(shifted.values())))
-    found["average of all"] = best - accuracy(plain, labels, balanced)
-    alive = _not_hopeless(held, consensus, table["fold"])
-    kept = {name: held[name] for name in alive}
-    chosen = ranking.rank(
-        kept, evidence, ranking.Known.of(np.full(rows, -1), kept), balanced=balanced
-    )
-    fit = calibration.calibrate(
-        [held[name] for name in chosen.kept],
-        [chosen.corrections[name] for name in chosen.kept],
-        evidence,
-        unknown.rows,
-    )
-    logits = mean_logits([test[name] for name in chosen.kept])
-    final = softmax(logits / fit.temperature + fit.shift, axis=1)
-    found["auto"] = best - accuracy(final, labels, balanced)
-    error = calibration.expected_calibration_error
-    found["calibration error before"] = error(np.exp(logits), labels)
-    found["calibration error after"] = error(final, labels)
-    found["best"] = best
+    return scores
+
+
+def _gold(table: Collected) -> list[NDArray[np.int64]]:
+    """Returns draws of gold labels `[N]`."""
+    found = []
+    for draw in range(GOLD_DRAWS):
+        gold = np.full(len(table.truth), -1)
+        rows = np.random.default_rng([draw, 0x601D]).permutation(len(gold))[:GOLD]
+        gold[rows] = table.truth[rows]
+        found.append(gold)
     return found
 
 
@@ -242,19 +252,8 @@ def _scaled(probabilities: NDArray[Any]) -> NDArray[np.float64]:
     return values / values.sum(axis=1, keepdims=True)
 
 
-def _not_hopeless(
-    held: Mapping[str, NDArray[Any]], consensus: NDArray[Any], fold: NDArray[Any]
-) -> list[str]:
-    """Returns the candidates that `auto` would have tried on all folds."""
-    first = fold == 0
-    right = {name: p[first].argmax(axis=1) == consensus[first] for name, p in held.items()}
-    base = right["mv_lr"].astype(np.float64)
-    return [
-        name
-        for name, hits in right.items()
-        if (hits - base).mean() + search.ERRORS * (hits - base).std(ddof=1) / np.sqrt(first.sum())
-        > -search.HOPELESS
-    ]
+def _shifted(probabilities: NDArray[Any], correction: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(softmax(np.log(np.maximum(probabilities, 1e-12)) - correction, axis=1))
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -265,12 +264,25 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(t.ppf(0.975, len(values) - 1)) * error
 
 
+def _kind(name: str) -> str:
+    """Returns which part of the study a table belongs to."""
+    dataset, _, crowd = name.rsplit("-", 2)
+    if dataset in SHAPES:
+        return "other shapes"
+    if crowd != "given":
+        return "other crowds"
+    return "developed on" if dataset in DEVELOPED else "confirmed on"
+
+
 def report(found: Mapping[str, Mapping[str, float]]) -> str:
-    """Returns the page: regret by rule and half, and `auto` by table."""
-    halves = {
-        "developed on": [f for f in found if f.rsplit("-", 2)[0] in DEVELOPED],
-        "confirmed on": [f for f in found if f.rsplit("-", 2)[0] in CONFIRMED],
-    }
+    """Returns the page: regret by rule and part, and `auto` by table."""
+    parts: dict[str, list[str]] = {}
+    for kind in ("developed on", "confirmed on", "other crowds", "other shapes"):
+        names = [name for name in found if _kind(name) == kind]
+        if names:
+            parts[kind] = names
+    given = [name for name in found if name.endswith("-given")]
+    parts["all as given"] = [name for name in given if _kind(name) != "other shapes"]
     figures = ("best", "calibration error before", "calibration error after")
     rules = [rule for rule in next(iter(found.values())) if rule not in figures]
     lines = [
@@ -281,34 +293,36 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         " every single candidate.",
         "",
         "| rule | "
-        + " | ".join(f"{half} ({len(halves[half])}) | largest" for half in halves)
+        + " | ".join(f"{part} ({len(names)}) | largest" for part, names in parts.items())
         + " |",
-        "|---|" + "---|" * 4,
+        "|---|" + "---|" * (2 * len(parts)),
     ]
     for rule in rules:
         cells = []
-        for names in halves.values():
+        for names in parts.values():
             values = [100 * found[name][rule] for name in names]
-            if not values:
-                cells += ["", ""]
-                continue
             middle, half = interval(values)
             cells += [f"{middle:.1f} ± {half:.1f}", f"{max(values):.1f}"]
         lines.append(f"| {rule} | {' | '.join(cells)} |")
+    with_gold = f"auto with {GOLD} gold labels"
+    gains = [100 * (row["auto"] - row[with_gold]) for row in found.values()]
+    middle, half = interval(gains)
     lines += [
+        "",
+        f"{GOLD} gold labels gain {middle:.2f} ± {half:.2f} points over all {len(found)} tables,"
+        f" {min(gains):.1f} to {max(gains):.1f}.",
         "",
         "`auto`, table by table (dataset, draw, crowd); calibration error without and with the"
         " temperature, on test truth.",
         "",
-        "| table | best candidate | auto's regret | consensus' regret | calibration error |",
-        "|---|---|---|---|---|",
+        "| table | best candidate | auto's regret | with gold labels | consensus' regret"
+        " | calibration error |",
+        "|---|---|---|---|---|---|",
     ]
     for name, row in found.items():
-        lines.append(
-            f"| {name} | {100 * row['best']:.1f} | {100 * row['auto']:.1f}"
-            f" | {100 * row['consensus']:.1f} | {row['calibration error before']:.3f} to"
-            f" {row['calibration error after']:.3f} |"
-        )
+        cells = [f"{100 * row[rule]:.1f}" for rule in ("best", "auto", with_gold, "consensus")]
+        errors = [f"{row[f'calibration error {when}']:.3f}" for when in ("before", "after")]
+        lines.append(f"| {name} | {' | '.join(cells)} | {' to '.join(errors)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -328,7 +342,6 @@ def main() -> None:
         ("datasets", names, str),
         ("draws", (1, 2, 3), int),
         ("crowds", CROWDS[:1], str),
-        ("methods", METHODS, str),
     ):
         first.add_argument(
             f"--{flag}", default=list(default), type=functools.partial(_several, kind)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 _CELLS_AT_ONCE = 1 << 22
-# Above this many cells, real labels are looked up in a sparse matrix: slower, but of the size of
-# the annotations.
+# Above this many cells, draws are made for annotators who labelled a neighbour alone: time and memory
+# go with labels, not with instances times annotators.
 _DENSE_CELLS = 1 << 26
 # What the rounds draw is a function of (seed, this, purpose, round).
 ROUNDS = 0x1CED
@@ -170,6 +170,8 @@ def copy_annotations(
         ICED, section 2.4 ("simulating the annotation behavior of each crowd worker in these
         collected k crowdsourced labels").
     """
+    if sparse.issparse(labels):
+        return _copy_labels(labels, neighbours, rng)
     # Deviation: what "simulating" means is left open. A vote among neighbours would make every
     # synthetic crowd nearly unanimous, so error rates would fall from round to round; a random
     # neighbour keeps each annotator's rates.
@@ -191,10 +193,36 @@ def copy_annotations(
     return instances, who, given
 
 
-def _look_up(labels: NDArray[Any] | sparse.csr_matrix, rows: NDArray[Any]) -> NDArray[np.int64]:
+def _copy_labels(
+    labels: sparse.csr_matrix, neighbours: NDArray[np.integer[Any]], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Does what `copy_annotations` says from the neighbours' labels: who labelled none of them is
+    not drawn for.
+    """
+    size, k = neighbours.shape
+    instances, who, given = _labels_of(labels, neighbours.ravel())
+    instances, nearness = np.divmod(instances, k)
+    pairs, place = np.unique(instances * labels.shape[1] + who, return_inverse=True)
+    kept = rng.integers(k, size=len(pairs))[place] == nearness
+    found = [part[kept] for part in (instances, who, given)]
+    bare = np.flatnonzero(np.bincount(found[0], minlength=size) == 0)
+    rows, *rest = _labels_of(labels, neighbours[bare, 0])
+    instances, who, given = (
+        np.concatenate(both) for both in zip(found, (bare[rows], *rest), strict=True)
+    )
+    order = np.lexsort((who, instances))
+    return instances[order], who[order], given[order]
+
+
+def _labels_of(
+    labels: sparse.csr_matrix, rows: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the labels of these rows: positions in `rows`, annotators and class codes."""
+    part = labels[rows].tocoo()
+    return part.row.astype(np.int64), part.col.astype(np.int64), part.data.astype(np.int64) - 1
+
+
+def _look_up(labels: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.int64]:
     """Returns `labels[rows[s, r], r]`, -1 where there is none, for rows `[S, R]`."""
     columns = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)
-    if sparse.issparse(labels):
-        cells = np.asarray(labels[rows.ravel(), columns.ravel()]).reshape(rows.shape)
-        return cells.astype(np.int64) - 1
     return labels[rows, columns].astype(np.int64)

@@ -9,6 +9,7 @@ from typing import Literal
 import keras
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.optimizers import FusedAdam
 
 Initializer = Literal["glorot", "normal"]
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
@@ -37,6 +38,8 @@ def make_optimizer(name: str, learning_rate: float) -> keras.optimizers.Optimize
     Raises:
         UsageError: a name that Keras does not know.
     """
+    if name == "adam":
+        return FusedAdam(learning_rate)
     try:
         return keras.optimizers.get(
             {"class_name": name, "config": {"learning_rate": learning_rate}}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import sparse
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.iced.certainty import (
@@ -218,10 +221,21 @@ def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
 # ----------------------------------------------------------------- synthetic annotations
 
 
-def test_annotators_copy_one_of_the_neighbours() -> None:
+def as_sparse(dense: np.ndarray) -> Any:
+    """Label + 1 where there is one: what labels of large crowds are kept as."""
+    return sparse.csr_matrix(dense + 1)
+
+
+FORMS = pytest.mark.parametrize("form", [np.asarray, as_sparse], ids=["dense", "sparse"])
+
+
+@FORMS
+def test_annotators_copy_one_of_the_neighbours(form: Any) -> None:
     dense = np.array([[0, 1, -1], [1, 1, -1], [2, -1, -1], [0, 0, 2]])
     neighbours = np.array([[0, 1], [2, 2], [3, 1]])
-    instances, annotators, labels = copy_annotations(dense, neighbours, np.random.default_rng(0))
+    instances, annotators, labels = copy_annotations(
+        form(dense), neighbours, np.random.default_rng(0)
+    )
     for i, r, label in zip(instances, annotators, labels, strict=True):
         assert label in {dense[j, r] for j in neighbours[i]} - {-1}
     # The second synthetic instance has one neighbour alone: it is copied as it is.
@@ -232,13 +246,14 @@ def test_annotators_copy_one_of_the_neighbours() -> None:
     ] == [(0, 2)]
 
 
-def test_annotators_keep_their_rates_and_stay_independent() -> None:
+@FORMS
+def test_annotators_keep_their_rates_and_stay_independent(form: Any) -> None:
     rng = np.random.default_rng(0)
     dense = (rng.random((40, 3)) < [0.1, 0.5, 0.9]).astype(int)
     dense[rng.random((40, 3)) < 0.25] = -1
     dense[:, 0] = np.where((dense == -1).all(axis=1), 0, dense[:, 0])
     instances, annotators, labels = copy_annotations(
-        dense, np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1)
+        form(dense), np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1)
     )
     made = np.full((4000, 3), -1)
     made[instances, annotators] = labels
@@ -251,25 +266,14 @@ def test_annotators_keep_their_rates_and_stay_independent() -> None:
     assert (made >= 0).any(axis=1).all()
 
 
-def test_sparse_and_dense_labels_give_the_same() -> None:
-    from scipy import sparse
-
-    rng = np.random.default_rng(2)
-    dense = rng.integers(-1, 3, (20, 5))
-    dense[:, 0] = 1
-    near = rng.integers(20, size=(33, 4))
-    one = copy_annotations(dense, near, np.random.default_rng(7))
-    two = copy_annotations(sparse.csr_matrix(dense + 1), near, np.random.default_rng(7))
-    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
-
-
-def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest_neighbour() -> None:
+@FORMS
+def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest(form: Any) -> None:
     # Annotator 0 labelled row 0 alone, annotator 1 row 1 alone. Each draws a row: both labels have
     # probability 1/4, one alone 1/4 each, and none 1/4, for which the label of row 0, the nearest,
     # is copied.
     dense = np.array([[0, -1], [-1, 1]])
     instances, annotators, _ = copy_annotations(
-        dense, np.tile([0, 1], (4000, 1)), np.random.default_rng(0)
+        form(dense), np.tile([0, 1], (4000, 1)), np.random.default_rng(0)
     )
     seen = np.zeros((4000, 2), bool)
     seen[instances, annotators] = True
@@ -293,11 +297,12 @@ def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.tolist() == dense[near[:, 0]].tolist()
 
 
-def test_nothing_to_copy() -> None:
+@FORMS
+def test_nothing_to_copy(form: Any) -> None:
     assert [
         len(part)
         for part in copy_annotations(
-            np.zeros((3, 2), int), np.zeros((0, 2), int), np.random.default_rng(0)
+            form(np.zeros((3, 2), int)), np.zeros((0, 2), int), np.random.default_rng(0)
         )
     ] == [0, 0, 0]
 
