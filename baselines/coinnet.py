@@ -58,8 +58,7 @@ class COINNet(AnnotatorEstimator):
             num_annotators, "F", self.volume_weight, self.initial, name="coinnet"
         )
 
-    @staticmethod
-    def _few_cells(data: TrainingData) -> bool:
+    def _few_cells(self, data: TrainingData) -> bool:
         return True
 
     def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:

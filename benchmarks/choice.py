@@ -20,6 +20,7 @@ gold labels are drawn from the training instances, five times a table.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import json
 import os
@@ -103,6 +104,7 @@ def collect_table(
             if outcome.probabilities is None:
                 sys.stderr.write(f"{folder.name} {one.name}: {outcome.reason}\n")
                 continue
+            task = dataclasses.replace(task, candidate=one.with_strength(outcome.strength))
             tested = np.asarray(search.loaded(search.fitted(task)).predict_proba(test))
         spent = time.process_time() - began
         right = float((tested.argmax(axis=1) == test_labels).mean())

@@ -110,6 +110,33 @@ def test_killed_before_a_file_and_resumed(
 
 
 @pytest.mark.slow
+def test_auto_with_networks_is_killed_and_resumed(repository: Path, tmp_path: Path) -> None:
+    """In its cross-validation (of a crowd layer and of self-training's rounds), in the last fits
+    and when it writes.
+    """
+    moments = [
+        *(("train.npz", 1), ("cv-crowd_layer-1.npz", 1), ("train.npz", 3)),
+        *(("cv-dasc_crowd_layer-0.npz", 1), ("fitted-mv_lr", 1), ("fitted-crowd_layer", 1)),
+        *(("predictions.csv", 1), ("metrics.json", 1)),
+    ]
+
+    def command(out: str, *more: str) -> list[str]:
+        return [
+            *("--dataset=breast_cancer", "--method=auto", f"--output_dir={tmp_path / out}"),
+            '--hparam=methods=["crowd_layer","dasc_crowd_layer"]',
+            *("--hparam=jobs=1", "--checkpoint_seconds=0", "--noreport", *more),
+        ]
+
+    assert drive(repository, [("", 0)], *command("whole")) == [0]
+    codes = drive(repository, [*moments, ("", 0)], *command("broken", "--resume"))
+    assert codes == [KILLED] * len(moments) + [0]
+    whole, broken = (
+        tmp_path / name / "breast_cancer" / "auto" / "seed-0" for name in ("whole", "broken")
+    )
+    assert outcome(whole) == outcome(broken)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["neucrowd", "mv_lr"])
 def test_killed_by_the_clock(repository: Path, tmp_path: Path, method: str) -> None:
     """The real command, killed after every few tenths of a second, the first of them included."""

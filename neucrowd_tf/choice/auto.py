@@ -64,8 +64,8 @@ class Auto(CrowdEstimator):
     more than a point below the best of them and often above. So that is what is fitted. Candidates
     are ranked by the mean of their ranks in two criteria: the determinant of the table of predicted
     classes and given labels (Kong 2020), and the likelihood of single labels under annotators'
-    matrices from other instances. Gold labels or validation truth, where there are any, are a third
-    one, and leave out what they tell to be worse.
+    matrices from other instances. Gold labels or validation truth leave out what they show to be
+    clearly worse, from 30 of them on; from 200 on they alone rank.
 
     Settings follow from the data (see `candidates`). Probabilities are calibrated by a temperature,
     fitted to held-out predictions. Methods that cannot run on the data are left out, with the
@@ -112,7 +112,7 @@ class Auto(CrowdEstimator):
         "true labels of some tasks, where known; they help to choose and to calibrate.",
     )
     budget: float = argument(
-        40.0,
+        30.0,
         number(above=0),
         "predicted seconds of all cores together that candidates may take; what is dear for what it"
         " gives is left out first.",
@@ -240,7 +240,9 @@ class Auto(CrowdEstimator):
         reasons: dict[str, str],
         shown: bool,
     ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-        """Returns held-out predictions by candidate, and those for validation data."""
+        """Returns held-out predictions by candidate, and those for validation data; `wanted` keeps
+        the regularisation strengths that were chosen.
+        """
         progress = search.Progress(shown and len(wanted) > 1, len(wanted), "candidate")
         outcomes: dict[str, search.Outcome] = {}
         # A quick one shows what is hopeless, before anything dear is tried.
@@ -261,6 +263,7 @@ class Auto(CrowdEstimator):
             raise outcomes[BASELINE].error or RuntimeError(outcomes[BASELINE].reason)
         # In the order of the candidates, not in that in which they ended.
         ordered = {name: outcomes[name] for name in wanted}
+        wanted |= {name: wanted[name].with_strength(one.strength) for name, one in ordered.items()}
         self.seconds_ = {name: one.seconds for name, one in ordered.items()}
         reasons |= {name: one.reason for name, one in ordered.items() if one.reason}
         found = {n: o.probabilities for n, o in ordered.items() if o.probabilities is not None}

@@ -57,6 +57,14 @@ class Candidate:
         importlib.import_module(self.module)
         return registry.method(self.method).make(seed=seed, **self.hparams)
 
+    def with_strength(self, strength: float | None) -> Candidate:
+        """Returns the candidate with one regularisation strength in place of a choice; itself for
+        None.
+        """
+        if strength is None:
+            return self
+        return dataclasses.replace(self, hparams={**self.hparams, "Cs": (strength,)})
+
 
 def is_skewed(features: NDArray[Any]) -> bool:
     """Returns whether features are amounts with long tails (never negative, median skewness above
@@ -121,7 +129,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     blank = {"standardise": not has_blank_features(features)}
     # Seconds on one core of 2024: regressions by their cells, networks by their steps, a second to
     # build one; a step of a crowd layer by the cells of its heads' outputs, too.
-    linear = 0.1 + 2e-7 * rows * inputs * classes
+    linear = 0.1 + 1e-7 * rows * inputs * classes
 
     def network(kind: str, heads: bool, fits: int = 1) -> float:
         batch = kinds[kind].get("batch_size", 128)
@@ -139,12 +147,12 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("ds_lr", "ds_lr", lr, linear),
         ("crowd_layer", "crowd_layer", kinds["dropout"], network("dropout", True)),
         ("dasc_crowd_layer", "dasc_crowd_layer", {**kinds["large"], **quota}, self_training()),
-        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
         ("crowd_layer_norm", "crowd_layer", kinds["norm"], network("norm", True)),
         ("ds_dl", "ds_dl", kinds["dropout"], network("dropout", False)),
-        ("softprob", "softprob", lr, 2.5 * linear),
-        ("iced", "iced", blank, 6.0 + 8e-3 * rows),
+        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
+        ("iced", "iced", blank, 2.0 + 3e-3 * rows),
         ("mv_dl", "mv_dl", kinds["dropout"], network("dropout", False)),
+        ("softprob", "softprob", lr, 5 * linear),
         ("rll", "rll_bayesian", {}, tuplets),
         ("neucrowd", "neucrowd", {}, 4 * tuplets),
         ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),

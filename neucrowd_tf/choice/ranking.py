@@ -20,8 +20,9 @@ CRITERIA = ("determinant", "likelihood of a label")
 # consensus one may be, by more than noise.
 KEPT = 0.7
 FAR = 0.05
-# Fewer labels known to be right tell nothing; so many tell more than the crowd's labels do.
-LEAST_KNOWN, MANY_KNOWN = 10, 200
+# Labels known to be right leave out what is clearly worse by them, from so many on; so many tell
+# more than the crowd's labels do.
+LEAST_KNOWN, MANY_KNOWN = 30, 200
 CONFIDENCE = 0.95
 
 
@@ -128,16 +129,17 @@ def rank(
         for criterion in CRITERIA
     }
     worse: set[str] = set()
-    if len(known.labels) >= LEAST_KNOWN:
-        weights = known.weights(balanced=balanced)
+    weights = known.weights(balanced=balanced)
+    # As many equal weights would tell as much.
+    enough = 1.0 / max(float(np.square(weights).sum()), 1e-12) if len(weights) else 0.0
+    if enough >= LEAST_KNOWN - 1e-6:
         right = {
             name: _shifted(p, corrections[name]).argmax(axis=1) == known.labels
             for name, p in known.predictions.items()
         }
         truth = {name: float(weights @ hits) for name, hits in right.items()}
-        if len(known.labels) >= MANY_KNOWN:
-            scores = {}
-        scores["known labels"] = truth
+        if enough >= MANY_KNOWN - 1e-6:
+            scores = {"known labels": truth}
         best = max(truth, key=lambda name: truth[name])
         worse = {name for name in truth if _clearly(right[best], right[name], weights)}
     ranks = criteria.mean_rank(scores)

@@ -32,32 +32,20 @@ def recommend(
     target: str,
 ) -> dict[str, Any]:
     """Returns `Auto.recommendation_`."""
-    from neucrowd_tf.metrics import classification_metrics
-
     chosen = ranked.kept[0] if len(ranked.kept) == 1 else AVERAGE
     everything = dict(held_out) | ({AVERAGE: fit.probabilities} if chosen == AVERAGE else {})
-    right = {name: p.argmax(axis=1) == evidence.consensus for name, p in everything.items()}
+    baseline = everything[BASELINE].argmax(axis=1) == evidence.consensus
     rows: list[dict[str, Any]] = []
     for name, probabilities in everything.items():
-        metrics = classification_metrics(
-            evidence.consensus,
-            probabilities / probabilities.sum(axis=1, keepdims=True),
-            calibration=False,
-        )
-        row: dict[str, Any] = {
-            "method": name,
-            "score": metrics["accuracy"],
-            "balanced_accuracy": metrics["balanced_accuracy"],
-            "log_loss": metrics["log_loss"],
-            "averaged": name in ranked.kept,
-        }
+        row = _scores(name, probabilities, evidence.consensus)
+        row["averaged"] = name in ranked.kept
         compared: tuple[Any, Any, Any] = (None, None, None)
         if name != BASELINE:
-            compared = paired_interval(right[name], right[BASELINE], folds, len(everything) - 1)
+            right = probabilities.argmax(axis=1) == evidence.consensus
+            compared = paired_interval(right, baseline, folds, len(everything) - 1)
         row |= dict(zip(("difference", "low", "high"), compared, strict=True))
         row["more_than_noise"] = None if compared[1] is None else bool(compared[1] > 0)
-        for criterion, by_name in ranked.scores.items():
-            row[criterion] = by_name.get(name)
+        row |= {criterion: by_name.get(name) for criterion, by_name in ranked.scores.items()}
         rows.append(row)
     best = next(row for row in rows if row["method"] == chosen)
     picked = {key: best[key] for key in ("method", "difference", "low", "high", "more_than_noise")}
@@ -81,6 +69,20 @@ def recommend(
             *rows,
             *({"method": name, "score": None, "reason": why} for name, why in reasons.items()),
         ],
+    }
+
+
+def _scores(name: str, probabilities: Array, consensus: NDArray[np.int64]) -> dict[str, Any]:
+    """Returns what a candidate's held-out predictions score against the consensus."""
+    from neucrowd_tf.metrics import classification_metrics
+
+    scaled = probabilities / probabilities.sum(axis=1, keepdims=True)
+    metrics = classification_metrics(consensus, scaled, calibration=False)
+    return {
+        "method": name,
+        "score": metrics["accuracy"],
+        "balanced_accuracy": metrics["balanced_accuracy"],
+        "log_loss": metrics["log_loss"],
     }
 
 

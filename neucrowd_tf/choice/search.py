@@ -71,6 +71,7 @@ class Outcome:
             where it failed or was hopeless.
         on_validation: `[M, C]` the folds' mean on validation data, or None.
         seconds: what it took.
+        strength: the regularisation of a regression, chosen in the first fold, or None.
         reason: why there is nothing, or "".
         error: the exception, where that is why.
     """
@@ -79,6 +80,7 @@ class Outcome:
     probabilities: NDArray[np.float64] | None
     on_validation: NDArray[np.float64] | None
     seconds: float
+    strength: float | None = None
     reason: str = ""
     error: Exception | None = None
 
@@ -86,6 +88,7 @@ class Outcome:
 def held_out(task: Task) -> Outcome:
     """Returns a candidate's predictions for each row by a fit that had not seen it."""
     began, found, on_validation = time.perf_counter(), None, []
+    strength: float | None = None
     run = Run(checkpoints=task.folder, progress=False)
     try:
         estimator = task.candidate.make(task.seed)
@@ -103,6 +106,10 @@ def held_out(task: Task) -> Outcome:
                     classes = arrays["probabilities"].shape[1]
                     found = np.full((len(task.features), classes), np.nan)
                 found[test] = arrays["probabilities"]
+                if strength is None and "strength" in arrays:
+                    # A cross-validation within each fold would cost ten times the fit.
+                    strength = float(arrays["strength"])
+                    estimator.set_params(Cs=(strength,))
                 if task.validation is not None:
                     on_validation.append(arrays["validation"])
                 reason = _hopeless(task, found, test) if fold == 0 else ""
@@ -114,12 +121,12 @@ def held_out(task: Task) -> Outcome:
     except Exception as error:
         return _nothing(task, began, one_line(error) or type(error).__name__, error)
     mean = np.mean(on_validation, axis=0) if on_validation else None
-    return Outcome(task.candidate.name, found, mean, time.perf_counter() - began)
+    return Outcome(task.candidate.name, found, mean, time.perf_counter() - began, strength)
 
 
 def _nothing(task: Task, began: float, reason: str, error: Exception | None = None) -> Outcome:
     seconds = time.perf_counter() - began
-    return Outcome(task.candidate.name, None, None, seconds, reason, error)
+    return Outcome(task.candidate.name, None, None, seconds, None, reason, error)
 
 
 def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict[str, Any]:
@@ -127,6 +134,9 @@ def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict
     found = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
     if task.validation is not None:
         found["validation"] = np.asarray(estimator.predict_proba(task.validation[0]), np.float64)
+    head = getattr(estimator, "head_", None)
+    if head is not None and "Cs" in estimator.get_params(deep=False):
+        found["strength"] = np.float64(head.C_)
     return found
 
 

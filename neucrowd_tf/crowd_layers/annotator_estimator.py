@@ -112,6 +112,9 @@ class AnnotatorEstimator(ClassifierEstimator):
 
     confusion_matrices_: NDArray[np.float32] = fitted()
 
+    # How many annotations later fits within `reused()` may have, whose network is the first one's.
+    annotations_expected = 0
+
     # ----------------------------------------------------------------- what a subclass provides
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
@@ -221,13 +224,13 @@ class AnnotatorEstimator(ClassifierEstimator):
             )
         return history
 
-    @staticmethod
-    def _few_cells(data: TrainingData) -> bool:
+    def _few_cells(self, data: TrainingData) -> bool:
         """Returns whether so few cells have a label that gathering weights for each annotation
         costs less than a product with all annotators' weights.
         """
         cells = data.annotations.num_instances * data.annotations.num_annotators
-        return data.annotations.num_annotations * _GATHERING < cells
+        most = max(data.annotations.num_annotations, self.annotations_expected)
+        return most * _GATHERING < cells
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)

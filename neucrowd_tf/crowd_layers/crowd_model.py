@@ -176,15 +176,11 @@ class AnnotationModel(CrowdModel):
             tf.zeros([self.num_instances + 1], tf.int32), trainable=False, name="first"
         )
         # Their number differs between rounds of self-training.
-        self._annotators, self._labels, self._copies = (
-            tf.Variable(
-                tf.zeros([0], kind), shape=tf.TensorShape([None]), trainable=False, name=name
-            )
-            for name, kind in (
-                ("annotators", tf.int32),
-                ("labels", tf.int32),
-                ("copies", tf.float32),
-            )
+        self._given = tf.Variable(
+            tf.zeros([0, 2], tf.int32), shape=[None, 2], trainable=False, name="given"
+        )
+        self._strengths = tf.Variable(
+            tf.zeros([0]), shape=[None], trainable=False, name="strengths"
         )
 
     def set_annotations(
@@ -196,22 +192,23 @@ class AnnotationModel(CrowdModel):
         order = np.argsort(annotations.instances, kind="stable")
         counts = np.bincount(annotations.instances, minlength=self.num_instances)
         self._first.assign(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-        self._annotators.assign(annotations.annotators[order].astype(np.int32))
-        self._labels.assign(annotations.labels[order].astype(np.int32))
-        given = np.ones(len(order)) if copies is None else copies[order]
-        self._copies.assign(given.astype(np.float32))
-        self._weights.assign(weights)
+        given = np.stack([annotations.annotators[order], annotations.labels[order]], axis=1)
+        self._given.assign(given.astype(np.int32))
+        counted = np.ones(len(order)) if copies is None else copies[order]
+        self._strengths.assign((weights[given[:, 1]] * counted).astype(np.float32))
 
     def gathered(self, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Returns the annotations of a batch's instances, `[K]` each: their places among all of
         them, positions in the batch, annotators, labels and weights.
         """
-        places = tf.ragged.range(tf.gather(self._first, rows), tf.gather(self._first, rows + 1))
-        annotations = places.flat_values
-        labels = tf.gather(self._labels, annotations)
-        weights = tf.gather(self._weights, labels) * tf.gather(self._copies, annotations)
-        within = tf.cast(places.value_rowids(), tf.int32)
-        return annotations, within, tf.gather(self._annotators, annotations), labels, weights
+        starts = tf.gather(self._first, rows)
+        counts = tf.gather(self._first, rows + 1) - starts
+        ends = tf.cumsum(counts)
+        numbers = tf.range(ends[-1])
+        within = tf.searchsorted(ends, numbers, side="right")
+        places = numbers + tf.gather(starts - ends + counts, within)
+        annotators, labels = tf.unstack(tf.gather(self._given, places), axis=1)
+        return places, within, annotators, labels, tf.gather(self._strengths, places)
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         _, within, annotators, labels, weights = self.gathered(rows)

@@ -15,6 +15,8 @@ from neucrowd_tf.training.tuplets import prefetch
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_STEPS_AT_ONCE = 64
+
 
 def position_batches(
     num_instances: int, batch_size: int, replicas: int = 1
@@ -35,14 +37,15 @@ def position_batches(
     def make(first_step: int) -> tf.data.Dataset:
         if first_step not in made:
 
-            def positions(step: tf.Tensor) -> tf.Tensor:
+            def positions(first: tf.Tensor) -> tf.Tensor:
+                step = (first + tf.range(_STEPS_AT_ONCE, dtype=tf.int64))[:, None]
                 within = (step % steps) * size + tf.range(size, dtype=tf.int64)
                 return (step // steps) * num_instances + within % num_instances
 
-            steps_from = tf.data.Dataset.counter(start=first_step)
-            made[first_step] = prefetch(
-                steps_from.map(positions, num_parallel_calls=1, deterministic=True)
-            )
+            # Another thread's element a step would cost more than all of this does.
+            blocks = tf.data.Dataset.counter(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
+            on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
+            made[first_step] = blocks if on_host else prefetch(blocks)
         return made[first_step]
 
     return make, steps

@@ -232,6 +232,9 @@ class SelfTraining(CrowdEstimator):
         crowd = observed = data.annotations.observed()
         known = np.zeros(observed.shape, dtype=bool)
         known[observed.instances, observed.annotators] = True
+        if hasattr(model, "annotations_expected"):
+            added = self.quota * (1 if self.reselect else rounds)
+            model.annotations_expected = observed.num_annotations + added
         kept = self.__dict__.get("_networks")
         with model.reused(kept) if hasattr(model, "reused") else contextlib.nullcontext():
             for number in range(rounds + 1):

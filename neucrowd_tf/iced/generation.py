@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 _CELLS_AT_ONCE = 1 << 22
-# Above this many cells, draws are made for annotators who labelled a neighbour alone: time and memory
-# go with labels, not with instances times annotators.
+# Above this many cells, draws are made only for annotators who labelled a neighbour: time and
+# memory go with labels, not with instances times annotators.
 _DENSE_CELLS = 1 << 26
 # What the rounds draw is a function of (seed, this, purpose, round).
 ROUNDS = 0x1CED

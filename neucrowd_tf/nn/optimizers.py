@@ -1,5 +1,5 @@
-"""Adam in one operation a variable: the networks here are small, and Keras' own spends longer on its
-dozen operations a variable than a step's gradients take.
+"""Adam in one operation a variable: for networks as small as these, the dozen operations a variable
+of Keras' own cost more than their arithmetic.
 """
 
 from __future__ import annotations
@@ -12,24 +12,30 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class FusedAdam(keras.optimizers.Adam):
-    """Keras' Adam with TensorFlow's kernel, which passes once over a variable and its moments. Under
-    a distribution strategy, for sparse gradients and with `amsgrad` it is Keras' own.
+    """Keras' Adam with TensorFlow's kernel, which passes once over a variable and its moments.
+    Under a distribution strategy, for sparse gradients and with `amsgrad` it is Keras' own.
     """
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        """Applies gradients; the powers of both decays are made once for all variables."""
+        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
+        # Not an attribute that Keras is to track.
+        vars(self)["_powers"] = (tf.pow(self.beta_1, step), tf.pow(self.beta_2, step))
+        super().apply(grads, trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         target = variable.value if isinstance(variable, keras.Variable) else variable
         if self.amsgrad or tf.distribute.has_strategy() or isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable, learning_rate)
             return
-        kind = target.dtype
-        place = self._get_variable_index(variable)
-        step = tf.cast(self.iterations.value + 1, kind)
+        place, kind = self._get_variable_index(variable), target.dtype
+        first, second = (tf.cast(power, kind) for power in vars(self)["_powers"])
         tf.raw_ops.ResourceApplyAdam(
             var=target.handle,
             m=self._momentums[place].value.handle,
             v=self._velocities[place].value.handle,
-            beta1_power=tf.pow(tf.cast(self.beta_1, kind), step),
-            beta2_power=tf.pow(tf.cast(self.beta_2, kind), step),
+            beta1_power=first,
+            beta2_power=second,
             lr=tf.cast(learning_rate, kind),
             beta1=tf.cast(self.beta_1, kind),
             beta2=tf.cast(self.beta_2, kind),

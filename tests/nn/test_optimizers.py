@@ -16,23 +16,21 @@ def test_the_first_step_is_the_learning_rate_in_the_gradients_direction():
     assert isinstance(optimizer, FusedAdam)
 
 
+def stepped(optimizer, start):
+    variables = [keras.Variable(value) for value in start]
+    optimizer.build(variables)
+    step = tf.function(lambda *gradients: optimizer.apply(list(gradients), variables))
+    draw = np.random.default_rng(4)
+    for _ in range(20):
+        step(*(tf.constant(draw.normal(size=value.shape), tf.float32) for value in start))
+    return [variable.numpy() for variable in (*variables, *optimizer.variables)]
+
+
 def test_it_steps_as_keras_adam_does():
     rng = np.random.default_rng(3)
     start = [rng.normal(size=shape).astype(np.float32) for shape in ((4, 3), (5,))]
-    ends = []
-    for optimizer in (FusedAdam(0.01), keras.optimizers.Adam(0.01)):
-        variables = [keras.Variable(value) for value in start]
-        draw = np.random.default_rng(4)
-
-        @tf.function
-        def step(*gradients, optimizer=optimizer, variables=variables):
-            optimizer.apply(list(gradients), variables)
-
-        optimizer.build(variables)
-        for _ in range(20):
-            step(*(tf.constant(draw.normal(size=v.shape), tf.float32) for v in start))
-        ends.append([v.numpy() for v in (*variables, *optimizer.variables)])
-    for mine, theirs in zip(*ends, strict=True):
+    found, wanted = (stepped(kind(0.01), start) for kind in (FusedAdam, keras.optimizers.Adam))
+    for mine, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-7)
 
 
