@@ -69,7 +69,11 @@ def many_classes(draw: int) -> Table:
     from neucrowd_tf.annotations import simulation
 
     x, truth = make_classification(
-        *(2400, 60, 20, 10, 0, 15),
+        n_samples=2400,
+        n_features=60,
+        n_informative=20,
+        n_redundant=10,
+        n_classes=15,
         n_clusters_per_class=1,
         class_sep=1.2,
         flip_y=0.0,

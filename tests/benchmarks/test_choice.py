@@ -1,0 +1,86 @@
+"""The study of `auto`: its tables, and regret by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import choice
+from benchmarks.choice_tables import SHAPES, with_crowd
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.files import save_arrays
+
+
+def probabilities(classes: np.ndarray) -> np.ndarray:
+    """Nine to one for these classes of two."""
+    return np.where(np.eye(2)[classes] > 0, 0.9, 0.1)
+
+
+def collected(folder: Path) -> Path:
+    """Forty instances, five annotators who are always right; ten test instances, of which mv_lr has
+    six right, ds_lr nine and iced, which is not tried, all.
+    """
+    truth, test = np.arange(40) % 2, np.arange(10) % 2
+    table = {
+        "truth": truth,
+        "test_labels": test,
+        "consensus": truth,
+        "instances": np.repeat(np.arange(40), 5),
+        "annotators": np.tile(np.arange(5), 40),
+        "labels": np.repeat(truth, 5),
+        "fold": np.arange(40) % 3,
+        "shape": np.array([40, 5, 2]),
+        "tried": np.array(["mv_lr", "ds_lr"]),
+    }
+    path = folder / "digits-1-given"
+    save_arrays(path / "table.npz", table)
+    for name, wrong, wrong_test in (("mv_lr", 20, 4), ("ds_lr", 2, 1), ("iced", 0, 0)):
+        held = np.where(np.arange(40) < wrong, 1 - truth, truth)
+        tested = np.where(np.arange(10) < wrong_test, 1 - test, test)
+        save_arrays(
+            path / f"{name}.npz", {"held_out": probabilities(held), "test": probabilities(tested)}
+        )
+    return path
+
+
+def test_regret_by_hand(tmp_path: Path) -> None:
+    found = choice.regrets(collected(tmp_path))
+    assert found["best"] == 1.0
+    # Every criterion prefers ds_lr, which has nine of ten right.
+    assert found["consensus"] == pytest.approx(0.1)
+    assert found["determinant"] == pytest.approx(0.1)
+    # mv_lr is far below it in agreement: what is averaged is ds_lr alone.
+    assert found["auto"] == pytest.approx(0.1)
+    page = choice.report({"digits-1-given": found})
+    assert "| digits-1-given | 100.0 | 10.0 |" in page
+    assert "confirmed on (1)" in page
+
+
+def test_crowds_keep_instances_and_their_annotations_together() -> None:
+    truth = np.arange(60) % 3
+    features = np.eye(3, dtype=np.float32)[truth] + 0.01 * np.arange(60)[:, None]
+    crowd = Annotations(
+        np.repeat(np.arange(60), 2), np.tile([0, 1], 60), np.repeat(truth, 2), num_classes=3
+    )
+    table = (features, crowd, truth, features, truth)
+    for kind in ("given", "half", "rare"):
+        x, changed, kept, _, _ = with_crowd(table, kind, 1)
+        assert len(x) == changed.num_instances == len(kept)
+        # These annotators are right: their labels still are their instances' truth.
+        assert (changed.labels == kept[changed.instances]).all()
+    rare = with_crowd(table, "rare", 1)[2]
+    assert (rare == 1).sum() < 10 and (rare != 1).sum() == 40
+    wrong = with_crowd(table, "shared", 1)[1]
+    share = (wrong.labels != truth[wrong.instances]).mean()
+    assert 0.05 < share < 0.25  # seven tenths of a fifth
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_other_shapes(name: str) -> None:
+    x, crowd, truth, test, labels = SHAPES[name](1)
+    assert len(x) == crowd.num_instances == len(truth)
+    assert crowd.annotated.all()
+    assert x.shape[1] == test.shape[1] and len(test) == len(labels)
+    assert 2.5 < crowd.num_annotations / len(x) < 3.5

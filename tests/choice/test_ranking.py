@@ -1,0 +1,75 @@
+"""What labels known to be right do to the choice, and a regression's strength."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice import criteria, ranking, search
+from neucrowd_tf.choice.candidates import Candidate
+
+
+def predictions(right: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    classes = np.where(right, truth, 1 - truth)
+    return np.where(np.eye(2)[classes] > 0, 0.8, 0.2)
+
+
+@pytest.fixture
+def case() -> tuple[dict[str, np.ndarray], criteria.Evidence, np.ndarray]:
+    """A hundred instances, whose crowd is wrong on every third: "shares" has its mistakes, "true"
+    has none.
+    """
+    truth = np.arange(100) % 2
+    said = np.where(np.arange(100) % 3 == 0, 1 - truth, truth)
+    crowd = Annotations(
+        np.repeat(np.arange(100), 3), np.tile([0, 1, 2], 100), np.repeat(said, 3), num_classes=2
+    )
+    held = {
+        "shares": predictions(said == truth, truth),
+        "true": predictions(np.ones(100, bool), truth),
+    }
+    return held, criteria.Evidence.of(crowd, said, 0), truth
+
+
+def gold(truth: np.ndarray, count: int) -> np.ndarray:
+    return np.where(np.arange(100) < count, truth, -1)
+
+
+@pytest.mark.parametrize(("count", "kept"), [(0, ["shares"]), (29, ["shares"]), (60, ["true"])])
+def test_gold_labels_leave_out_what_is_clearly_worse(case, count, kept) -> None:
+    held, evidence, truth = case
+    known = ranking.Known.of(gold(truth, count), held)
+    assert ranking.rank(held, evidence, known).kept[:1] == kept
+
+
+def test_few_labels_of_a_class_tell_little_of_a_balanced_target(case) -> None:
+    # Fifty labels of class 0 weigh 1/100 each, four of class 1 1/8: they tell as much as
+    # 1 / (50 / 100^2 + 4 / 8^2) = 14.8 equal ones, fewer than 30.
+    held, evidence, truth = case
+    rows = np.full(100, -1)
+    rows[np.flatnonzero(truth == 0)[:50]] = 0
+    rows[np.flatnonzero(truth == 1)[:4]] = 1
+    known = ranking.Known.of(rows, held)
+    assert ranking.rank(held, evidence, known).kept[:1] == ["true"]
+    assert ranking.rank(held, evidence, known, balanced=True).order == ["shares", "true"]
+
+
+def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    x = rng.normal(size=(60, 3)).astype(np.float32) + truth[:, None]
+    crowd = Annotations(np.arange(60), np.zeros(60, int), truth, num_classes=2)
+    strengths = (1e-3, 1.0)
+    one = Candidate("mv_lr", "mv_lr", {"Cs": strengths}, 1.0, "neucrowd_tf.two_stage")
+    fold = np.arange(60) % 3
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+    found = search.held_out(search.Task(one, x, crowd, splits, 0))
+    alone = one.make(0).fit(x[splits[0][0]], crowd[splits[0][0]])
+    assert found.strength == alone.head_.C_
+    fixed = one.with_strength(found.strength)
+    assert fixed.hparams["Cs"] == (found.strength,)
+    assert one.with_strength(None) is one
+    for train, test in splits:
+        again = fixed.make(0).fit(x[train], crowd[train]).predict_proba(x[test])
+        np.testing.assert_array_equal(found.probabilities[test], again)
