@@ -255,7 +255,9 @@ class Auto(CrowdEstimator):
             self._task(data, one, splits, folder, None if name == BASELINE else agreed)
             for name, one in wanted.items()
         ]
-        for outcome in search.side_by_side(search.held_out, tasks, self._jobs(tasks)):
+        jobs = self._jobs(tasks)
+        progress.begin(list(wanted), jobs)
+        for outcome in search.side_by_side(search.held_out, tasks, jobs):
             outcomes[outcome.name] = outcome
             progress.done(outcome.name, f" ({outcome.reason})" if outcome.reason else "")
         progress.close()

@@ -231,6 +231,13 @@ class Progress:
         self._lines = shown and not terminal
         self._bar = tqdm(total=total, desc=f"auto: {what}", disable=not (shown and terminal))
 
+    def begin(self, names: Sequence[str], jobs: int) -> None:
+        """Says what is to be done, before the first of it is."""
+        if self._lines:
+            where = f", {jobs} at a time" if jobs > 1 else ""
+            sys.stderr.write(f"auto: {self._what}s to try: {', '.join(names)}{where}\n")
+            sys.stderr.flush()
+
     def done(self, name: str, note: str = "") -> None:
         """Counts one."""
         self._done += 1
