@@ -83,8 +83,7 @@ class CCC(AnnotatorEstimator):
         first, second = base(standardised)
         return head([first, second]), keras.layers.Average(dtype="float32")([first, second])
 
-    @staticmethod
-    def _few_cells(data: TrainingData) -> bool:
+    def _few_cells(self, data: TrainingData) -> bool:
         return True
 
     def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:

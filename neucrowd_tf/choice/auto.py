@@ -40,8 +40,9 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Processes take seconds to begin: what is predicted to take less than this is done in this one.
-WORTH_PROCESSES = 10.0
+# Processes take seconds to begin: where one fit of each candidate is predicted to take less than
+# this, all is done in this one.
+WORTH_PROCESSES = 4.0
 QUICK = (0.01,)
 _GOLD = Constraint(
     "a CSV `task,label` or a mapping from tasks to labels",

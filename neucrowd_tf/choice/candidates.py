@@ -125,7 +125,8 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     classes, annotators = annotations.num_classes, annotations.num_annotators
     kinds = _networks(features)
     empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
-    quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS}
+    # A round in which a class is lost starts again once: where it goes on, the method is hopeless.
+    quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS, "restarts": 1}
     blank = {"standardise": not has_blank_features(features)}
     # Seconds on one core of 2024: regressions by their cells, networks by their steps, a second to
     # build one; a step of a crowd layer by the cells of its heads' outputs, too.
@@ -149,9 +150,9 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("dasc_crowd_layer", "dasc_crowd_layer", {**kinds["large"], **quota}, self_training()),
         ("crowd_layer_norm", "crowd_layer", kinds["norm"], network("norm", True)),
         ("ds_dl", "ds_dl", kinds["dropout"], network("dropout", False)),
-        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
         ("iced", "iced", blank, 2.0 + 3e-3 * rows),
         ("mv_dl", "mv_dl", kinds["dropout"], network("dropout", False)),
+        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
         ("softprob", "softprob", lr, 5 * linear),
         ("rll", "rll_bayesian", {}, tuplets),
         ("neucrowd", "neucrowd", {}, 4 * tuplets),

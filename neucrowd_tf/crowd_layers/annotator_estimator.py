@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CELLS_AT_ONCE = 1 << 23
 # What gathering the weights of one annotation costs, in cells of a matrix product.
-_GATHERING = 32
+_GATHERING = 20
 # Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
 _RESTART_SEEDS = 15_485_863
 # A class is lost where a fit predicts it for fewer than this share of the instances that annotators

@@ -52,6 +52,5 @@ class SharedFeaturesLayer(InstanceLayer):
         probabilities, features = shared_features(base, standardised)
         return head([probabilities, features]), probabilities
 
-    @staticmethod
-    def _few_cells(data: TrainingData) -> bool:
+    def _few_cells(self, data: TrainingData) -> bool:
         return True
