@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: looking through TensorFlow's million objects for garbage, again and
+    again while networks are traced, takes a tenth of the tests' time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
