@@ -63,7 +63,8 @@ _EQUALS = (
     case("usps_syn", "iced iced_literal", **_FRESH),
     _factor(em="majority", balance="none", epochs_per_round=2),
     _factor(prior="update", balance="none", epochs_per_round=2),
-    _factor(balance="weights", epochs_per_round=2),
+    _factor(em="majority", balance="weights", epochs_per_round=2),
+    _factor(prior="update", balance="weights", epochs_per_round=2),
     _factor(em="majority"),
     case("usps_syn", "crowd_layer", "same_training", hparams=_SAME_TRAINING, **_FRESH),
 )
@@ -92,7 +93,8 @@ _FACTORS = (
     _factor("iced_literal", "literal", first_labels="inferred"),
     _factor("iced_literal", "literal", interpolation="certainty"),
     _factor(smoothing=0.01),
-    _factor(prior="uniform", balance="none", epochs_per_round=2),
+    _factor(balance="none", epochs_per_round=2),
+    _factor(balance="weights", epochs_per_round=2),
     _factor(autoencoder_epochs=0),
     # Is GSAD-Syn easy because it is standardised?
     case("gsad_syn", "iced ds_dnn", "standardise=False", hparams={"standardise": False}, **_FRESH),
