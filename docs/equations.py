@@ -89,23 +89,27 @@ def _spread(text: str) -> list[str]:
 
 
 def index() -> dict[tuple[str, str], list[tuple[str, str, str]]]:
-    """Returns for each wanted (paper, equation) the places: file, name, the docstring's summary."""
-    places: dict[tuple[str, str], list[tuple[str, str, str]]] = {
+    """Returns for each wanted (paper, equation) the places: file, name, the docstring's summary.
+
+    What names little else comes first, as it is the formula itself and not what uses it; an
+    algorithm's first place is the one that names most, the whole of it.
+    """
+    places: dict[tuple[str, str], list[tuple[int, int, str, str, str]]] = {
         (paper, equation): [] for paper, all_ in WANTED.items() for equation in all_
     }
     for path, name, text in documented():
-        summary = " ".join(text.split("\n\n")[0].split())
-        for key in references(text):
-            if key in places:
-                places[key].append((path, name, summary))
-    return places
+        summary, named = " ".join(text.split("\n\n")[0].split()), references(text)
+        for key in named & places.keys():
+            width = -len(named) if key[1].startswith("algorithm") else len(named)
+            places[key].append((width, -len(text), path, name, summary))
+    return {key: [place[2:] for place in sorted(found)] for key, found in places.items()}
 
 
 def table() -> str:
     """Returns the index in Markdown, a row an equation."""
     rows = ["| paper | equation | what it is | where |", "|---|---|---|---|"]
     for (paper, equation), places in index().items():
-        shown = "<br>".join(f"`{path}:{name}`" for path, name, _ in places)
+        shown = "<br>".join(f"[`{path}:{name}`]({path})" for path, name, _ in places)
         what = places[0][2].replace("|", "\\|") if places else ""
         rows.append(f"| {paper} | {equation} | {what} | {shown} |")
     return "\n".join(rows) + "\n"

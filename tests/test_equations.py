@@ -30,6 +30,14 @@ def test_the_page_is_what_the_docstrings_say(equations: ModuleType) -> None:
     assert equations.page(text) == text, "run python docs/equations.py"
 
 
+def test_the_formula_stands_before_what_uses_it(equations: ModuleType) -> None:
+    first = {" ".join(key): places[0][1] for key, places in equations.index().items()}
+    assert first["CrowdInG eq. 5"] == "counterfactual_risk"
+    assert first["NeuCrowd definition 3"] == "safe_examples"
+    assert first["DASC eq. 4"] == "fractions"
+    assert first["ICED algorithm 1"] == "ICED._fit"
+
+
 def test_references_are_read(equations: ModuleType) -> None:
     text = """Does.
 

@@ -104,7 +104,7 @@ def upward(repository: Path) -> list[str]:
                 and other.split(".")[0] != room.split(".")[0]
                 and LEVEL.get(other, -1) >= LEVEL[room]
             ):
-                found.append(f"{path}:{line}: {room} (floor {LEVEL[room]}) imports {target}")
+                found.append(f"{path}:{line}: {room} (no floor above {other}'s) imports {target}")
     return found
 
 

@@ -172,7 +172,8 @@ def dawid_skene_em(
 
     References:
         Dawid and Skene (1979), Maximum likelihood estimation of observer error-rates using the EM
-        algorithm: equations 2.3 (errors), 2.4 (prior), 2.5 (posterior).
+        algorithm: equations 2.3 (errors), 2.4 (prior), 2.5 (posterior); ICED, equations 2.1 and 2.2
+        (the same joint and posterior, with Psi the errors and Phi the prior).
     """
     num_classes = start.shape[1]
     pseudo = np.broadcast_to(

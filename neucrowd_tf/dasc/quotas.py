@@ -84,7 +84,7 @@ def generated_counts(labels: NDArray[Any], observed: Annotations) -> NDArray[np.
         observed: the annotations that there are; no pseudo-annotation stands in for these.
 
     References:
-        DASC, eq. 4 ("among all the generated pseudo-annotations").
+        DASC, section 3.2, eq. 4 ("among all the generated pseudo-annotations").
     """
     classes = observed.num_classes
     counts = np.zeros(classes, dtype=np.int64)
