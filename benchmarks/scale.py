@@ -3,8 +3,10 @@ its own.
 
     python -m benchmarks.scale [--sizes=1e6,1e7] [--workers=1,2] [--engine=local] [--kill] [--json]
         [--method=dawid_skene] [--iterations=10] [--annotators=100000] [--folder=DIR]
+        [--drawn=DIR [--draw]]
 
-Seconds of processor stand beside those of the clock, for busy machines.
+Seconds of processor stand beside those of the clock, for busy machines. --drawn keeps the crowds in
+a folder for the next time, and --draw only draws them, from where it stopped.
 
 Simulated crowds of five classes and ten labels a task, in a row group for each half a million rows.
 `growth` is the largest size's seconds over the smallest's, divided by the ratio of the sizes, both
@@ -29,36 +31,57 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neucrowd_tf.io.files import atomic_path
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 CLASSES, LABELS_EACH = 5, 10
 BLOCK = 500_000  # rows that are drawn at a time
+FILE = 100_000_000  # rows of a file
 
 
-def write_crowd(path: Path, annotations: int, annotators: int, seed: int = 0) -> None:
-    """Writes a simulated crowd in the order of time: a task's labels lie in one row group, tasks
-    in random order with ids that are not in sequence.
+def write_crowd(folder: Path, annotations: int, annotators: int, seed: int = 0) -> None:
+    """Writes a simulated crowd in the order of time, in files of `FILE` rows, those that are not
+    there yet: a task's labels lie in one row group, tasks in random order with ids that are not in
+    sequence.
     """
-    rng = np.random.default_rng([seed, annotations])
-    skill = np.clip(rng.normal(0.7, 0.15, annotators), 0.25, 0.98).astype(np.float32)
+    folder.mkdir(parents=True, exist_ok=True)
+    skills = np.random.default_rng([seed, annotations]).normal(0.7, 0.15, annotators)
+    skill = np.clip(skills, 0.25, 0.98).astype(np.float32)
     schema = pa.schema({"task": pa.int64(), "worker": pa.int64(), "label": pa.int8()})
-    with pq.ParquetWriter(path, schema) as writer:
-        for first in range(0, annotations, BLOCK):
-            size = min(BLOCK, annotations - first)
-            tasks = size // LABELS_EACH
-            truth = rng.integers(0, CLASSES, tasks, dtype=np.int8)
-            task, position = np.divmod(rng.permutation(tasks * LABELS_EACH), LABELS_EACH)
-            start = rng.integers(0, annotators, tasks)
-            worker = (start[task] + position * (annotators // LABELS_EACH)) % annotators
-            wrong = rng.random(len(task), dtype=np.float32) > skill[worker]
-            shift = rng.integers(1, CLASSES, len(task), dtype=np.int8) * wrong
-            ids = (first // LABELS_EACH + task) * 7919 % (annotations * 16 + 1)
-            label = (truth[task] + shift) % CLASSES
-            writer.write_table(pa.table([ids, worker, label.astype(np.int8)], schema=schema))
+    for number, begin in enumerate(range(0, annotations, FILE)):
+        path = folder / f"part-{number:03d}.parquet"
+        if path.exists():
+            continue
+        rng = np.random.default_rng([seed, annotations, number])
+        end = min(begin + FILE, annotations)
+        with atomic_path(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+            for first in range(begin, end, BLOCK):
+                rows = _block(rng, first, min(BLOCK, end - first), annotations, skill)
+                writer.write_table(pa.table(rows, schema=schema))
+        print(f"{path}: {end:,} rows", file=sys.stderr, flush=True)
+
+
+def _block(
+    rng: np.random.Generator, first: int, size: int, annotations: int, skill: NDArray[np.float32]
+) -> list[NDArray[Any]]:
+    """Returns the tasks, annotators and labels of some rows."""
+    tasks, annotators = size // LABELS_EACH, len(skill)
+    truth = rng.integers(0, CLASSES, tasks, dtype=np.int8)
+    task, position = np.divmod(rng.permutation(tasks * LABELS_EACH), LABELS_EACH)
+    start = rng.integers(0, annotators, tasks)
+    worker = (start[task] + position * (annotators // LABELS_EACH)) % annotators
+    wrong = rng.random(len(task), dtype=np.float32) > skill[worker]
+    shift = rng.integers(1, CLASSES, len(task), dtype=np.int8) * wrong
+    ids = (first // LABELS_EACH + task) * 7919 % (annotations * 16 + 1)
+    return [ids, worker, ((truth[task] + shift) % CLASSES).astype(np.int8)]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -149,6 +172,8 @@ def main() -> None:
     parser.add_argument("--annotators", type=int, default=100_000)
     parser.add_argument("--kill", action="store_true", help="--engine=dask: end a worker midway")
     parser.add_argument("--folder", type=Path, help="for sources and outputs, which are removed")
+    parser.add_argument("--drawn", type=Path, help="a folder of crowds, which are kept")
+    parser.add_argument("--draw", action="store_true", help="--drawn: only draw what is not there")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
@@ -159,6 +184,12 @@ def main() -> None:
         return
     if options.kill and options.engine != "dask":
         parser.error("--kill: expected --engine=dask with it")
+    if options.draw:
+        if options.drawn is None:
+            parser.error("--draw: expected --drawn=DIR with it")
+        for size in _sizes(options):
+            _draw(options, options.drawn, size)
+        return
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         rows = _all(options, Path(folder))
     result = summary(rows)
@@ -168,18 +199,28 @@ def main() -> None:
         print({key: value for key, value in result.items() if key != "runs"})
 
 
+def _sizes(options: argparse.Namespace) -> list[int]:
+    return [int(float(text)) for text in options.sizes.split(",")]
+
+
+def _draw(options: argparse.Namespace, folder: Path, size: int) -> Path:
+    """Returns the folder of a crowd, drawn where it is not there."""
+    source, began = folder / str(size), time.perf_counter()
+    write_crowd(source, size, min(options.annotators, max(size // 100, LABELS_EACH)))
+    print(f"{size:.0e} drawn: {time.perf_counter() - began:.1f} s", file=sys.stderr)
+    return source
+
+
 def _all(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     rows = []
-    for size in (int(float(text)) for text in options.sizes.split(",")):
-        source = folder / f"{size}.parquet"
-        began = time.perf_counter()
-        write_crowd(source, size, min(options.annotators, max(size // 100, LABELS_EACH)))
-        print(f"{size:.0e} drawn: {time.perf_counter() - began:.1f} s", file=sys.stderr)
+    for size in _sizes(options):
+        source = _draw(options, options.drawn or folder, size)
         for worker in (int(text) for text in options.workers.split(",")):
             for kill in (False, True) if options.kill else (False,):
                 rows.append(_one(options, source, folder / "out", worker, kill))
                 print(rows[-1], file=sys.stderr, flush=True)
-        source.unlink()
+        if options.drawn is None:
+            shutil.rmtree(source)
     return rows
 
 
