@@ -150,7 +150,8 @@ def _check_installed(options: flags.Options) -> None:
         for name in options.dataset:
             registry.dataset(name)
     except UsageError as error:
-        raise UsageError(f"{error}. {CHECKOUT}") from None
+        said = str(error)
+        raise UsageError(f"{said}{'' if said.endswith('?') else '.'} {CHECKOUT}") from None
 
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
