@@ -40,7 +40,8 @@ NOTE = (
     " steps. Nothing was tuned for these seeds: neither with crowd labels nor with validation"
     " truth. `ensemble=4` is the mean of four fits, of rivals too; dasc_ensemble of eight. digits"
     " and breast_cancer are simulated crowds, drawn anew for each seed. Seeds from 10400 on."
-    " neucrowd_joint was designed with test scores of hotel and breast_cancer in view. Printed"
+    " Seconds are of fits beside other work. neucrowd_joint was designed with test scores of hotel"
+    " and breast_cancer in view. Printed"
     " figures are of other features, schedules and choices of the epoch, and therefore not beside"
     " these. The ranks, with intervals that count seeds and test instances as drawn:"
     " rivals_ranks.md."
@@ -53,8 +54,8 @@ RANKS = (
     "low",
     "high",
     "behind",
-    "b_low",
-    "b_high",
+    "behind_low",
+    "behind_high",
     "seeds",
 )
 
