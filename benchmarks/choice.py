@@ -14,7 +14,7 @@ instances. `wine` and `many_classes` are shapes that the rule had not met when i
 
 Regret is the test accuracy of the best candidate minus that of what was chosen (balanced accuracy
 on usps_syn, whose test set is balanced). `auto` is its rule with the candidates that it tries;
-gold labels are drawn from the training instances, five times a table.
+gold labels are drawn from the training instances, twenty times a table.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from neucrowd_tf.training.consensus import consensus_labels
 DEVELOPED = ("labelme", "music", "usps_syn")
 CONFIRMED = ("gsad_syn", "syn1", "breast_cancer", "digits", "cifar10n")
 BALANCED = ("usps_syn",)
-FOLDS, GOLD, GOLD_DRAWS = 3, 50, 5
+FOLDS, GOLD, GOLD_DRAWS = 3, 50, 20
 
 
 # --------------------------------------------------------------------------- collect
