@@ -38,13 +38,14 @@ NOTE = (
     "All have the same base and optimizer, and the crowd layers' presets of batches and epochs;"
     " self-training makes six fits, each from fresh weights and on LabelMe of an eighth of the"
     " steps. Nothing was tuned for these seeds: neither with crowd labels nor with validation"
-    " truth; but the rates of annot_mix's, madl's and trace_reg's annotators were set after one look"
-    " at seed 10300 (LabelMe's validation images; on Music the rate that is printed). `ensemble=4` is the mean of four fits, of rivals too; dasc_ensemble of eight. digits"
-    " and breast_cancer are simulated crowds, drawn anew for each seed. Seeds from 10400 on."
-    " Seconds are of fits beside other work. neucrowd_joint was designed with test scores of hotel"
-    " and breast_cancer in view. Printed figures are of other features, schedules and choices of"
-    " the epoch, and therefore not beside these. The ranks, with intervals that count seeds and test instances as drawn:"
-    " rivals_ranks.md."
+    " truth; but the rates of annot_mix's, madl's and trace_reg's annotators were set after one"
+    " look at seed 10300 (LabelMe's validation images; on Music the rate that is printed)."
+    " `ensemble=4` is the mean of four fits, of rivals too; dasc_ensemble of eight. digits and"
+    " breast_cancer are simulated crowds, drawn anew for each seed. Seeds from 10400 on. Seconds"
+    " are of fits beside other work. neucrowd_joint was designed with test scores of hotel and"
+    " breast_cancer in view. Printed figures are of other features, schedules and choices of the"
+    " epoch, and therefore not beside these. The ranks, with intervals that count seeds and test"
+    " instances as drawn: rivals_ranks.md."
 )
 RANKS = (
     "dataset",
