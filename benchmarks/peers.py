@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ THEIRS = {"dawid_skene": "DawidSkene", "glad": "GLAD", "mace": "MACE", "ebcc": "
 BENCHMARKS = ("SP_amt", "rte", "web")
 LEARNERS = ("crowd_layer", "unionnet_b", "annot_mix")
 DATASETS = ("labelme", "music")
-COLUMNS = ("task", "method", "package", "accuracy", "seconds")
+COLUMNS = ("task", "method", "package", "accuracy", "seconds", "cpu_seconds")
 Row = dict[str, Any]
 
 
@@ -59,10 +60,10 @@ def inferred(data_dir: Path, names: Sequence[str]) -> list[Row]:
             if kind and peer:
                 runs["crowd-kit"] = partial(crowd_kit, kind, {}, data)
             for package, run in runs.items():
-                start = time.perf_counter()
+                start, worked = time.perf_counter(), time.process_time()
                 probas = run()
-                took = time.perf_counter() - start
-                rows.append(_row(name, method, package, data.accuracy(probas), took))
+                took = time.perf_counter() - start, time.process_time() - worked
+                rows.append(_row(name, method, package, data.accuracy(probas), *took))
     return rows
 
 
@@ -71,8 +72,8 @@ def ours(method: str, data: published.Benchmark) -> Any:
     return make_aggregator(method).fit(data.annotations).probas_
 
 
-def _row(task: str, method: str, package: str, accuracy: float, seconds: float) -> Row:
-    return dict(zip(COLUMNS, (task, method, package, accuracy, seconds), strict=True))
+def _row(*cells: Any) -> Row:
+    return dict(zip(COLUMNS, cells, strict=True))
 
 
 def settings_of(name: str) -> dict[str, Any]:
@@ -121,12 +122,12 @@ def learnt(data_dir: Path, given: argparse.Namespace) -> list[Row]:
                 model = registry.method(method).make(
                     dataset=name, seed=seed, epochs=settings["epochs"], l2=0.0, restarts=0
                 )
-                start = time.perf_counter()
+                start, worked = time.perf_counter(), time.process_time()
                 model.fit(dataset.features, dataset.annotations)
-                took = time.perf_counter() - start
+                took = time.perf_counter() - start, time.process_time() - worked
                 found = model.predict_proba(dataset.test.features).argmax(axis=1)
                 accuracy = float((found == dataset.test.labels).mean())
-                rows.append(_row(name, method, "here", accuracy, took))
+                rows.append(_row(name, method, "here", accuracy, *took))
         if given.maml is None:
             continue
         shorten = signed_square_root if settings["square_root"] else None
@@ -149,7 +150,8 @@ def learnt(data_dir: Path, given: argparse.Namespace) -> list[Row]:
             "settings": np.array(json.dumps(settings)),
         }
         for one in theirs(given, arrays):
-            rows.append(_row(name, one["method"], "maml", one["accuracy"], one["seconds"]))
+            cells = [one[column] for column in COLUMNS[3:]]
+            rows.append(_row(name, one["method"], "maml", *cells))
     return rows
 
 
@@ -173,7 +175,10 @@ def summary(rows: list[Row]) -> pd.DataFrame:
     """Returns means over seeds, a row a task and method, the packages side by side."""
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     table = table.groupby(["task", "method", "package"], sort=False).agg(
-        accuracy=("accuracy", "mean"), seconds=("seconds", "mean"), fits=("seconds", "size")
+        accuracy=("accuracy", "mean"),
+        seconds=("seconds", "mean"),
+        cpu_seconds=("cpu_seconds", "mean"),
+        fits=("seconds", "size"),
     )
     return table.reset_index()
 
@@ -185,16 +190,18 @@ def page(table: pd.DataFrame, missing: Sequence[str], given: argparse.Namespace)
         "`python -m benchmarks.peers --data_dir=DATA --maml_python=PYTHON --maml=CHECKOUT"
         " --output=results/peers.md`\n",
         f"One process at a time, {given.threads} thread(s); seconds of a whole fit, compiling"
-        " included, means over fits. Truth inference with each package's defaults; learning with"
+        " included, and of CPU time, which other work on the machine changes little; means over"
+        " fits. Truth inference with each package's defaults; learning with"
         " the same base, features, Adam, batches, epochs and no weight penalty.\n",
         *(f"Not installed: {name}.\n" for name in missing),
-        "| task | method | package | accuracy | seconds | fits |",
-        "|---|---|---|---|---|---|",
+        "| task | method | package | accuracy | seconds | CPU seconds | fits |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in table.itertuples(index=False):
         lines.append(
             f"| {row.task} | {row.method} | {row.package} | {row.accuracy:.4f} |"
-            f" {row.seconds:.3f} | {row.fits} |"
+            f" {row.seconds:.3f} | {'-' if isnan(row.cpu_seconds) else f'{row.cpu_seconds:.3f}'} |"
+            f" {row.fits} |"
         )
     return "\n".join(lines) + "\n"
 

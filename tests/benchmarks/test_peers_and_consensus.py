@@ -33,11 +33,11 @@ def test_copies_copy_one_labeller() -> None:
 
 def test_page_of_peers_names_what_is_missing(tmp_path: Path) -> None:
     rows = [
-        peers._row("CF", "glad", "here", 0.5, 1.0),
-        peers._row("CF", "glad", "here", 0.7, 3.0),
-        peers._row("CF", "glad", "crowd-kit", 0.6, 9.0),
+        peers._row("CF", "glad", "here", 0.5, 1.0, 0.5),
+        peers._row("CF", "glad", "here", 0.7, 3.0, 1.5),
+        peers._row("CF", "glad", "crowd-kit", 0.6, 9.0, 8.0),
     ]
     text = peers.page(peers.summary(rows), ["maml"], argparse.Namespace(threads=1))
     assert "Not installed: maml." in text
-    assert "| CF | glad | here | 0.6000 | 2.000 | 2 |" in text
+    assert "| CF | glad | here | 0.6000 | 2.000 | 1.000 | 2 |" in text
     assert text.index("here") < text.index("crowd-kit |")
