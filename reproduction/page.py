@@ -110,7 +110,8 @@ def page(results: Path) -> str:
     lines += [
         (
             "Made by `make results` from `results/`; every table names the command that makes it."
-            f" Means over seeds from {FIRST_SEED} on, with Student's 95 % intervals; no choice was"
+            f" Means over seeds from {FIRST_SEED} on (1000 in tables not made anew since, or as a"
+            " suite's note says), with Student's 95 % intervals; no choice was"
             " made on these seeds' test labels. \"Reproduced\" says that the paper's figure lies"
             " within our interval, which holds the test set fixed and so is narrower than what"
             " another test set would give."
