@@ -92,6 +92,7 @@ class Auto(CrowdEstimator):
     """
 
     takes_texts: ClassVar[bool] = True  # each fold's methods make numbers of its own texts
+    distributed: ClassVar[bool] = True
 
     methods: Sequence[str] | None = argument(
         None,

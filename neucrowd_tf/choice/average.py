@@ -40,6 +40,7 @@ class Average(CrowdEstimator):
     """
 
     takes_texts: ClassVar[bool] = True  # the members make the same numbers of them
+    distributed: ClassVar[bool] = True
 
     members_: list[Any] = fitted()
     names_: list[str] = fitted()

@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError, UsageError
@@ -48,7 +49,7 @@ def dense_base(
             name=f"dense_{index}",
         )(x)
         if batch_norm:
-            x = keras.layers.BatchNormalization(name=f"batch_norm_{index}")(x)
+            x = _batch_norm(name=f"batch_norm_{index}")(x)
         x = keras.layers.Activation(activation, name=f"activation_{index}")(x)
         if dropout:
             x = keras.layers.Dropout(dropout, seed=seed * 1013 + index, name=f"dropout_{index}")(x)
@@ -64,6 +65,11 @@ def _output(x: Any, num_classes: int, penalty: Any, seed: int) -> Any:
         dtype="float32",
         name="class_probabilities",
     )(x)
+
+
+def _batch_norm(name: str | None = None) -> keras.layers.Layer:
+    """Returns batch norm over the batch of all replicas, so that their number changes nothing."""
+    return keras.layers.BatchNormalization(name=name, synchronized=tf.distribute.has_strategy())
 
 
 def _convolution(
@@ -87,7 +93,7 @@ def _convolution(
         kernel_initializer=maker,
         kernel_regularizer=penalty,
     )(x)
-    x = keras.layers.BatchNormalization()(x)
+    x = _batch_norm()(x)
     return keras.layers.ReLU()(x) if relu else x
 
 

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -87,6 +87,8 @@ class ClassifierEstimator(CrowdEstimator):
             chose it, else None.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
     """
+
+    distributed: ClassVar[bool] = True
 
     base: Any = argument(
         "dense",

@@ -118,8 +118,10 @@ class MatrixModel(CrowdModel):
         super().__init__([network], head, features, num_classes, gamma, augment)
         head.penalised = "batch"  # when the network is called; the others once a step
         shape = (len(features), num_annotators)
+        # What processes of a strategy send each other as they make a variable has no int8.
+        small = num_classes <= 127 and not tf.distribute.has_strategy()
         self._labels = tf.Variable(
-            tf.fill(shape, tf.constant(-1, tf.int8 if num_classes <= 127 else tf.int32)),
+            tf.fill(shape, tf.constant(-1, tf.int8 if small else tf.int32)),
             trainable=False,
             name="labels",
         )

@@ -208,8 +208,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        # The game is one process: replicas would each play it whole.
-        run = dataclasses.replace(run, strategy=None)
         if not data.annotations.observed().num_annotations:
             raise DataError("annotations: expected authentic ones, received generated ones alone")
         self.annotator_table_ = annotator_table(data.annotations, self.annotator_features)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from neucrowd_tf import registry
 from neucrowd_tf.arguments import argument, estimator, fitted, many, none, text, whole
@@ -30,6 +30,7 @@ class AveragedMethods(CrowdEstimator):
     """
 
     requires_identities = True
+    distributed: ClassVar[bool] = True
 
     averaged: Sequence[str] = argument(
         ("dasc_crowd_layer", "dasc_anno_reg"), many(text, "methods' names"), "what is averaged."

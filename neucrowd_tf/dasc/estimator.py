@@ -101,6 +101,7 @@ class SelfTraining(CrowdEstimator):
     """
 
     requires_identities: ClassVar[bool] = True
+    distributed: ClassVar[bool] = True
 
     selection: SelectionName = argument(
         "dasc",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import os
 import signal
 import sys
 import threading
@@ -63,6 +64,9 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
         return 143
     except (UsageError, DataError, OSError) as error:
         _tell(f"error: {one_line(error)}")
+    except process.WorkerLost as error:
+        _tell(f"error: {one_line(error)}")
+        os._exit(1)  # TensorFlow's own end would wait for the lost one
     except KeyboardInterrupt:
         _tell("interrupted: start again with --resume to go on")
         return 130
@@ -103,6 +107,8 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     from neucrowd_tf.harness.results import summary_table
 
     tasks = runner.tasks(options, runner.progress_wanted(options))
+    if not process.first_worker(options):
+        return runner.exit_code(runner.follow(options, tasks, _tell))
     rows, outcomes = runner.run_all(options, tasks, _tell, modules)
     shown = [row for row in rows if (row["dataset"], row["method"]) in _pairs(options)]
     _say(

@@ -100,6 +100,7 @@ def _outcome(
             raise
         return _ended(folder, Outcome(FAILED, reason=_line(error)))
     except Exception as error:
+        process.check_workers(error)
         if _about_arguments(error, task.hparams):
             return _ended(
                 folder,
@@ -289,9 +290,39 @@ def _fitted(
         run.watcher.estimator = estimator
     process.forget_networks()
     began = time.perf_counter()
+    if getattr(estimator, "distributed", False):
+        run.meet()  # before the others look for checkpoints, what an earlier run left is cleared
     estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
     timings["fit_seconds"] = time.perf_counter() - began
     return estimator, timings
+
+
+def accompany(task: Task, options: Options, dataset: CrowdDataset, strategy: Any) -> Outcome:
+    """Trains along with the first worker, which writes all that is written.
+
+    Raises:
+        UsageError: a hyper-parameter that cannot be used.
+    """
+    method = registry.method(task.key.method)
+    try:
+        check_supported(method, dataset)
+        estimator = make(method, task.key, dict(task.hparams))
+        if not getattr(estimator, "distributed", False):
+            return Outcome(OK, reason="the first worker trains alone, on one device")
+        folder = RunFolder(task.key.folder(options.output_dir, options.folds))
+        run = Run(folder / "checkpoints", None, False, options.checkpoint_seconds, strategy)
+        annotations = _training_annotations(method, dataset)
+        process.forget_networks()
+        run.meet()
+        estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
+    except (IdentitiesError, UnsupportedDataError) as error:
+        return Outcome(SKIPPED, reason=_line(error), mendable=True)
+    except (DataError, UsageError) as error:
+        return Outcome(FAILED, reason=_line(error), mendable=True)
+    except Exception as error:
+        process.check_workers(error)
+        return Outcome(FAILED, reason=_line(error))
+    return Outcome(OK, reason="trained along")
 
 
 def lacks(folder: RunFolder, options: Options) -> bool:

@@ -148,7 +148,8 @@ report: Write report.html into each run's folder; by default yes, but not for th
 list: List methods and datasets and stop.
 device: auto, cpu, gpu, or one device such as gpu:1.
 mixed_precision: Compute in bfloat16, keep weights in float32.
-distribute: How to spread training over devices.
+distribute: How to spread training: over this machine's devices (mirrored), or over the processes
+  that TF_CONFIG lists, each of which is given this command (multi_worker).
 logical_cpus: Split the CPU into so many devices, to try --distribute=mirrored without GPUs.
 data_seed: Draws simulated crowds and splits; by default each run's own.
 keep_annotations: The share of annotations that is kept, drawn with the run's seed.
@@ -260,14 +261,14 @@ def rules(o: Options) -> list[tuple[str, object, str]]:
     # What says where a table's instances are; one is expected.
     sources = [name for name in ("features", "images", "texts") if name in files]
     last = f"{o.seed} + {o.num_runs} - 1"
+    together = o.distribute == "multi_worker"
     return [
         *((name, o.suite and name in changed, alone) for name in SET_BY_SUITE),
         *((name, not o.suite and not getattr(o, name), none) for name in ("dataset", "method")),
         ("num_runs", o.seeds[-1] > MAX_SEED, f"expected seeds up to {MAX_SEED}, received {last}"),
-        (
-            "distribute",
-            o.distribute == "multi_worker",
-            "expected none or mirrored, received multi_worker, which is not supported yet",
+        *(
+            (name, together and name in changed, "expected without --distribute=multi_worker")
+            for name in ("jobs", "scheduler", "suite", "tune", "curves", "export", "logical_cpus")
         ),
         (
             "device",

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import json
+import os
 import platform
 import subprocess
 import sys
@@ -86,6 +88,9 @@ def start(options: Options) -> Any:
     tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy("mixed_bfloat16" if options.mixed_precision else "float32")
     strategy = None
+    if options.distribute == "multi_worker":
+        workers()
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
     if options.distribute == "mirrored":
         kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
         strategy = tf.distribute.MirroredStrategy(
@@ -93,6 +98,58 @@ def start(options: Options) -> Any:
         )
     _started.update(settings=settings, strategy=strategy, limits=limits)
     return strategy
+
+
+def workers() -> int:
+    """Returns how many processes TF_CONFIG lists.
+
+    Raises:
+        UsageError: it is not there, or not as TensorFlow reads it.
+    """
+    text = os.environ.get("TF_CONFIG", "")
+    try:
+        config = json.loads(text)
+        task, addresses = config["task"], config["cluster"]
+        count = sum(len(found) for found in addresses.values())
+        known = set(addresses) <= {"chief", "worker"} and count > 0
+        if known and 0 <= int(task["index"]) < len(addresses[task["type"]]):
+            return count
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise UsageError(
+        "--distribute=multi_worker: expected the environment's TF_CONFIG to be"
+        ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}},'
+        f" received {text or 'none'}"
+    )
+
+
+def first_worker(options: Options) -> bool:
+    """Whether this process is the one that writes results."""
+    if options.distribute != "multi_worker":
+        return True
+    workers()
+    config = json.loads(os.environ["TF_CONFIG"])
+    task = config["task"]
+    return bool(task["type"] == "chief" or ("chief" not in config["cluster"] and not task["index"]))
+
+
+class WorkerLost(RuntimeError):
+    """Another of the processes that train together is gone."""
+
+
+def check_workers(error: Exception) -> None:
+    """Raises WorkerLost where an error of TensorFlow means that."""
+    strategy = _started.get("strategy")
+    if getattr(strategy, "cluster_resolver", None) is None:
+        return
+    import tensorflow as tf
+
+    lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
+    if isinstance(error, (*lost, tf.errors.InternalError, tf.errors.DeadlineExceededError)):
+        raise WorkerLost(
+            "a worker of TF_CONFIG was lost; start all of them again with --resume to go on"
+            f" ({one_line(error)[:200]})"
+        ) from None
 
 
 def plain_warnings() -> None:

@@ -75,6 +75,8 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
         values.setdefault("digests", {})["weights"] = digest_of(Path(weights))
     if options.distribute == "mirrored":
         values["logical_cpus"] = options.logical_cpus
+    if options.distribute == "multi_worker":
+        values["workers"] = process.workers()
     return values
 
 

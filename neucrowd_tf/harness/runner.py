@@ -29,7 +29,15 @@ from neucrowd_tf.errors import (
 )
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import cluster, plugins, pool, process
-from neucrowd_tf.harness.execute import FATAL, Outcome, check_supported, complete, execute, lacks
+from neucrowd_tf.harness.execute import (
+    FATAL,
+    Outcome,
+    accompany,
+    check_supported,
+    complete,
+    execute,
+    lacks,
+)
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
 from neucrowd_tf.harness.run_config import Task, settings
@@ -185,6 +193,20 @@ def check_writable(options: Options) -> None:
             f"--output_dir: expected a folder that can be written, received {folder}"
             f" ({error.strerror})"
         ) from None
+
+
+def follow(options: Options, tasks: Iterable[Task], report: Report) -> dict[RunKey, Outcome]:
+    """Trains along with the first worker of --distribute=multi_worker, run by run, and writes
+    nothing.
+    """
+    outcomes = {}
+    for work in plan(options, tasks).works:
+        strategy = process.start(options)
+        dataset = _data(options).load(work.task.key)
+        outcome = accompany(work.task, options, dataset, strategy)
+        report(f"{work.task.key}: {outcome.status}: {outcome.reason}")
+        outcomes[work.task.key] = outcome
+    return outcomes
 
 
 def keep_finished(finished: Iterable[Work]) -> dict[RunKey, Outcome]:

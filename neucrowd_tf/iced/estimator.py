@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Sequence
@@ -259,7 +258,7 @@ class ICED(CrowdEstimator):
         size = crowd.num_classes
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
-        stages = Stages(model, self._on_one_device(run), self.batch_size, self.seed)
+        stages = Stages(model, run, self.batch_size, self.seed)
         stages.autoencode(self.autoencoder_epochs)
 
         # Line 1: the warm-up, on majority votes (algorithm 2).
@@ -340,18 +339,6 @@ class ICED(CrowdEstimator):
         hard = np.eye(len(self.classes_))[inference.labels]
         targets = hard if self.targets == "hard" else inference.probas
         return targets * balancing_weights(targets) if self.balance == "weights" else targets
-
-    def _on_one_device(self, run: Run) -> Run:
-        """Replicas meet at every step, which a loop inside the graph cannot wait for; the networks
-        are small.
-        """
-        if run.strategy is not None and run.strategy.num_replicas_in_sync > 1:
-            warnings.warn(
-                f"{type(self).__name__}: trains on one device, the strategy's others stay idle",
-                UserWarning,
-                stacklevel=4,
-            )
-        return dataclasses.replace(run, strategy=None)
 
     def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""

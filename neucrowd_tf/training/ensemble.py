@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -36,6 +36,8 @@ class Ensemble(CrowdEstimator):
         members_: the fitted estimators.
         confusion_matrices_: `[R, C true, C observed]`, the members' mean; None where one has none.
     """
+
+    distributed: ClassVar[bool] = True
 
     estimators: Any = argument(
         constraint=_ESTIMATORS,

@@ -79,6 +79,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     max_classes: ClassVar[int | None] = None
     uses_truth: ClassVar[bool] = False
     takes_texts: ClassVar[bool] = False  # rather than numbers made of them: it draws folds
+    distributed: ClassVar[bool] = False  # it, or what it fits, trains on all devices of a strategy
 
     classes_: NDArray[Any] = fitted()
     n_features_in_: int = fitted()
@@ -112,8 +113,23 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """
         check_arguments(self)
         self._check_together()
-        self._fit(self._check(features, annotations, validation), run or Run())
+        data = self._check(features, annotations, validation)
+        self._fit(data, (run or Run()) if self.distributed else self._on_one_device(run or Run()))
         return self
+
+    def _on_one_device(self, run: Run) -> Run:
+        """Returns a run without a strategy, whose replicas would have more to tell each other than
+        to compute.
+        """
+        if run.strategy is None:
+            return run
+        if run.strategy.num_replicas_in_sync > 1:
+            name = type(self).__name__
+            warnings.warn(
+                f"{name}: trains on one device, the strategy's others stay idle", stacklevel=3
+            )
+        checkpoints = run.checkpoints if run.first_worker else None
+        return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
     def _check_together(self) -> None:
         """Raises UsageError for arguments that do not go together; each one's own constraint is

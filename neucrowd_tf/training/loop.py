@@ -1,12 +1,12 @@
-"""The one training loop: `keras.Model.fit` over a stateless pipeline, with validation, best epoch,
-checkpoints and exact resume.
+"""The one training loop, for one device and for the replicas of a strategy: a stateless pipeline,
+validation, best epoch, checkpoints and exact resume.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
@@ -23,6 +23,7 @@ from neucrowd_tf.training.state import (
     unpack,
     write_variables,
 )
+from neucrowd_tf.training.steps import agreed, compiled_steps
 from neucrowd_tf.training.validation import BestEpoch
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class _Epochs(keras.callbacks.Callback):
 
     def save(self) -> None:
         """Writes the whole state as one file."""
-        if self.run.checkpoints is None:
+        if self.run.checkpoints is None or not self.run.first_worker:
             return
         record = {
             **dataclasses.asdict(self.history),
@@ -168,6 +169,8 @@ class _Epochs(keras.callbacks.Callback):
             )
         if self.evaluate is not None:
             values |= {f"val_{name}": float(value) for name, value in self.evaluate().items()}
+        if self.run.workers > 1:
+            values = agreed(self.run.strategy, values)
         for name, value in values.items():
             self.logs.setdefault(name, []).append(value)
         self.run.scalars(epoch, values)
@@ -253,15 +256,16 @@ def train(
             stop_when is not None and loop.next_epoch > 0 and stop_when(loop.logs)
         )
         if not stopped:
-            model.fit(
-                batches(loop.next_epoch * steps_per_epoch),
-                initial_epoch=loop.next_epoch,
-                epochs=epochs,
-                steps_per_epoch=steps_per_epoch,
-                callbacks=[loop, *callbacks],
+            iterator = iter(batches(loop.next_epoch * steps_per_epoch))
+            hooks = keras.callbacks.CallbackList(
+                [loop, *callbacks],
+                add_progbar=run.verbose > 0,
+                model=model,
                 verbose=run.verbose,
-                shuffle=False,
+                epochs=epochs,
+                steps=steps_per_epoch,
             )
+            _epochs(model, iterator, hooks, range(loop.next_epoch, epochs), steps_per_epoch, run)
     if not loop.finished:
         loop.set_model(model)
         if monitor is not None and best.weights:
@@ -270,3 +274,31 @@ def train(
         best.weights = []
         loop.save()
     return loop.history
+
+
+def _epochs(
+    model: keras.Model,
+    iterator: Iterator[Any],
+    hooks: keras.callbacks.CallbackList,
+    epochs: range,
+    steps_per_epoch: int,
+    run: Run,
+) -> None:
+    """Trains for some epochs, `model.steps_per_execution` steps a call. `model.fit` would do it for
+    one machine, but not for several (keras#20585).
+    """
+    take = compiled_steps(model, run.strategy)
+    hooks.on_train_begin()
+    logs: dict[str, float] = {}
+    for epoch in epochs:
+        model.reset_metrics()
+        hooks.on_epoch_begin(epoch)
+        for step in range(0, steps_per_epoch, model.steps_per_execution):
+            count = min(model.steps_per_execution, steps_per_epoch - step)
+            hooks.on_train_batch_begin(step)
+            logs = take(iterator, count)
+            hooks.on_train_batch_end(step + count - 1, logs)
+        hooks.on_epoch_end(epoch, logs)
+        if model.stop_training:
+            break
+    hooks.on_train_end(logs)

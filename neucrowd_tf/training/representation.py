@@ -8,7 +8,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -103,6 +103,8 @@ class RepresentationEstimator(TransformerMixin, EpochEstimator):
         kept_: `[n]` those of them that the embedding was trained on (without held-out ones).
         regularisation_: C of the downstream logistic regression.
     """
+
+    distributed: ClassVar[bool] = True
 
     encoder: Any = argument(
         None,

@@ -75,7 +75,8 @@ class Run:
         progress: whether to show progress bars; None shows them on a terminal.
         checkpoint_seconds: the least time between two checkpoints of a training loop; 0 writes one
             after every epoch.
-        strategy: a `tf.distribute.Strategy`, or None.
+        strategy: a `tf.distribute.Strategy`, or None. Where it has several processes, all make the
+            same fit with the same folder of checkpoints, and the first one writes to it.
         prefix: the stage's name, which precedes its TensorBoard tags.
     """
 
@@ -91,6 +92,34 @@ class Run:
         """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
         folder = None if self.checkpoints is None else self.checkpoints / name
         return dataclasses.replace(self, checkpoints=folder, prefix=f"{self.prefix}{name}/")
+
+    @property
+    def workers(self) -> int:
+        """How many processes train together."""
+        return sum(map(len, self._cluster().values())) or 1
+
+    @property
+    def first_worker(self) -> bool:
+        """Whether this process is the one of them that writes: the chief, or without one the first
+        worker.
+        """
+        cluster = self._cluster()
+        if not cluster:
+            return True
+        resolver = self.strategy.cluster_resolver
+        return bool(resolver.task_type == "chief" if "chief" in cluster else resolver.task_id == 0)
+
+    def _cluster(self) -> dict[str, list[str]]:
+        """Returns the addresses of the processes that train together, none where it is one."""
+        resolver = getattr(self.strategy, "cluster_resolver", None)
+        return {} if resolver is None else resolver.cluster_spec().as_dict()
+
+    def meet(self) -> None:
+        """Waits for the other processes, which have to call this too."""
+        if self.workers > 1:
+            from neucrowd_tf.training.steps import agreed
+
+            agreed(self.strategy, {"": 0.0})
 
     @property
     def verbose(self) -> int:
@@ -123,7 +152,8 @@ class Run:
         if kept is not None:
             return kept
         arrays = compute()
-        save_arrays(path, arrays)
+        if self.first_worker:
+            save_arrays(path, arrays)
         return arrays
 
     # ----------------------------------------------------------------- TensorBoard

@@ -126,8 +126,8 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
         ),
         ([*GIVEN, "--hparam=n"], "--hparam: expected name=value, received 'n'"),
         (
-            [*GIVEN, "--distribute=multi_worker"],
-            "--distribute: expected none or mirrored, received multi_worker",
+            [*GIVEN, "--distribute=multi_worker", "--jobs=2"],
+            "--jobs: expected without --distribute=multi_worker",
         ),
         ([*GIVEN, "--distribute=all"], "--distribute: expected"),
         ([*GIVEN, "--device=tpu"], "--device: expected auto, cpu, gpu"),

@@ -1,0 +1,156 @@
+"""Training on several machines: two processes of one thread each against one, on one machine.
+
+    python -m benchmarks.machines [--images=512] [--base=resnet18] [--data_dir=DIR] [--epochs=3]
+        [--batch_size=64] [--optimizer=sgd] [--learning_rate=0.01] [--json]
+
+A crowd layer on 32 x 32 images: CIFAR-10N's where --data_dir has it, otherwise drawn ones. Weights
+are compared after the first epoch (`largest_difference`), images a second are the best of the later
+epochs, and `cpu_ratio` is the ratio by seconds of processor, for busy machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.training.run import Run
+
+
+@dataclasses.dataclass(frozen=True)
+class Timed(Run):
+    """Notes when each epoch ended, and the weights after the first."""
+
+    estimator: Any = None
+    times: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    weights: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        self.times.append((time.perf_counter(), time.process_time()))
+        if not step:
+            found = self.estimator.model_.weights
+            self.weights.update({str(i): value.numpy() for i, value in enumerate(found)})
+
+
+def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
+    """Returns images `[N, 32, 32, 3]` and their annotations."""
+    from neucrowd_tf.annotations.simulation import confusion_annotators, simulate
+
+    rng = np.random.default_rng(0)
+    if options.data_dir is not None:
+        import data  # noqa: F401
+        from neucrowd_tf import registry
+
+        found = registry.dataset("cifar10n").load(options.data_dir, 0)
+        rows = np.sort(rng.permutation(len(found.features))[: options.images])
+        return found.features[rows], found.annotations[rows]
+    truth = rng.integers(0, 10, options.images)
+    shown = rng.normal(size=(10, 32, 32, 3))[truth] + rng.normal(size=(options.images, 32, 32, 3))
+    annotators = confusion_annotators(3, 10, 0, accuracy=0.75)
+    return shown.astype(np.float32), simulate(truth, annotators, 0)
+
+
+def fit(options: argparse.Namespace) -> dict[str, Any]:
+    """Trains in this process, alone or with the others of TF_CONFIG."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    strategy = None
+    if "TF_CONFIG" in os.environ:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    from neucrowd_tf.crowd_layers import CrowdLayer
+
+    images, annotations = crowd(options)
+    model = CrowdLayer(
+        options.base,
+        optimizer=options.optimizer,
+        learning_rate=options.learning_rate,
+        epochs=options.epochs,
+        batch_size=options.batch_size,
+        dropout=0.0,
+    )
+    run = Timed(progress=False, strategy=strategy, estimator=model)
+    model.fit(images, annotations, run=run)
+    np.savez(options.output, **run.weights)
+    spent = np.diff(np.array(run.times), axis=0).min(axis=0)
+    return {"seconds": spent[0], "cpu_seconds": spent[1], "loss": model.history_["loss"]}
+
+
+def _ports(count: int) -> list[int]:
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[dict[str, Any]]:
+    """Fits with so many processes, and returns what each of them found."""
+    addresses = [f"127.0.0.1:{port}" for port in _ports(workers)]
+    running = []
+    for index in range(workers):
+        environment = dict(os.environ, OMP_NUM_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3")
+        environment.pop("TF_CONFIG", None)
+        if workers > 1:
+            task = {"type": "worker", "index": index}
+            config = {"cluster": {"worker": addresses}, "task": task}
+            environment["TF_CONFIG"] = json.dumps(config)
+        command = [sys.executable, "-m", "benchmarks.machines", *sys.argv[1:]]
+        command.append(f"--output={folder / f'{workers}-{index}.npz'}")
+        running.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
+    found = [process.communicate()[0] for process in running]
+    if any(process.returncode for process in running):
+        raise SystemExit(1)
+    made = [json.loads(text.splitlines()[-1]) for text in found]
+    print(f"{workers}: {made}", file=sys.stderr, flush=True)
+    return made
+
+
+def main() -> None:
+    """Compares one process with two."""
+    parser = argparse.ArgumentParser(description="Speed of training on several machines.")
+    parser.add_argument("--images", type=int, default=512)
+    parser.add_argument("--base", default="resnet18")
+    parser.add_argument("--data_dir", type=Path)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch_size", type=int, default=64)
+    # Adam's first steps are the gradient's sign, which rounding turns where it is about 0.
+    parser.add_argument("--optimizer", default="sgd")
+    parser.add_argument("--learning_rate", type=float, default=0.01)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.output is not None:
+        print(json.dumps(fit(options)))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        one, two = (_together(options, Path(name), workers) for workers in (1, 2))
+        with np.load(Path(name) / "1-0.npz") as alone, np.load(Path(name) / "2-1.npz") as other:
+            differences = [np.abs(alone[key] - other[key]).max() for key in alone.files]
+    slowest = {key: max(each[key] for each in two) for key in ("seconds", "cpu_seconds")}
+    result = {
+        "images_per_second": round(options.images / one[0]["seconds"], 1),
+        "images_per_second_of_two": round(options.images / slowest["seconds"], 1),
+        "ratio": round(one[0]["seconds"] / slowest["seconds"], 2),
+        "cpu_ratio": round(one[0]["cpu_seconds"] / slowest["cpu_seconds"], 2),
+        "largest_difference": float(max(differences)),
+        "loss": one[0]["loss"],
+        "loss_of_two": two[0]["loss"],
+    }
+    print(json.dumps(result) if options.json else result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Steps on the replicas of a strategy: who takes which part, and that one replica is one device."""
+
+from __future__ import annotations
+
+import pathlib
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.steps import agreed, share_of
+
+
+@pytest.fixture(scope="module")
+def one_replica() -> Any:
+    return tf.distribute.MirroredStrategy(["CPU:0"])
+
+
+def test_replicas_take_consecutive_parts_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Seven rows among three: from 7 * 0 // 3 = 0, 7 * 1 // 3 = 2, 7 * 2 // 3 = 4 to 7.
+    batch = (tf.range(7), tf.constant(9))
+    found = []
+    for place in range(3):
+        context = types.SimpleNamespace(num_replicas_in_sync=3, replica_id_in_sync_group=place)
+        monkeypatch.setattr(tf.distribute, "get_replica_context", lambda held=context: held)
+        rows, number = share_of(batch)
+        assert int(number) == 9
+        found.append(rows.numpy().tolist())
+    assert found == [[0, 1], [2, 3], [4, 5, 6]]
+
+
+def test_one_process_agrees_with_itself(one_replica: Any) -> None:
+    assert agreed(one_replica, {"b": 0.1, "a": float("inf")}) == {"a": float("inf"), "b": 0.1}
+    Run(strategy=one_replica).meet()
+
+
+def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(30, 4)).astype(np.float32)
+    labels = np.where(rng.random((30, 3)) < 0.8, (features[:, :1] > 0), features[:, 1:2] > 0)
+    model = CrowdLayer(hidden_units=(5,), epochs=3, batch_size=8, batch_norm=True)
+    alone = model.fit(features, labels.astype(int)).predict_proba(features)
+    run = Run(tmp_path, strategy=one_replica, checkpoint_seconds=0)
+    found = model.fit(features, labels.astype(int), run=run).predict_proba(features)
+    # Batch norm over replicas takes a variance for E[x^2] - E[x]^2, which rounds otherwise.
+    np.testing.assert_allclose(found, alone, atol=1e-4)
+    assert run.workers == 1
+    assert run.first_worker
+
+
+class Resolver:
+    task_type, task_id = "worker", 1
+
+    def cluster_spec(self) -> Any:
+        return tf.train.ClusterSpec({"worker": ["a:1", "b:1"]})
+
+
+def test_only_the_first_worker_writes(tmp_path: pathlib.Path) -> None:
+    run = Run(tmp_path, strategy=types.SimpleNamespace(cluster_resolver=Resolver()))
+    assert (run.workers, run.first_worker) == (2, False)
+    run.cached("made", lambda: {"x": np.ones(1)})
+    assert not list(tmp_path.iterdir())
