@@ -211,7 +211,7 @@ def _check_annotators(
     """Raises DataError for what is no annotator's column of a wide table (a true label, a comment,
     counts) and for a row that is the header again.
     """
-    for row in np.flatnonzero(ids == layout.roles(csv.header)["task"]):
+    for row in np.flatnonzero(ids == layout.roles(csv.header)["task"]).tolist():
         if values[row].tolist() == names:
             raise DataError(
                 f"{csv.path}: {csv.line(row)}: expected a task and labels, received the header"
@@ -231,10 +231,10 @@ def _check_annotators(
     shared = {label for label, count in times.items() if count > 1}
     for place, labels in enumerate(found):
         if shared and (~missing[:, place]).sum() >= ALONE and not labels & shared:
-            row = int(np.flatnonzero(~missing[:, place])[0])
+            first = int(np.flatnonzero(~missing[:, place])[0])
             raise DataError(
-                f"{csv.path}: {csv.line(row)}, column {names[place]!r}: expected labels, received"
-                f" {values[row, place]!r}, as all of this column one that no other annotator gives;"
+                f"{csv.path}: {csv.line(first)}, column {names[place]!r}: expected labels, received"
+                f" {values[first, place]!r}, as all of this column one that no other annotator gives;"
                 " take the column out, or --classes=... names all classes"
             )
 

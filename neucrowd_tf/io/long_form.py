@@ -201,9 +201,8 @@ def check_vocabulary(
     """
     table = LabelTable(source, line=lambda _: "")
     for role, column in (("worker", list(workers)), ("label", list(labels))):
-        nowhere, known = np.zeros(len(column), dtype=np.int64), ()
-        if role == "label":
-            known = layout.classes
+        nowhere = np.zeros(len(column), dtype=np.int64)
+        known = layout.classes if role == "label" else ()
         check_names(
             column,
             nowhere,
