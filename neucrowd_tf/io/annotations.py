@@ -234,7 +234,7 @@ def _check_annotators(
             first = int(np.flatnonzero(~missing[:, place])[0])
             raise DataError(
                 f"{csv.path}: {csv.line(first)}, column {names[place]!r}: expected labels, received"
-                f" {values[first, place]!r}, as all of the column one that no other annotator gives;"
+                f" {values[first, place]!r}, as all of the column one that nobody else gives;"
                 " take the column out, or --classes=... names all classes"
             )
 

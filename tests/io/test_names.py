@@ -59,7 +59,7 @@ def test_true_labels_columns() -> None:
         ('task,worker,label\nt0,a,x\nt1,"b,y\nt2,c",x\n', "line break"),
         ("task,a,b,c\nt0,x,y,x\nt1,x\nt2,y,y,y\n", "line 3: expected 4 fields"),
         ("task,a,b,gold\nt0,x,y,x\nt1,x,y,x\n", "column 'gold'"),
-        ("task,a,b,n\nt0,x,y,7\nt1,x,x,8\nt2,y,y,9\n", "column .n.*no other annotator"),
+        ("task,a,b,n\nt0,x,y,7\nt1,x,x,8\nt2,y,y,9\n", "column .n.*nobody else gives"),
         ("task,a,b,c\nt0,x,y,x\ntask,a,b,c\n", "line 3: .*header again"),
         ("task,votes_x,votes_y\nt0,1,2\nt1,3,0\ntotal,4,2\n", "line 4: .*sums of the rows"),
         ("task,votes_x,n\nt0,1,2\nt1,3,0\n", "column 'votes_x'"),
