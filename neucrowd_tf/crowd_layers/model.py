@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.nn.steps import steps_from, take_step
+from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.tuplets import prefetch
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def position_batches(
                 return (step // steps) * num_instances + within % num_instances
 
             # Another thread's element a step would cost more than all of this does.
-            blocks = steps_from(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
+            blocks = tf.data.Dataset.counter(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
             on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
             made[first_step] = blocks if on_host else prefetch(blocks)
         return made[first_step]

@@ -19,7 +19,7 @@ from neucrowd_tf.crowding.crowd import (
 )
 from neucrowd_tf.crowding.game import CrowdInGModel
 from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.nn.steps import steps_from, take_step
+from neucrowd_tf.nn.steps import take_step
 
 _BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
 _ORDER, _NOISE = 8, 9
@@ -105,5 +105,5 @@ class Counter:
 
     def __call__(self, first_step: int) -> tf.data.Dataset:
         if first_step not in self._made:
-            self._made[first_step] = steps_from(first_step)
+            self._made[first_step] = tf.data.Dataset.counter(start=first_step)
         return self._made[first_step]

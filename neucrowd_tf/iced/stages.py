@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tensorflow as tf
 
 from neucrowd_tf.iced.certainty import evened_rows
 from neucrowd_tf.iced.generation import ROUNDS
 from neucrowd_tf.iced.model import ICEDModel, epoch_order
-from neucrowd_tf.nn.steps import steps_from
 from neucrowd_tf.training.loop import History, Stateful, train
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class Stages:
         return np.arange(self.model.num_instances)
 
     def _train(self, name: str, epochs: int, start: Callable[[int], Any], **more: Any) -> History:
-        stage = functools.partial(train, self.model, steps_from, steps_per_epoch=1)
+        counter = tf.data.Dataset.counter
+        stage = functools.partial(train, self.model, counter, steps_per_epoch=1)
         return stage(epochs=epochs, run=self.run.stage(name), epoch_start=start, **more)
 
     def autoencode(self, epochs: int) -> None:

@@ -1,6 +1,4 @@
-"""Steps of training that leave nothing behind: their numbers as a pipeline, and a step of an
-optimizer.
-"""
+"""A step of an optimizer that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -9,8 +7,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-
-MOST_STEPS = 1 << 62
 
 
 def take_step(
@@ -33,12 +29,3 @@ def take_step(
         optimizer.apply(gradients, variables)
     else:
         replica.merge_call(lambda _: optimizer.apply(gradients, variables))
-
-
-def steps_from(first: int, each: int = 1) -> tf.data.Dataset:
-    """Returns the numbers of the steps from `first` on, or of each so many-th, without end, int64.
-
-    `Dataset.counter` gives the same ones, and leaves a function in TensorFlow's default graph each
-    time.
-    """
-    return tf.data.Dataset.range(first, MOST_STEPS, each).repeat()

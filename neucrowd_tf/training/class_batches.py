@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.nn.steps import steps_from
 from neucrowd_tf.training.tuplets import prefetch
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> An
         return tf.stack(columns, axis=1)
 
     def make(first_step: int) -> tf.data.Dataset:
-        steps = steps_from(first_step)
+        steps = tf.data.Dataset.counter(start=first_step)
         return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
 
     return make

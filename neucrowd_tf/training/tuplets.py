@@ -16,7 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.nn.steps import steps_from
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +27,7 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
     """
 
     def make(first_step: int) -> tf.data.Dataset:
-        steps = steps_from(first_step)
+        steps = tf.data.Dataset.counter(start=first_step)
 
         def draw(step: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_uniform(

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.nn.steps import steps_from, take_step
+from neucrowd_tf.nn.steps import take_step
 
 X = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
 
@@ -49,14 +49,6 @@ def test_a_step_is_keras_own_and_leaves_nothing() -> None:
     theirs = trained(lambda optimizer, *given: optimizer.apply(*given))
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_numbers_of_steps() -> None:
-    numbers = steps_from(5)
-    assert [int(step) for step in numbers.take(3)] == [5, 6, 7]
-    assert [int(step) for step in steps_from(5, 4).take(3)] == [5, 9, 13]
-    assert numbers.element_spec == tf.data.Dataset.counter().element_spec
-    assert int(numbers.cardinality()) == tf.data.INFINITE_CARDINALITY
 
 
 def test_a_step_under_a_strategy() -> None:
