@@ -304,7 +304,8 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         for names in parts.values():
             values = [100 * found[name][rule] for name in names]
             middle, half = interval(values)
-            cells += [f"{middle:.1f} ± {half:.1f}", f"{max(values):.1f}"]
+            spread = f" ± {half:.1f}" if len(values) > 1 else ""
+            cells += [f"{middle:.1f}{spread}", f"{max(values):.1f}"]
         lines.append(f"| {rule} | {' | '.join(cells)} |")
     with_gold = f"auto with {GOLD} gold labels"
     gains = [100 * (row["auto"] - row[with_gold]) for row in found.values()]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t
+from scipy.stats import norm, t
 
 from neucrowd_tf.choice import criteria
 from neucrowd_tf.choice.criteria import Evidence
@@ -141,7 +141,8 @@ def rank(
         if enough >= MANY_KNOWN - 1e-6:
             scores = {"known labels": truth}
         best = max(truth, key=lambda name: truth[name])
-        worse = {name for name in truth if _clearly(right[best], right[name], weights)}
+        bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(truth) - 1))))
+        worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
     ranks = criteria.mean_rank(scores)
     order = sorted(held_out, key=lambda name: -ranks[name])  # of equals the cheaper is first
     agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in seen.items()}
@@ -151,12 +152,14 @@ def rank(
     return Ranked(order, kept[: math.ceil(KEPT * len(order))], corrections, scores)
 
 
-def _clearly(better: NDArray[np.bool_], worse: NDArray[np.bool_], weights: Array) -> bool:
-    """Returns whether one is right so much more often that it is hardly chance (z above 2)."""
+def _clearly(
+    better: NDArray[np.bool_], worse: NDArray[np.bool_], weights: Array, bound: float
+) -> bool:
+    """Returns whether one is right so much more often that its z is above a bound."""
     difference = better.astype(np.float64) - worse
     mean = float(weights @ difference)
     error = float(np.sqrt((weights**2 * (difference - mean) ** 2).sum()))
-    return mean > 2 * error > 0
+    return mean > bound * error > 0
 
 
 def _shifted(probabilities: Array, correction: Array) -> Array:
