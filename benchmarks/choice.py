@@ -81,7 +81,7 @@ def collect_table(
     least = min(int((fold != k).sum()) for k in range(FOLDS))
     splits = [(np.flatnonzero(fold != k)[:least], np.flatnonzero(fold == k)) for k in range(FOLDS)]
     tried, _ = affordable(x, annotations, Auto().budget, balanced=balanced)
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "truth": truth,
         "test_labels": test_labels,
         "consensus": consensus_labels(annotations, draw, weigh_annotators=True),

@@ -136,7 +136,7 @@ def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict
         found["validation"] = np.asarray(estimator.predict_proba(task.validation[0]), np.float64)
     head = getattr(estimator, "head_", None)
     if head is not None and "Cs" in estimator.get_params(deep=False):
-        found["strength"] = np.float64(head.C_)
+        found["strength"] = np.array(head.C_)
     return found
 
 

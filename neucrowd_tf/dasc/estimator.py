@@ -234,8 +234,8 @@ class SelfTraining(CrowdEstimator):
         known = np.zeros(observed.shape, dtype=bool)
         known[observed.instances, observed.annotators] = True
         if hasattr(model, "annotations_expected"):
-            added = self.quota * (1 if self.reselect else rounds)
-            model.annotations_expected = observed.num_annotations + added
+            most = self.quota * (1 if self.reselect else rounds)
+            model.annotations_expected = observed.num_annotations + most
         kept = self.__dict__.get("_networks")
         with model.reused(kept) if hasattr(model, "reused") else contextlib.nullcontext():
             for number in range(rounds + 1):

@@ -19,8 +19,8 @@ class FusedAdam(keras.optimizers.Adam):
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Applies gradients; the powers of both decays are made once for all variables."""
         step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
-        # Not an attribute that Keras is to track.
-        vars(self)["_powers"] = (tf.pow(self.beta_1, step), tf.pow(self.beta_2, step))
+        powers = (tf.pow(self.beta_1, step), tf.pow(self.beta_2, step))
+        object.__setattr__(self, "_powers", powers)  # not an attribute that Keras is to track
         super().apply(grads, trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
