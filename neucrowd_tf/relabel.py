@@ -58,7 +58,8 @@ def annotations_of(run: Path) -> tuple[Path, TableFormat]:
     """
     config = read_json(run / "config.json")
     settings = config.get("settings") if isinstance(config, dict) else None
-    named = settings.get("annotations") if isinstance(settings, dict) else None
+    settings = settings if isinstance(settings, dict) else {}
+    named = settings.get("annotations")
     if not named:
         raise DataError(
             f"{run}: expected a run of --dataset=table, received one whose config.json names no"
