@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 
+from neucrowd_tf import registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.cluster import Cluster
 from neucrowd_tf.harness.flags import Options, check
 from neucrowd_tf.harness.pool import WorkerDied
+from reproduction.run import run_suite
+from reproduction.suite import Case, Suite
 
 distributed = pytest.importorskip("distributed")
 
@@ -118,6 +121,38 @@ def test_workers_of_a_scheduler_write_the_bytes_of_one_process(
     assert len([path for path in written if path.name == "predictions.csv"]) == 2
     for path in written:
         assert path.read_bytes() == (other / path.relative_to(one)).read_bytes(), path
+
+
+@pytest.mark.slow
+def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Any, without_tensorflow: None
+) -> None:
+    cases = (
+        Case(("tiny",), ("mean", "once"), seeds=3),
+        Case(("tiny",), ("once",), "shift=0.1", seeds=2, hparams={"shift": 0.1}, x=0.1),
+    )
+    suite = Suite("tiny", "Tiny", cases, baseline="mean")
+    monkeypatch.setitem(registry._METHODS, "once", registry.Method("once", tiny, "for tests"))
+    plugin = ("tests.harness.worker_plugin",)
+    jobs = Options(output_dir=tmp_path / "jobs", jobs=2)
+    assert run_suite(suite, jobs, lambda line: None, plugin) == []
+    monkeypatch.setenv("DIE_ONCE", str(tmp_path / "died"))
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", memory_limit=0
+    )
+    with cluster:
+        sent = Options(output_dir=tmp_path / "cluster", scheduler=cluster.scheduler_address)
+        assert run_suite(suite, sent, lambda line: None, plugin) == []
+    assert (tmp_path / "died").exists()
+    written = [
+        path
+        for path in sorted((tmp_path / "jobs").rglob("*.csv"))
+        if path.name not in ("results.csv", "summary.csv")
+    ]
+    assert len([path for path in written if path.name == "predictions.csv"]) == 8
+    for path in written:
+        other = tmp_path / "cluster" / path.relative_to(tmp_path / "jobs")
+        assert path.read_bytes() == other.read_bytes(), path
 
 
 def test_scheduler_and_jobs_are_one_or_the_other() -> None:

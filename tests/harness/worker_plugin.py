@@ -5,6 +5,10 @@ which is TensorFlow Probability's.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import metrics, registry
@@ -15,6 +19,17 @@ from neucrowd_tf.training.run import Run
 from tests.harness.conftest import Mean, tiny_dataset
 
 
+class Once(Mean):
+    """Its first fit dies, where the environment's DIE_ONCE names a file to note it."""
+
+    def _fit(self, data: Any, run: Any) -> None:
+        if "DIE_ONCE" in os.environ:
+            with contextlib.suppress(FileExistsError):
+                Path(os.environ["DIE_ONCE"]).touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+        super()._fit(data, run)
+
+
 def start(options: Options) -> None:
     if options.device != "auto":
         raise UsageError("--device: expected another one")
@@ -22,6 +37,7 @@ def start(options: Options) -> None:
 
 registry.register_dataset("tiny", summary="for tests", simulated=True)(tiny_dataset)
 registry.register_method("mean", summary="for tests")(Mean)
+registry.register_method("once", summary="for tests")(Once)
 registry.register_method("broken", summary="for tests", defaults={"fail": "error"})(Mean)
 registry.register_method("killed", summary="for tests", defaults={"fail": "kill"})(Mean)
 changed: Any = process
