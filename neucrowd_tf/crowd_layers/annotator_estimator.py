@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import warnings
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from neucrowd_tf.crowd_layers.imbalance import (
 from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.snapshots import Snapshots
 
 if TYPE_CHECKING:
     import keras
@@ -72,7 +72,7 @@ class CrowdNetwork(Network):
 
 
 @estimator
-class AnnotatorEstimator(ClassifierEstimator):
+class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     """A classifier trained end to end on annotators' labels, through a head that says what each of
     them would answer. A subclass makes the head in `_head`.
 
@@ -261,36 +261,3 @@ class AnnotatorEstimator(ClassifierEstimator):
         return in_blocks(
             lambda part: self._outputs("annotators", part), self._check_fitted(features), rows
         )
-
-    # ------------------------------------------------------- for methods that refit in rounds
-
-    def snapshot(self) -> dict[str, Any]:
-        """Returns the fitted state as arrays and plain values, so that the estimator may be
-        refitted in place.
-        """
-        from neucrowd_tf.training.state import read_variables
-
-        state = {
-            name: copy.copy(value)
-            for name, value in vars(self).items()
-            if name.endswith("_") and name != "model_" and not name.startswith("_")
-        }
-        return {"state": state, "weights": read_variables(self.model_.variables)}
-
-    def from_snapshot(self, snapshot: dict[str, Any]) -> Self:
-        """Returns a fitted estimator of its own that is as this one was then."""
-        import keras
-        from sklearn.base import clone
-
-        made = clone(self)
-        made.model_ = keras.models.clone_model(self.model_)
-        return made.load_snapshot(snapshot)
-
-    def load_snapshot(self, snapshot: dict[str, Any]) -> Self:
-        """Takes a snapshot's state in place; `model_` must be this estimator's own."""
-        from neucrowd_tf.training.state import write_variables
-
-        for name, value in snapshot["state"].items():
-            setattr(self, name, value)
-        write_variables(self.model_.variables, snapshot["weights"])
-        return self

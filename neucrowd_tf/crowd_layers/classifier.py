@@ -4,10 +4,9 @@ and two-stage methods with a network build on.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,10 +29,10 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.network_cache import NetworkCache
+from neucrowd_tf.training.network_cache import NetworkCache, ReusesNetworks
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
-from neucrowd_tf.training.validation import hold_out
+from neucrowd_tf.training.validation import hold_out, validation_figures
 
 if TYPE_CHECKING:
     import keras
@@ -73,7 +72,7 @@ class Network:
 
 
 @estimator
-class ClassifierEstimator(CrowdEstimator):
+class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     """A Keras classifier trained on instances drawn by index; a subclass sets what it is trained
     on.
 
@@ -205,7 +204,7 @@ class ClassifierEstimator(CrowdEstimator):
         if self.monitor is not None and data.validation is None:
             labels = consensus_labels(data.annotations, self.seed)
             data, _ = hold_out(data, labels, self.validation_fraction, self.seed)
-        cache = self.__dict__.get("_networks") or NetworkCache()
+        cache = self._networks or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
         self.model_ = network.whole
         history = self._train_afresh(network, data, run)
@@ -213,23 +212,8 @@ class ClassifierEstimator(CrowdEstimator):
         self.best_epoch_, self.rows_ = history.best_epoch, data.rows
         self._finish(network, data)
         run.flush()
-        if "_networks" in self.__dict__:
+        if self._networks is not None:
             self._network = network
-
-    @contextlib.contextmanager
-    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
-        """Within this context, fits on data of one shape share one compiled network (and its memory
-        is kept), which `network` gives.
-
-        Args:
-            cache: one of the caller's own, which keeps networks beyond the context.
-        """
-        self._networks = NetworkCache() if cache is None else cache
-        try:
-            yield
-        finally:
-            for name in ("_networks", "_network"):
-                self.__dict__.pop(name, None)
 
     @property
     def network(self) -> Any:
@@ -241,8 +225,7 @@ class ClassifierEstimator(CrowdEstimator):
         from neucrowd_tf.training.state import read_variables
 
         # Room first: what predicted with an earlier network keeps that one's memory.
-        self.__dict__.pop("_functions", None)
-        self.__dict__.pop("_network", None)
+        self._functions = self._network = None
         with run.scope():
             network = self._build(data)
             if self.pretrained or self.weights is not None:
@@ -303,12 +286,7 @@ class ClassifierEstimator(CrowdEstimator):
 
         def evaluate() -> Mapping[str, float]:
             features, labels = data.validation  # type: ignore[misc]
-            probabilities = self._predict_proba(features)
-            likelihood = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
-            return {
-                "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
-                "log_loss": float(-np.log(likelihood).mean()),
-            }
+            return validation_figures(self._predict_proba(features), labels)
 
         return train(
             model,
@@ -384,8 +362,9 @@ class ClassifierEstimator(CrowdEstimator):
         import keras
         import tensorflow as tf
 
-        cache = self.__dict__.setdefault("_functions", NetworkCache())
-        functions = cache.get(self.model_, dict)
+        if self._functions is None:
+            self._functions = NetworkCache()
+        functions = self._functions.get(self.model_, dict)
         if name not in functions:
             part = keras.Model(self.model_.input, self.model_.output[name])
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]

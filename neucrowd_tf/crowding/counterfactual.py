@@ -49,6 +49,21 @@ def counterfactual_risk(losses: Any, ratios: Any, multiplier: Any) -> Any:
     return tf.reduce_mean((tf.stop_gradient(losses) - multiplier) * ratios)
 
 
+def exact_risk(answers: Any, losses: Any) -> Any:
+    """Returns the mean over pairs of sum_y G(y) delta(y), a scalar: what `counterfactual_risk`
+    estimates, without draws, a logging policy or mu.
+
+    Args:
+        answers: `[B, R, C]` G(y | x, e, z-hat); or `[B, R, C, C]`, P(z) G(y | x, e, z).
+        losses: delta of the same shape; no gradient passes through them.
+
+    References:
+        CrowdInG, eqs. 5 and 6 (what the draws stand for).
+    """
+    axes = list(range(2, len(answers.shape)))
+    return tf.reduce_mean(tf.reduce_sum(answers * tf.stop_gradient(losses), axis=axes))
+
+
 def ratio_sums(losses: Any, ratios: Any) -> Any:
     """Returns the sums of losses x ratios, ratios, squared ratios and ones, `[4]`."""
     return tf.stack(
@@ -89,6 +104,19 @@ def ratio_report(network: str, multiplier: Any, sums: Any) -> dict[str, Any]:
     }
 
 
+def quantiles(losses: Any) -> Any:
+    """Returns the losses at the quantiles `CANDIDATES`."""
+    ordered = tf.sort(tf.reshape(losses, [-1]))
+    places = tf.constant(CANDIDATES) * tf.cast(tf.size(ordered) - 1, tf.float32)
+    return tf.gather(ordered, tf.cast(places, tf.int32))
+
+
+def of_each(losses: Any, of: Callable[[Any], Any]) -> Any:
+    """Returns `of(losses)`; of a list, its values stacked along a last axis."""
+    several = isinstance(losses, list)
+    return tf.stack([of(each) for each in losses], axis=-1) if several else of(losses)
+
+
 def search_multiplier(
     multiplier: Multiplier, run: Callable[[Any], Any], losses: Any, changed: list[Any]
 ) -> tuple[Any, Any]:
@@ -99,11 +127,12 @@ def search_multiplier(
         multiplier: mu; "mean"; or "search", which takes the turn once with each of `CANDIDATES`,
             quantiles of the losses, and keeps the result with the lowest self-normalised estimate.
         run: `run(mu)` takes the turn and returns `ratio_sums`.
-        losses: delta or L_G of all logged labels.
+        losses: delta or L_G of all logged labels; a list of both where two networks take the turn
+            together, each with a mu of its own (a search takes them at one quantile).
         changed: the variables that a turn changes.
 
     Returns:
-        the mu that was used, and its sums.
+        the mu that was used (one for each network where there are several), and its sums.
 
     References:
         CrowdInG, section 3.3.2 (mu is searched for); Joachims, Swaminathan, de Rijke (2018),
@@ -112,16 +141,12 @@ def search_multiplier(
     if multiplier == "mean":
         # Deviation: the mean loss in place of a search, which takes as many times as long as it
         # tries values.
-        mean = tf.reduce_mean(losses)
+        mean = of_each(losses, tf.reduce_mean)
         return mean, run(mean)
     if multiplier != "search":
-        given = tf.constant(float(multiplier))
+        given = of_each(losses, lambda _: tf.constant(float(multiplier)))
         return given, run(given)
-    ordered = tf.sort(tf.reshape(losses, [-1]))
-    candidates = tf.gather(
-        ordered,
-        tf.cast(tf.constant(CANDIDATES) * tf.cast(tf.size(ordered) - 1, tf.float32), tf.int32),
-    )
+    candidates = of_each(losses, quantiles)
     start = [tf.identity(variable) for variable in changed]
 
     def put(values: list[Any]) -> None:

@@ -90,6 +90,13 @@ class Auxiliary(keras.layers.Layer):
         annotator = self.from_annotator(discriminator.annotator_encoder(annotators))[None]
         return self._log_probabilities(discriminator, instance + annotator, labels)
 
+    def all_labels(self, discriminator: Discriminator, features: Any, annotators: Any) -> Any:
+        """Returns log P(z | x, e, y) of every label, `[B, R, C (y), C (z)]`; see `all_pairs`."""
+        instance = self.from_instance(discriminator.instance_encoder(features))[:, None, None, :]
+        annotator = self.from_annotator(discriminator.annotator_encoder(annotators))[:, None, :]
+        hidden = tf.nn.relu(instance + annotator + self.label_part(discriminator))
+        return tf.nn.log_softmax(self.scores(hidden))
+
     def some_pairs(
         self, discriminator: Discriminator, features: Any, annotators: Any, codes: Any, labels: Any
     ) -> Any:
@@ -146,6 +153,9 @@ class DiscriminativeModule(keras.layers.Layer):
         information: lambda, the weight of the information loss.
         output_penalty: the weight of the mean squared output.
         literal: see `discriminator_losses`.
+        density_ratio: whether the logit of D(y) is log p(y | x, e) - log G(y | x, e), where p is
+            the softmax of eq. 2's scores: the optimum of eq. 4 where p is what annotators say.
+        generated_term: the weight of generated annotations in D's loss.
 
     References:
         CrowdInG, section 3.2.2 and eq. 4.
@@ -160,14 +170,38 @@ class DiscriminativeModule(keras.layers.Layer):
         information: float,
         output_penalty: float,
         literal: bool,
+        density_ratio: bool = False,
+        generated_term: float = 1.0,
     ) -> None:
         super().__init__(name="discriminative_module", dtype="float32")
+        self.density_ratio, self.generated_term = density_ratio, generated_term
         self.discriminator, self.auxiliary, self.crowd = discriminator, auxiliary, crowd
         self.information, self.output_penalty, self.literal = information, output_penalty, literal
         self.built = True
 
+    def judged(self, scores: Any, log_answers: Any) -> Any:
+        """Returns the logits of D from eq. 2's scores, both `[..., C]`.
+
+        Args:
+            scores: u^T M_c v.
+            log_answers: log G(y | x, e), which a density ratio is taken over.
+
+        References:
+            Goodfellow et al. (2014), Generative adversarial networks, proposition 1 (D = p / (p +
+            g)).
+        """
+        if not self.density_ratio:
+            return scores
+        return tf.nn.log_softmax(scores) - tf.stop_gradient(log_answers)
+
     def loss(
-        self, rows: Any, codes: Any, labels: Any, authentic: Any, latent: Any
+        self,
+        rows: Any,
+        codes: Any,
+        labels: Any,
+        authentic: Any,
+        latent: Any,
+        log_answers: Any = None,
     ) -> tuple[Any, Any]:
         """Returns what both networks minimise on a batch of pairs, and the sums that
         `discriminative_report` reads.
@@ -175,14 +209,19 @@ class DiscriminativeModule(keras.layers.Layer):
         Args:
             rows, codes, labels: `[P]` instances, annotators and labels.
             authentic: `[P]` bool.
-            latent: `[P, C]` z-hat of the instances.
+            latent: `[P, C]` z-hat of the instances, or the class that was fed as one-hot vectors.
+            log_answers: `[P, C]`, see `judged`.
 
         References:
             CrowdInG, eq. 4 (V - lambda L_I).
         """
         features, generated = tf.gather(self.crowd.flat, rows), tf.cast(~authentic, tf.float32)
-        logits = self.discriminator.some_pairs(features, self.crowd.annotators, codes)
-        losses = discriminator_losses(logits, labels, authentic, literal=self.literal)
+        scores = self.discriminator.some_pairs(features, self.crowd.annotators, codes)
+        logits = self.judged(scores, log_answers)
+        literal = self.literal or self.density_ratio
+        losses = discriminator_losses(logits, labels, authentic, literal=literal)
+        if self.generated_term != 1.0:
+            losses = tf.where(authentic, losses, self.generated_term * losses)
         penalty = output_penalty(logits)
         log_q = self.auxiliary.some_pairs(
             self.discriminator, features, self.crowd.annotators, codes, labels
@@ -205,26 +244,43 @@ class DiscriminativeModule(keras.layers.Layer):
         ]
         return loss, tf.stack([*sums, tf.reduce_sum(real), tf.reduce_sum(generated), size])
 
-    def signals(self, rows: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
+    def signals(
+        self, rows: Any, latent: Any, labels: Any, log_answers: Any = None
+    ) -> tuple[Any, Any]:
         """Returns L_G, and delta = L_G - lambda log Q(z-hat | y), of generated annotations, both
         `[B, R]`.
 
         Args:
             rows: `[B]` instance codes.
-            latent: `[B, C]` z-hat.
+            latent: `[B, C]` z-hat, or `[B, R, C]` the class that each pair was fed.
             labels: `[B, R]` drawn labels.
+            log_answers: `[B, R, C]`, see `judged`.
 
         References:
             CrowdInG, section 3.3.2, above eq. 5 (delta = L_G - lambda L_I).
         """
         features, annotators = tf.gather(self.crowd.flat, rows), self.crowd.annotators
-        signal = generator_signal(self.discriminator.all_pairs(features, annotators), labels)
+        scores = self.discriminator.all_pairs(features, annotators)
+        signal = generator_signal(self.judged(scores, log_answers), labels)
         if not self.information:
             return signal, signal
         log_q = self.auxiliary.all_pairs(self.discriminator, features, annotators, labels)
         # Minimising delta has to raise log Q, as the information is to be maximised; H(z) is a
         # constant here.
-        return signal, signal - self.information * latent_log_likelihood(latent[:, None, :], log_q)
+        fed = latent if len(latent.shape) == 3 else latent[:, None, :]
+        return signal, signal - self.information * latent_log_likelihood(fed, log_q)
+
+    def all_signals(self, rows: Any, log_answers: Any = None) -> tuple[Any, Any]:
+        """Returns L_G of every label `[B, R, C]`, and log Q(z | x, e, y) `[B, R, C (y), C (z)]`.
+
+        Args:
+            rows: `[B]` instance codes.
+            log_answers: `[B, R, C]`, see `judged`.
+        """
+        features, annotators = tf.gather(self.crowd.flat, rows), self.crowd.annotators
+        logits = self.judged(self.discriminator.all_pairs(features, annotators), log_answers)
+        log_q = self.auxiliary.all_labels(self.discriminator, features, annotators)
+        return -tf.nn.softplus(logits), log_q
 
 
 def discriminative_report(sums: Any) -> dict[str, Any]:

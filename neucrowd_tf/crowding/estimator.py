@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, factorize
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, share, whole
+from neucrowd_tf.arguments import (
+    argument,
+    estimator,
+    fitted,
+    flag,
+    none,
+    number,
+    one_of,
+    share,
+    whole,
+)
 from neucrowd_tf.crowding.dl_cl import ClassifierArguments, PretrainedClassifier
-from neucrowd_tf.crowding.playing import Game, held_out, play
+from neucrowd_tf.crowding.playing import Game, best_of, held_out, play
 from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
@@ -21,6 +31,8 @@ from neucrowd_tf.training.blocks import ROWS, in_blocks
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.snapshots import Snapshots
+from neucrowd_tf.training.validation import validation_figures
 
 if TYPE_CHECKING:
     import keras
@@ -59,7 +71,7 @@ def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
 
 @_registered
 @estimator
-class CrowdInG(ClassifierArguments, CrowdEstimator):
+class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     """A classifier and a generator of annotations against a discriminator and an auxiliary network.
 
     Annotations that are marked as generated train DL-CL alone; for the other networks only
@@ -78,6 +90,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             is the start.
         start_: the start's validation figures, or None without validation data.
         collapsed_: whether the guard stopped training.
+        information_: with `measured`, see `neucrowd_tf.crowding.measures.information`, "before" and
+            "after" the game.
         confusion_matrices_: `[R, C true, C observed]`: what the generator answers for each
             annotator on training instances, weighted by the classifier's probability of each class
             (without a game, the crowd layer's).
@@ -119,6 +133,52 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         "t, the share of instances, those with the lowest entropy, that update the generator.",
     )
     passes: int = argument(5, whole(1), "inner passes of each turn.")
+    discriminator_passes: int | None = argument(
+        None, none | whole(1), "of the discriminative module's turn; None is `passes`."
+    )
+    generator_passes: int | None = argument(
+        None, none | whole(1), "of the generator's turn; None is `passes`."
+    )
+    classifier_passes: int | None = argument(
+        None,
+        none | whole(1),
+        "of the classifier's turn; None is `passes`. A turn of both together has the larger of the"
+        " two counts, and twice the batches of one of them.",
+    )
+    latent: Literal["soft", "class"] = argument(
+        "soft",
+        one_of("soft", "class"),
+        'what the generator is fed of the classifier: "soft", its probabilities, given which a'
+        ' label tells nothing of z beyond the instance; or "class", a class drawn from them, as in'
+        " InfoGAN.",
+    )
+    risk: Literal["counterfactual", "exact"] = argument(
+        "counterfactual",
+        one_of("counterfactual", "exact"),
+        '"counterfactual" learns from logged draws, as the paper does; "exact" sums over all labels'
+        " (and classes): no draws, mu, ratios or replay.",
+    )
+    likelihood: float = argument(
+        0.0,
+        number(least=0),
+        "weight of -log G of the authentic annotations in the generator's turn, which keeps it near"
+        " them.",
+    )
+    equal_inputs: bool = argument(
+        False,
+        flag,
+        "whether the generator's first layer starts with as much of the instance, the annotator,"
+        " the classifier's output and the noise.",
+    )
+    penalised: bool = argument(
+        False, flag, "whether the classifier keeps its weight penalty `l2` in the game."
+    )
+    taught_by: Literal["generator", "crowd_layer"] = argument(
+        "generator",
+        one_of("generator", "crowd_layer"),
+        'who teaches the classifier after DL-CL: the "generator", or, as a control, the'
+        ' "crowd_layer" again, with as many steps, the same rate, average and choice of the epoch.',
+    )
     multiplier: float | Literal["mean", "search"] = argument(
         "mean",
         one_of("mean", "search") | number(),
@@ -129,8 +189,12 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     probability_floor: float = argument(
         1e-3, number(above=0), "the least probability under the logging policy."
     )
-    selection: Literal["entropy", "random"] = argument(
-        "entropy", one_of("entropy", "random"), '"entropy" (section 3.3.1) or "random" (CrowdInGR).'
+    selection: Literal["entropy", "random", "observed"] = argument(
+        "entropy",
+        one_of("entropy", "random", "observed"),
+        'which cells the discriminator sees generated annotations of: empty ones by "entropy"'
+        ' (section 3.3.1) or at "random" (CrowdInGR), or those "observed", whose instance and'
+        " annotator do not give them away.",
     )
     instance_features: bool = argument(
         True, flag, "whether the generator sees the instance; False is CrowdInGU."
@@ -145,10 +209,18 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     output_penalty: float = argument(
         1.0, number(least=0), "weight of the discriminator's mean squared output."
     )
-    discriminator_loss: Literal["multi_label", "literal"] = argument(
+    discriminator_loss: Literal["multi_label", "literal", "density_ratio"] = argument(
         "multi_label",
-        one_of("multi_label", "literal"),
-        '"multi_label", or "literal" for eq. 4 entry by entry, which gains less and decays sooner.',
+        one_of("multi_label", "literal", "density_ratio"),
+        '"multi_label", "literal" for eq. 4 entry by entry, which gains less and decays sooner, or'
+        ' "density_ratio", eq. 4 with log p(y) - log G(y) as the logit of D(y), p a softmax of'
+        ' eq. 2; it is a test of authenticity with `selection="observed"` and `output_penalty=0`.',
+    )
+    generated_term: float = argument(
+        1.0,
+        number(least=0),
+        "weight of generated annotations in the discriminator's loss; 0, a control, leaves a model"
+        " of the authentic ones alone.",
     )
     two_step: bool = argument(
         True, flag, "False updates generator and classifier together, on all instances."
@@ -191,6 +263,11 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         " epochs that held-out instances chose.",
     )
     validation_fraction: float = argument(0.2, share, "the share held out for that choice.")
+    measured: bool = argument(
+        False,
+        flag,
+        "whether `information_` tells how much labels say of classes before and after the game.",
+    )
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
     model_: Any = fitted()
@@ -200,12 +277,19 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
     collapsed_: bool = fitted()
+    information_: dict[str, dict[str, float]] = fitted()
     generator_weights_: list[NDArray[Any]] = fitted()
     confusion_matrices_: NDArray[np.float32] = fitted()
     mean_: NDArray[np.float32] = fitted()
     scale_: NDArray[np.float32] = fitted()
 
     # ----------------------------------------------------------------- fit
+
+    def _check_together(self) -> None:
+        if self.risk == "exact" and not self.two_step:
+            raise UsageError(
+                'CrowdInG: expected risk="counterfactual" with two_step=False, received "exact"'
+            )
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if not data.annotations.observed().num_annotations:
@@ -226,6 +310,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             game = self._train(data, run, self.epochs)
         self.history_, self.start_, self.n_iter_ = game.history, game.start, game.n_iter
         self.best_epoch_, self.collapsed_ = game.best_epoch, game.collapsed
+        self.information_ = game.information
         if game.collapsed:
             warnings.warn(
                 "CrowdInG collapsed while training; the best epoch before that was kept",
@@ -267,6 +352,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         self.generator_weights_ = []
         if not self.epochs:
             return Game()
+        if self.taught_by == "crowd_layer":
+            return self._go_on(data, run, epochs)
 
         from neucrowd_tf.crowding.generation import expected_confusions
         from neucrowd_tf.crowding.networks import Rates, build_networks
@@ -290,25 +377,47 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             monitor=self.monitor,
             collapse_drop=self.collapse_drop,
             run=run,
+            measured=self.measured,
         )
         self.generator_weights_ = read_variables(networks.generator.variables)
         self.confusion_matrices_ = expected_confusions(networks.game.generative)
         return game
+
+    def _go_on(self, data: TrainingData, run: Run, epochs: int) -> Game:
+        """Trains DL-CL further in place of the game: the control."""
+        from neucrowd_tf.crowding.continued import ContinuedClassifier
+
+        passes = self.passes if self.classifier_passes is None else self.classifier_passes
+        given = (self._classifier, self.batch_size, passes, self.threshold, self.averaging)
+        model = self._caches.networks.get(
+            given,
+            lambda: ContinuedClassifier(
+                self._classifier,
+                self.feature_shape_,
+                batch_size=self.batch_size,
+                passes=passes,
+                threshold=self.threshold,
+                averaging=self.averaging,
+            ),
+        )
+        model.restart(data, self.classifier_learning_rate, self.seed)
+        self.model_ = model.inference
+        return best_of(
+            model,
+            model.counter,
+            epochs=epochs,
+            evaluate=self._evaluator(data),
+            monitor=self.monitor,
+            collapse_drop=self.collapse_drop,
+            run=run.stage("game"),
+        )
 
     def _evaluator(self, data: TrainingData) -> Callable[[], dict[str, float]] | None:
         if data.validation is None:
             return None
         features, labels = data.validation
 
-        def evaluate() -> dict[str, float]:
-            probabilities = self._predict_proba(features).astype(np.float64)
-            likelihood = np.maximum(probabilities[np.arange(len(labels)), labels], 1e-7)
-            return {
-                "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
-                "log_loss": float(-np.log(likelihood).mean()),
-            }
-
-        return evaluate
+        return lambda: validation_figures(self._predict_proba(features), labels)
 
     def watched(self, stage: str) -> Any:
         """Returns what predicts the classes while a stage of the fit is being trained; None in
@@ -455,8 +564,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         """Returns the trained generator, rebuilt from its weights."""
         if not self.generator_weights_:
             raise UsageError(
-                "CrowdInG: expected a fit with epochs of the game, received one that stopped at"
-                " DL-CL and has no generator"
+                "CrowdInG: expected a fit with epochs of the game, received one of DL-CL alone,"
+                " which has no generator"
             )
         from neucrowd_tf.crowding.generation import TrainedGenerator
         from neucrowd_tf.crowding.networks import build_generator
@@ -465,7 +574,10 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         spec = self._spec()
         made = self._caches.generators.get(spec, lambda: build_generator(spec))
         write_variables(made.variables, self.generator_weights_)
-        return TrainedGenerator(made, self.annotator_table_, self._flat, self._predict_proba)
+        by_class = self.latent == "class"
+        return TrainedGenerator(
+            made, self.annotator_table_, self._flat, self._predict_proba, by_class
+        )
 
     def _flat(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns features as the generator takes them, `[M, d]`."""

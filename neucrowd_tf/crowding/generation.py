@@ -11,7 +11,14 @@ import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding.crowd import fold, observed_cells
-from neucrowd_tf.crowding.generative import GenerativeModule, Generator, draw_labels, pair_noise
+from neucrowd_tf.crowding.generative import (
+    GenerativeModule,
+    Generator,
+    draw_classes,
+    draw_labels,
+    log_answers,
+    pair_noise,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,19 +35,21 @@ def expected_confusions(generative: GenerativeModule) -> NDArray[np.float32]:
     flat, annotators = crowd.flat, crowd.annotators
     size, columns = int(crowd.num_instances), int(annotators.shape[0])
     total = np.zeros((columns, latent.shape[1], latent.shape[1]))
-    rows = max(1, _CELLS_AT_ONCE // columns)
+    generator, by_class = generative.generator, generative.by_class
+    rows = max(1, _CELLS_AT_ONCE // columns // (latent.shape[1] if by_class else 1))
     for first in range(0, size, rows):
-        z = latent[first : first + rows]
-        logits = _at_mean(generative.generator, flat[first : first + rows], z, annotators)
+        z, x = latent[first : first + rows], flat[first : first + rows]
+        noise = tf.zeros([len(x), columns, generator.noise_size])
+        if by_class:
+            answers = tf.nn.softmax(generator.all_pairs_by_class(x, annotators, noise))
+        else:
+            answers = tf.nn.softmax(generator.all_pairs(x, z, annotators, noise))
         total += np.einsum(
-            "nc,nrk->rck", np.asarray(z, np.float64), np.asarray(tf.nn.softmax(logits), np.float64)
+            "nc,nrck->rck" if by_class else "nc,nrk->rck",
+            np.asarray(z, np.float64),
+            np.asarray(answers, np.float64),
         )
     return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)
-
-
-def _at_mean(generator: Generator, flat: Any, latent: Any, annotators: Any) -> Any:
-    noise = tf.zeros([tf.shape(flat)[0], tf.shape(annotators)[0], generator.noise_size])
-    return generator.all_pairs(flat, latent, annotators, noise)
 
 
 class TrainedGenerator(NamedTuple):
@@ -51,20 +60,24 @@ class TrainedGenerator(NamedTuple):
         annotators: `[R, e]` what stands for the annotators.
         flat: raw features to what the generator takes, `[M, ...] -> [M, d]`.
         classify: raw features to z-hat, `[M, ...] -> [M, C]`.
+        by_class: whether the generator is fed classes drawn from z-hat.
     """
 
     generator: Generator
     annotators: NDArray[np.float32]
     flat: Callable[[NDArray[np.float32]], NDArray[np.float32]]
     classify: Callable[[NDArray[np.float32]], NDArray[Any]]
+    by_class: bool = False
 
     def probabilities(self, features: NDArray[np.float32], num_classes: int) -> NDArray[np.float32]:
         """Returns `[M, R, C]` at the noise's mean."""
         table = self.annotators
         result = np.empty((len(features), len(table), num_classes), np.float32)
         for part, flat, latent in self._blocks(features, len(table)):
-            logits = _at_mean(self.generator, flat, latent, tf.constant(table))
-            result[part] = np.asarray(tf.nn.softmax(logits))
+            answers = log_answers(
+                self.generator, flat, latent, tf.constant(table), by_class=self.by_class
+            )
+            result[part] = np.asarray(tf.exp(answers))
         return result
 
     def fill(
@@ -87,6 +100,9 @@ class TrainedGenerator(NamedTuple):
         for part, flat, latent in self._blocks(features, len(columns)):
             own = fold(tf.constant([seed % 2**31, 0x6E]), part.start)
             noise = pair_noise(own, [len(flat), len(columns), self.generator.noise_size])
+            if self.by_class:
+                drawn_classes = draw_classes(latent, len(columns), fold(own, 2))
+                latent = tf.one_hot(drawn_classes, latent.shape[1])
             logits = self.generator.all_pairs(flat, latent, tf.constant(table), noise)
             drawn = np.asarray(draw_labels(logits, fold(own, 1)))
             row, column = np.nonzero(free[part][:, columns])
@@ -106,6 +122,8 @@ class TrainedGenerator(NamedTuple):
         z-hat `[B, C]`.
         """
         rows = max(1, _CELLS_AT_ONCE // max(columns, 1))
+        if self.by_class:
+            rows = max(1, rows // self.generator.scores.kernel.shape[1])
         for first in range(0, len(features), rows):
             part = slice(first, min(first + rows, len(features)))
             latent = self.classify(features[part])

@@ -55,11 +55,14 @@ class NetworkSpec(Settings):
     noise_size: int
     instance_features: bool
     annotator_identities: bool
+    equal_inputs: bool
+    latent: str
     auxiliary_units: int
     label_correlation: bool
     information: float
     output_penalty: float
     discriminator_loss: str
+    generated_term: float
     batch_size: int
     ratio_cap: float
     probability_floor: float
@@ -87,6 +90,7 @@ class Networks:
         game, generator_pretraining, discriminative_pretraining: compiled models that share their
             layers.
         counter: the pipeline of epoch numbers.
+        equal_inputs: whether the generator's kernels are scaled to its inputs.
     """
 
     standardise: Standardise
@@ -95,6 +99,7 @@ class Networks:
     generator_pretraining: GeneratorPretraining
     discriminative_pretraining: DiscriminativePretraining
     counter: Counter
+    equal_inputs: bool
 
     @property
     def generator(self) -> Generator:
@@ -132,6 +137,9 @@ class Networks:
             counts = label_cooccurrence(data.annotations)
             discriminator.correlation.assign(label_correlation(counts))
         game.crowd.set(classifier.standardised(data.features), data.annotations, annotators, seed)
+        if self.equal_inputs:
+            crowd, latent = game.crowd, game.generative.classify_all()
+            self.generator.equalise(crowd.flat, crowd.annotators, latent)
 
 
 def build_generator(spec: NetworkSpec) -> Generator:
@@ -148,15 +156,28 @@ def build_generator(spec: NetworkSpec) -> Generator:
     )
 
 
-def build_networks(spec: NetworkSpec, base: keras.Model) -> Networks:
-    """Builds and compiles everything around copies of DL-CL's classifier."""
-    classifier, averaged = (keras.models.clone_model(base) for _ in range(2))
-    standardise = Standardise(spec.square_root, name="standardise")
-    inputs = keras.Input(spec.feature_shape, name="features")
+def averaged_classifier(
+    base: keras.Model, feature_shape: tuple[int, ...], square_root: bool
+) -> tuple[keras.Model, Standardise, keras.Model]:
+    """Returns a copy of a classifier, the layer that standardises what it takes, and both as a
+    model from raw features to {"probabilities"}.
+    """
+    averaged = keras.models.clone_model(base)
+    standardise = Standardise(square_root, name="standardise")
+    inputs = keras.Input(feature_shape, name="features")
     outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
         averaged(standardise(inputs))
     )
     inference = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
+    return averaged, standardise, inference
+
+
+def build_networks(spec: NetworkSpec, base: keras.Model) -> Networks:
+    """Builds and compiles everything around copies of DL-CL's classifier."""
+    classifier = keras.models.clone_model(base)
+    averaged, standardise, inference = averaged_classifier(
+        base, spec.feature_shape, spec.square_root
+    )
     crowd = Crowd(spec.feature_shape, spec.annotator_size)
     discriminator = Discriminator(
         crowd.feature_size,
@@ -178,6 +199,7 @@ def build_networks(spec: NetworkSpec, base: keras.Model) -> Networks:
         batch_rows=spec.batch_size,
         ratio_cap=spec.ratio_cap,
         probability_floor=spec.probability_floor,
+        by_class=spec.latent == "class",
     )
     discriminative = DiscriminativeModule(
         discriminator,
@@ -186,6 +208,8 @@ def build_networks(spec: NetworkSpec, base: keras.Model) -> Networks:
         information=spec.information,
         output_penalty=spec.output_penalty,
         literal=spec.discriminator_loss == "literal",
+        density_ratio=spec.discriminator_loss == "density_ratio",
+        generated_term=spec.generated_term,
     )
     game = CrowdInGModel(generative, discriminative, averaged, crowd, spec)
     # `restart` sets the learning rates.
@@ -197,4 +221,5 @@ def build_networks(spec: NetworkSpec, base: keras.Model) -> Networks:
         generator_pretraining=GeneratorPretraining(generative, spec.generator_pretrain_batch, 1e-3),
         discriminative_pretraining=DiscriminativePretraining(game),
         counter=Counter(),
+        equal_inputs=spec.equal_inputs,
     )

@@ -14,7 +14,10 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
+    import keras
+
     from neucrowd_tf.crowding.networks import Networks
+    from neucrowd_tf.crowding.pretraining import Counter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Game:
         n_iter: epochs played.
         best_epoch: the one that was kept, None where it is the start.
         collapsed: whether the guard stopped it.
+        information: see `measures.information`, before and after; empty where not asked for.
     """
 
     history: dict[str, list[float]] = dataclasses.field(default_factory=dict)
@@ -34,6 +38,7 @@ class Game:
     n_iter: int = 0
     best_epoch: int | None = None
     collapsed: bool = False
+    information: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
 
 
 def play(
@@ -46,6 +51,7 @@ def play(
     monitor: str,
     collapse_drop: float,
     run: Run,
+    measured: bool = False,
 ) -> Game:
     """Pre-trains generator and discriminative module, and plays the game; the networks end at the
     best epoch, or where the game started if none was better.
@@ -57,12 +63,13 @@ def play(
         monitor: the figure that chooses the epoch.
         collapse_drop: see `collapsed`.
         run: of the fit.
+        measured: whether information is told before and after the game.
 
     References:
         CrowdInG, section 3.3.3.
     """
     from neucrowd_tf.training.loop import train
-    from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
+    from neucrowd_tf.training.state import reset_optimizer
 
     for name, model, length in (
         ("generator", networks.generator_pretraining, generator_epochs),
@@ -70,18 +77,62 @@ def play(
     ):
         train(model, networks.counter, epochs=length, steps_per_epoch=1, run=run.stage(name))
     reset_optimizer(networks.game.optimizer)  # every network begins the game with a fresh one
-    before = read_variables(networks.game.variables)
+    found = {}
+
+    def measure(when: str) -> None:
+        if measured:
+            from neucrowd_tf.crowding.measures import information
+
+            found[when] = information(networks.game.generative, networks.game.discriminative)
+
+    measure("before")
+    game = best_of(
+        networks.game,
+        networks.counter,
+        epochs=epochs,
+        evaluate=evaluate,
+        monitor=monitor,
+        collapse_drop=collapse_drop,
+        run=run.stage("game"),
+    )
+    measure("after")
+    return dataclasses.replace(game, information=found)
+
+
+def best_of(
+    model: keras.Model,
+    counter: Counter,
+    *,
+    epochs: int,
+    evaluate: Callable[[], dict[str, float]] | None,
+    monitor: str,
+    collapse_drop: float,
+    run: Run,
+) -> Game:
+    """Trains a model whose step is an epoch, and leaves it at its best epoch, or where it started
+    if none was better.
+
+    Args:
+        model: compiled; logs "predicted_class_entropy".
+        counter: the pipeline of epoch numbers.
+        epochs, evaluate, monitor, collapse_drop: see `play`.
+        run: of these epochs.
+    """
+    from neucrowd_tf.training.loop import train
+    from neucrowd_tf.training.state import read_variables, write_variables
+
+    before = read_variables(model.variables)
     start = None if evaluate is None else evaluate()
 
     def stop_when(logs: Mapping[str, list[float]]) -> bool:
         return collapsed(logs, start, collapse_drop)
 
     history = train(
-        networks.game,
-        networks.counter,
+        model,
+        counter,
         epochs=epochs,
         steps_per_epoch=1,
-        run=run.stage("game"),
+        run=run,
         evaluate=evaluate,
         monitor=None if evaluate is None else monitor,
         mode="min" if monitor == "log_loss" else "max",
@@ -92,7 +143,7 @@ def play(
     # Without validation data the start is all there is to go back to.
     kept = not lost if start is None else better(history.best_value, start[monitor], monitor)
     if not kept:
-        write_variables(networks.game.variables, before)
+        write_variables(model.variables, before)
     best = history.best_epoch if kept else None
     return Game(history.logs, start, history.epochs, best, lost)
 

@@ -24,13 +24,19 @@ from neucrowd_tf.arguments import (
     share,
     whole,
 )
+from neucrowd_tf.dasc.calibration import (
+    Calibrated,
+    drawn_labels,
+    fit_temperatures,
+    held_out_annotations,
+)
 from neucrowd_tf.dasc.confidence import pseudo_annotations
 from neucrowd_tf.dasc.quality import round_scores
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.network_cache import NetworkCache
+from neucrowd_tf.training.network_cache import ReusesNetworks
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
 
@@ -71,7 +77,7 @@ class Rounds:
 
 
 @estimator
-class SelfTraining(CrowdEstimator):
+class SelfTraining(ReusesNetworks, CrowdEstimator):
     """Self-training over a crowd model, which a subclass makes in `_crowd_model`.
 
     Each round fits the model anew on the observed and the selected pseudo-annotations, predicts the
@@ -94,6 +100,7 @@ class SelfTraining(CrowdEstimator):
         annotations_: the picked round's training annotations, pseudo-annotations marked as
             generated.
         stopped_: "rounds", "exhausted" or "validation".
+        temperatures_: `[R]` of annotators' answers, or None without `calibration`.
         confusion_matrices_: `[R, C true, C observed]`, the picked model's, where it has them.
 
     References:
@@ -132,6 +139,18 @@ class SelfTraining(CrowdEstimator):
         none | whole(1),
         "at most so many pseudo-annotations of an instance join in a round, its most confident"
         " ones; the most confident cells may otherwise be those of few instances.",
+    )
+    filling: Literal["likely", "drawn"] = argument(
+        "likely",
+        one_of("likely", "drawn"),
+        'a selected cell\'s label: the most "likely" one, or one "drawn" from what the model'
+        " predicts, so that the next round learns the probabilities.",
+    )
+    calibration: float = argument(
+        0.0,
+        number(least=0, below=1),
+        "the share of the annotations that a first fit leaves out, to find a temperature for each"
+        " annotator's predicted answers; 0 takes these as they are.",
     )
     reselect: bool = argument(
         False,
@@ -179,23 +198,13 @@ class SelfTraining(CrowdEstimator):
     confusion_matrices_: NDArray[np.float32] | None = fitted()
     rows_: NDArray[np.int64] = fitted()
     n_iter_: int = fitted()
+    temperatures_: NDArray[np.float64] | None = fitted()
 
     def _crowd_model(self) -> Any:
         """Returns a new, unfitted crowd model with `predict_annotators`."""
         raise NotImplementedError
 
     # ----------------------------------------------------------------- fit
-
-    @contextlib.contextmanager
-    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
-        """Within this context, fits on data of one shape share one compiled network; only the
-        latest fit's predictions can be asked for.
-        """
-        self._networks = NetworkCache() if cache is None else cache
-        try:
-            yield
-        finally:
-            self.__dict__.pop("_networks", None)
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         by_validation, rounds, first = self.pick == "validation", self.rounds, None
@@ -236,8 +245,9 @@ class SelfTraining(CrowdEstimator):
         if hasattr(model, "annotations_expected"):
             most = self.quota * (1 if self.reselect else rounds)
             model.annotations_expected = observed.num_annotations + most
-        kept = self.__dict__.get("_networks")
+        kept = self._networks
         with model.reused(kept) if hasattr(model, "reused") else contextlib.nullcontext():
+            self.temperatures_ = self._calibrate(model, data, run) if self.calibration else None
             for number in range(rounds + 1):
                 self._fit_model(model, crowd, data, number, run)
                 self._record(result, model, crowd, data, run)
@@ -260,6 +270,16 @@ class SelfTraining(CrowdEstimator):
                     model = clone(model)
         result.last = model
         return result
+
+    def _calibrate(self, model: Any, data: TrainingData, run: Run) -> NDArray[np.float64]:
+        """Returns a temperature for each annotator `[R]`, from a fit without some annotations."""
+        observed = data.annotations.observed()
+        kept, held = held_out_annotations(observed, self.calibration, self.seed)
+        self._fit_model(model, kept, data, 0, run.stage("calibration"))
+        labels, annotators = observed.labels[held], observed.annotators[held]
+        needed, places = np.unique(observed.instances[held], return_inverse=True)
+        answers = model.predict_annotators(data.features[needed])[places, annotators]
+        return fit_temperatures(answers, labels, annotators, observed.num_annotators)
 
     def _fit_model(
         self, model: Any, crowd: Annotations, data: TrainingData, number: int, run: Run
@@ -317,6 +337,8 @@ class SelfTraining(CrowdEstimator):
         that the crowd names and no pseudo-annotation had.
         """
         classes, annotators = observed.num_classes, known.shape[1]
+        if self.temperatures_ is not None:
+            model = Calibrated(model, self.temperatures_)
         labels, entropies = pseudo_annotations(model, features, annotators, classes)
         lost: list[int] = []
         if self.selection in ("dasc", "equal"):
@@ -330,7 +352,10 @@ class SelfTraining(CrowdEstimator):
             candidates = candidates.capped(self.per_instance, annotators, rng)
         places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
         cells = np.divmod(candidates.cells[places], annotators)
-        return np.stack([*cells, candidates.labels[places]], axis=1).astype(np.int32), lost
+        chosen = candidates.labels[places]
+        if self.filling == "drawn":
+            chosen = drawn_labels(model, features, cells, rng)
+        return np.stack([*cells, chosen], axis=1).astype(np.int32), lost
 
     def _model(self, number: int) -> Any:
         """Returns the fitted model of one round, on its own."""
@@ -374,8 +399,9 @@ class SelfTraining(CrowdEstimator):
         return self.estimator_.inference_model()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies leave out the rounds' models, as saved estimators do."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_models"}
+        """Copies leave out the rounds' models and networks, as saved estimators do."""
+        left = ("_models", "_networks", "_network")
+        return {name: value for name, value in super().__getstate__().items() if name not in left}
 
 
 @estimator

@@ -42,7 +42,7 @@ def make_optimizer(name: str, learning_rate: float) -> keras.optimizers.Optimize
         return FusedAdam(learning_rate)
     try:
         return keras.optimizers.get(
-            {"class_name": name, "config": {"learning_rate": learning_rate}}
+            {"class_name": name, "config": {"learning_rate": float(learning_rate)}}
         )
     except (ValueError, TypeError):
         raise UsageError(

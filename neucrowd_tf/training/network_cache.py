@@ -4,9 +4,10 @@ they depend on, and their weights are drawn anew.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeVar
 
 Network = TypeVar("Network")
 
@@ -38,3 +39,31 @@ class NetworkCache:
     def clear(self) -> None:
         """Forgets everything, and with it frees the memory."""
         self._kept.clear()
+
+
+class ReusesNetworks:
+    """An estimator whose fits may share compiled networks.
+
+    Attributes (of no copy):
+        _networks: what is shared, within `reused()`; `_network` the latest fit's there.
+        _functions: what predictions compiled.
+    """
+
+    _networks: NetworkCache | None = None
+    _network: Any = None
+    _functions: NetworkCache | None = None
+
+    @contextlib.contextmanager
+    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
+        """Within this context, fits on data of one shape share one compiled network (and its memory
+        is kept), which `network` gives; only the latest fit's predictions can be asked for.
+
+        Args:
+            cache: one of the caller's own, which keeps networks beyond the context.
+        """
+        before = self._networks
+        self._networks = NetworkCache() if cache is None else cache
+        try:
+            yield
+        finally:
+            self._networks, self._network = before, None

@@ -109,3 +109,17 @@ class BestEpoch:
             and self.epoch is not None
             and epoch - self.epoch >= self.patience
         )
+
+
+def validation_figures(probabilities: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
+    """Returns "accuracy" and "log_loss" of class probabilities, by which epochs are chosen.
+
+    Args:
+        probabilities: `[M, C]`.
+        labels: `[M]` class codes.
+    """
+    chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    return {
+        "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
+        "log_loss": float(-np.log(np.maximum(chosen, 1e-7)).mean()),
+    }

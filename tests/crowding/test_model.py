@@ -202,7 +202,7 @@ def test_ratios_are_one_under_the_logging_policy_and_pick_the_drawn_labels() -> 
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     game = make_game()
     module, seed = game.generative, game.crowd.draw(4, _SURVEY)
-    entropies, drawn = module.survey(seed)
+    entropies, drawn, _ = module.survey(seed)
     latent = module.classify_all()
     np.testing.assert_allclose(latent, module.classifier(game.crowd.features), rtol=1e-5)
     for index, first in enumerate(range(0, N, BATCH)):
@@ -224,7 +224,7 @@ def test_a_survey_covers_every_pair_batch_by_batch() -> None:
 def test_the_discriminator_learns_from_all_authentic_and_as_many_generated_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()
-    (rows, codes, labels, authentic), mean_entropy = game.selected_pairs(tf.constant(2))
+    (rows, codes, labels, authentic, _), mean_entropy = game.selected_pairs(tf.constant(2))
     size = len(annotations.labels)
     np.testing.assert_array_equal(authentic, np.arange(len(rows)) < size)
     for part, known in (
@@ -237,7 +237,7 @@ def test_the_discriminator_learns_from_all_authentic_and_as_many_generated_annot
     observed = observed_cells(annotations)
     assert not observed[rows, codes].any() and len(set(zip(rows, codes, strict=True))) == len(rows)
     np.testing.assert_array_equal(np.bincount(codes, minlength=R), selection_counts(observed))
-    entropies, drawn = game.generative.survey(game.crowd.draw(2, _SURVEY))
+    entropies, drawn, _ = game.generative.survey(game.crowd.draw(2, _SURVEY))
     np.testing.assert_array_equal(labels, np.asarray(drawn)[rows, codes])
     assert float(mean_entropy) == pytest.approx(float(tf.reduce_mean(entropies)))
 
@@ -245,7 +245,7 @@ def test_the_discriminator_learns_from_all_authentic_and_as_many_generated_annot
 def test_what_is_logged_is_the_present_modules_own_draw() -> None:
     game = make_game()
     rows, seed = tf.range(N)[::-1], tf.constant([7, 8])
-    labels, chances, signals, deltas = game.logged(rows, seed)
+    labels, chances, signals, deltas, _ = game.logged(rows, seed)
     latent = game.generative.classify_all()
     for index, first in enumerate(range(0, N, BATCH)):
         part = slice(first, min(first + BATCH, N))

@@ -1,0 +1,101 @@
+"""The control of CrowdInG's gain: DL-CL that goes on through its own crowd layer, with as many
+steps of the classifier, the same rate, average and choice of the epoch, and no generated label.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from neucrowd_tf.crowding.crowd import batch_positions, batches_of, gradients, passes_over, shuffled
+from neucrowd_tf.crowding.dl_cl import PretrainedClassifier
+from neucrowd_tf.crowding.game import move_average
+from neucrowd_tf.crowding.networks import averaged_classifier
+from neucrowd_tf.crowding.pretraining import Counter
+from neucrowd_tf.crowding.selection import entropy
+from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
+
+
+class ContinuedClassifier(keras.Model):
+    """DL-CL in further epochs, each of which has the steps of an epoch's classifier turn; what
+    predicts is the running average of its weights. A step is an epoch.
+
+    Args:
+        classifier: DL-CL, fitted.
+        feature_shape: of an instance.
+        batch_size: instances in a batch.
+        passes: inner passes of the classifier's turn.
+        threshold: t; the turn has the batches of the other instances, which here are drawn from
+            all of them.
+        averaging: the share of itself that the average keeps each epoch.
+    """
+
+    def __init__(
+        self,
+        classifier: PretrainedClassifier,
+        feature_shape: tuple[int, ...],
+        *,
+        batch_size: int,
+        passes: int,
+        threshold: float,
+        averaging: float,
+    ) -> None:
+        super().__init__()
+        self.pretrained = classifier
+        self.trained = classifier.estimator.network.model
+        self.base, self.counter = classifier.base, Counter()
+        self.averaged, self.standardise, self.inference = averaged_classifier(
+            self.base, feature_shape, classifier.estimator.square_root
+        )
+        self.batch_size, self.passes = batch_size, passes
+        self.threshold, self.averaging = threshold, averaging
+        self._seed = tf.Variable(0, dtype=tf.int32, trainable=False)
+        self.built = True
+        optimizer = keras.optimizers.Adam()
+        optimizer.build(self.trained.trained_variables)
+        self.compile(
+            optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
+        )
+
+    def restart(self, data: TrainingData, learning_rate: float, seed: int) -> None:
+        """Takes over what DL-CL has become in its latest fit on the same data."""
+        write_variables(self.averaged.variables, read_variables(self.base.variables))
+        write_variables(
+            self.standardise.variables, read_variables(self.pretrained.standardise.variables)
+        )
+        reset_optimizer(self.optimizer)
+        self.optimizer.learning_rate.assign(learning_rate)
+        self._seed.assign(seed % 2**31)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        epoch, model = tf.cast(tf.reshape(data, []), tf.int32), self.trained
+        size, batch, variables = model.num_instances, self.batch_size, model.trained_variables
+        sure = min(max(round(self.threshold * size), 1), size - 1)
+        steps = self.passes * -(-(size - sure) // batch)
+        features = tf.convert_to_tensor(model.features)
+        count = batches_of(size, batch)
+
+        def step(_: Any, number: Any) -> Any:
+            # A permutation of all instances for each pass over them.
+            seed = tf.stack([tf.convert_to_tensor(self._seed), epoch * steps + number // count])
+            rows = shuffled(batch_positions(number % count, batch, size), size, seed)
+            with tf.GradientTape() as tape:
+                total, weight = model.batch_loss(rows, tf.gather(features, rows))
+                mean = tf.math.divide_no_nan(total, weight)
+                loss = mean + model.penalty()
+            take_step(self.optimizer, gradients(tape, loss, variables), variables)
+            return tf.reshape(mean / steps, [1])
+
+        loss = passes_over(1, steps, 1, step)[0]
+        move_average(self.averaged, self.base, self.averaging)
+        latent = tf.cast(self.base(features, training=False), tf.float32)
+        return {
+            "loss": loss,
+            "classifier_loss": loss,
+            "classifier_entropy": tf.reduce_mean(entropy(latent)),
+            "predicted_class_entropy": entropy(tf.reduce_mean(latent, axis=0)),
+        }

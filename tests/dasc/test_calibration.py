@@ -1,0 +1,88 @@
+"""Temperatures of annotators' answers, and labels drawn from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dasc.calibration import (
+    TEMPERATURES,
+    Calibrated,
+    drawn_labels,
+    fit_temperatures,
+    held_out_annotations,
+    softened,
+)
+
+RNG = np.random.default_rng(0)
+
+
+class Known:
+    """Predicts what it was given."""
+
+    def __init__(self, answers: np.ndarray) -> None:
+        self.answers = answers
+
+    def predict_annotators(self, features: Any) -> np.ndarray:
+        return self.answers[np.asarray(features)[:, 0].astype(int)]
+
+
+def test_softened_by_hand() -> None:
+    # T = 2 takes the root: (.64, .36) -> (.8, .6) / 1.4; T = 1/2 squares: (.75, .25) -> (.9, .1).
+    np.testing.assert_allclose(softened([0.64, 0.36], np.array(2.0)), [8 / 14, 6 / 14], rtol=1e-6)
+    two = softened([[0.75, 0.25], [0.64, 0.36]], np.array([0.5, 2.0]))
+    np.testing.assert_allclose(two, [[0.9, 0.1], [8 / 14, 6 / 14]], rtol=1e-6)
+
+
+def test_temperatures_are_found_and_few_labels_keep_the_crowds() -> None:
+    # Annotator 0's answers are told too surely (the true ones are at T = 3), annotator 1's not;
+    # annotator 2 gave two labels.
+    size = 4000
+    annotators = np.repeat([0, 1], size)
+    truth = RNG.dirichlet(np.ones(4), 2 * size)
+    told = truth.copy()
+    told[:size] = softened(truth[:size], np.array(1 / 3))
+    labels = np.array([RNG.choice(4, p=p) for p in truth])
+    labels, annotators = np.append(labels, [0, 1]), np.append(annotators, [2, 2])
+    told = np.concatenate([told, truth[:2]])
+    found = fit_temperatures(told, labels, annotators, 4)
+    assert found[0] == pytest.approx(3.0, rel=0.2) and found[1] == pytest.approx(1.0, rel=0.15)
+    assert found[1] <= found[2] <= found[0]
+    losses = [
+        -np.log(softened(told, np.array(t))[np.arange(len(labels)), labels]).sum()
+        for t in TEMPERATURES
+    ]
+    assert found[3] == TEMPERATURES[int(np.argmin(losses))]  # who gave none: the crowd's own
+
+
+def test_every_instance_and_annotator_keeps_a_label() -> None:
+    dense = RNG.integers(-1, 3, (40, 5))
+    dense[:, 0] = 1
+    whole = Annotations.from_dense(dense, num_classes=3)
+    kept, held = held_out_annotations(whole, 0.3, 1)
+    assert len(held) == round(0.3 * whole.num_annotations)
+    assert kept.num_annotations + len(held) == whole.num_annotations
+    assert np.bincount(kept.instances, minlength=40).min() >= 1
+    assert np.bincount(kept.annotators, minlength=5).min() >= 1
+    left = kept.to_dense(np.int32)
+    assert (left[whole.instances[held], whole.annotators[held]] == -1).all()
+    everything, most = held_out_annotations(Annotations.from_dense(np.eye(3, dtype=int)), 0.9, 0)
+    assert everything.num_annotations + len(most) == 9
+
+
+def test_labels_are_drawn_as_often_as_predicted() -> None:
+    answers = RNG.dirichlet(np.ones(3), (2, 4)).astype(np.float32)
+    features = np.arange(2, dtype=np.float32)[:, None]
+    cells = np.full(20_000, 1), np.full(20_000, 2)
+    labels = drawn_labels(Known(answers), features, cells, np.random.default_rng(1))
+    np.testing.assert_allclose(np.bincount(labels) / 20_000, answers[1, 2], atol=0.02)
+    sure = Known(np.tile(np.eye(3, dtype=np.float32)[[2, 0, 1, 0]], (2, 1, 1)))
+    cells = np.array([0, 1, 0, 1]), np.array([0, 1, 2, 3])
+    np.testing.assert_array_equal(
+        drawn_labels(sure, features, cells, np.random.default_rng(1)), [2, 0, 1, 0]
+    )
+    soft = Calibrated(Known(answers), np.full(4, 2.0)).predict_annotators(features)
+    np.testing.assert_allclose(soft, softened(answers, np.full(4, 2.0)))
