@@ -11,8 +11,6 @@ from neucrowd_tf.arguments import argument, declared, estimator
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, SPACE
-from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.presets import PRESETS as CROWDING_PRESETS
 from neucrowd_tf.dasc.estimator import SelfTraining
 from neucrowd_tf.registry import register_method
 
@@ -49,7 +47,7 @@ class SelfTrainedLayer(SelfTraining):
     self-training's too.
     """
 
-    layer: ClassVar[type[AnnotatorEstimator | CrowdInG]]
+    layer: ClassVar[type[AnnotatorEstimator]]
 
     def _crowd_model(self) -> Any:
         own = {field.name for field in declared(SelfTraining)}
@@ -57,7 +55,7 @@ class SelfTrainedLayer(SelfTraining):
         return self.layer(**{name: getattr(self, name) for name in names})
 
 
-def self_trained(layer: type[AnnotatorEstimator | CrowdInG]) -> type[SelfTrainedLayer]:
+def self_trained(layer: type[AnnotatorEstimator]) -> type[SelfTrainedLayer]:
     """Returns the class of self-training over a crowd layer; its constructor takes the arguments of
     both by name.
     """
@@ -141,19 +139,3 @@ register_self_training("anno_reg", SelfTrainedAnnoReg, "Anno-Reg", _with_schedul
 register_self_training(
     "wdn", SelfTrainedWeightedDoctorNet, "Weighted Doctor Net", _with_schedule("wdn")
 )
-SelfTrainedCrowdInG = self_trained(CrowdInG)
-register_method(
-    "dasc_crowding",
-    summary=(
-        "DASC over CrowdInG: calibrated labels drawn from its generator fill cells, as many of"
-        " each class as DASC has it"
-    ),
-    defaults={"filling": "drawn", "calibration": 0.2, "latent": "class", "risk": "exact"},
-    requires_identities=True,
-    presets={
-        dataset: {**CROWDING_PRESETS[dataset], "quota": quotas["crowd_layer"], "rounds": 5}
-        for dataset, quotas in _QUOTAS.items()
-    },
-    space={"quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)},
-    paper="ours",
-)(SelfTrainedCrowdInG)

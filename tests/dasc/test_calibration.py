@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.dasc import DASC
 from neucrowd_tf.dasc.calibration import (
     TEMPERATURES,
     Calibrated,
@@ -86,3 +87,18 @@ def test_labels_are_drawn_as_often_as_predicted() -> None:
     )
     soft = Calibrated(Known(answers), np.full(4, 2.0)).predict_annotators(features)
     np.testing.assert_allclose(soft, softened(answers, np.full(4, 2.0)))
+
+
+def test_rounds_are_filled_with_drawn_calibrated_labels(crowd: Any, centroids: Any) -> None:
+    features, _, annotations = crowd
+    given: dict[str, Any] = {"quota": 60, "rounds": 2, "pick": "last", "seed": 4}
+    plain = DASC(centroids, **given).fit(features, annotations)
+    drawn = DASC(centroids, filling="drawn", calibration=0.2, **given).fit(features, annotations)
+    assert plain.temperatures_ is None and drawn.temperatures_.shape == (8,)
+    assert set(drawn.temperatures_) <= set(TEMPERATURES)
+    assert [len(each) for each in drawn.selections_] == [60, 60]
+    likely = drawn.last_estimator_.predict_annotators(features).argmax(axis=2)
+    rows, columns, labels = np.concatenate(drawn.selections_).T
+    assert (likely[rows, columns] != labels).any()  # some are not what is most probable
+    again = DASC(centroids, filling="drawn", calibration=0.2, **given).fit(features, annotations)
+    np.testing.assert_array_equal(again.selections_[1], drawn.selections_[1])
