@@ -22,7 +22,9 @@ from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import cells, markdown
 
 SUITES = {suite.name: suite for suite in catalogue.SUITES}
-NEEDS_DATA = ("dasc_fig1", "crowding_fig4", "dataset_tables", "truth_inference")
+NEEDS_DATA = (
+    *("dasc_fig1", "crowding_fig4", "dataset_tables", "truth_inference", "neucrowd_ceiling"),
+)
 
 
 def put(root: Path, place: str, seed: int, accuracy: float = 0.5, **files: Any) -> Path:
