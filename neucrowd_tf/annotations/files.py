@@ -77,7 +77,7 @@ def _over(
         where = _line_of(crowd, table, code)
         where = "" if path.suffix == ".json" or not where else f"{where}, "
         hint = (
-            ""
+            "; --dataset=table --unmatched=drop leaves such labels out"
             if len(lost) < len(names)
             else "; no task is there, and those of the features are spelt like"
             f" {tasks.tolist()[0]!r}"

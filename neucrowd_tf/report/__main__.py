@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,9 +70,12 @@ def write(arguments: argparse.Namespace) -> Path:
     if output.is_dir():
         raise UsageError(f"--output: expected a file, received the folder {output}")
     annotations, truth, model = None, None, None
+    told: list[warnings.WarningMessage] = []
     if arguments.annotations is not None:
         tasks = None if arguments.features is None else read_features(arguments.features)[0]
-        annotations = read_annotations(arguments.annotations, tasks)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            annotations = read_annotations(arguments.annotations, tasks)
         if arguments.truth is not None:
             names = as_name_array([str(name) for name in annotations.instance_names.tolist()])
             truth = read_truth(
@@ -98,6 +102,8 @@ def write(arguments: argparse.Namespace) -> Path:
             model_annotators=models,
         ),
     )
+    for warning in told:
+        sys.stderr.write(f"warning: {one_line(warning.message)}\n")  # type: ignore[arg-type]
     return output
 
 

@@ -36,6 +36,23 @@ def test_a_csv_becomes_a_page(
     assert capsys.readouterr().out.strip() == str(output)
 
 
+def test_what_an_export_leaves_out_is_said_without_a_place_in_the_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        f'{{"_input_hash": {task}, "_annotator_id": "{name}", "_view_id": "choice", "answer":'
+        f' "{"ignore" if (task, name) == (1, "ann") else "accept"}", "accept": ["cat"]}}\n'
+        for task in range(3)
+        for name in ("ann", "ben")
+    ]
+    (tmp_path / "labels.jsonl").write_text("".join(lines))
+    output = tmp_path / "page.html"
+    assert main([f"--annotations={tmp_path / 'labels.jsonl'}", f"--output={output}"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and said[0].startswith("warning: ")
+    assert "1 ignored by the annotator" in said[0]
+
+
 def test_other_layouts(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
     (tmp_path / "a.json").write_text('{"t1": {"w1": "cat", "w2": "dog"}, "t2": {"w1": "cat"}}')
