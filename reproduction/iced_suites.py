@@ -55,7 +55,10 @@ def _factor(method: str = "iced", prefix: str = "", **hparams: Any) -> Case:
 
 def _warm_up(**hparams: Any) -> Case:
     """Returns table 3's runs: the classifier after 2 x 3 epochs of warm-up alone."""
-    return _factor(**hparams, rounds=0, warm_up_epochs=6)
+    name = ",".join([*(f"{k}={v}" for k, v in hparams.items()), "6_epochs"])  # as table 3 has it
+    return case(
+        "usps_syn", "iced", name, hparams={"rounds": 0, "warm_up_epochs": 6, **hparams}, **_FRESH
+    )
 
 
 # The same network, auto-encoder and passes, labels first: what is ICED's own?
@@ -97,7 +100,7 @@ _FACTORS = (
     _factor(balance="weights", epochs_per_round=2),
     _factor(autoencoder_epochs=0),
     # Is GSAD-Syn easy because it is standardised?
-    case("gsad_syn", "iced ds_dnn", "standardise=False", hparams={"standardise": False}, **_FRESH),
+    case("gsad_syn", "iced ds_dnn", "pixels", hparams=_PIXELS, **_FRESH),
 )
 
 SUITES: tuple[Suite, ...] = (

@@ -64,6 +64,8 @@ ROWS, NEW_ROWS = 48, 20
 
 # Of what papers compare with these are tried here; the others with the slow tests, and all of them
 # in the smoke suite.
+# A dozen graphs are traced for a fit of these, however small.
+LONG = ("crowding", "dasc_ensemble")
 COMPARED = ("conal", "raykar", "triplet")
 
 
@@ -97,6 +99,8 @@ def _parameters() -> list[Any]:
         marks = [pytest.mark.xdist_group(f"{group}")] + (
             [] if method.name in chosen and not _compared(method) else [pytest.mark.slow]
         )
+        if method.name in LONG:
+            marks.append(pytest.mark.slow)
         found.append(pytest.param(method, id=method.name, marks=marks))
     return found
 

@@ -170,7 +170,7 @@ def test_killed_by_the_clock(repository: Path, tmp_path: Path, method: str) -> N
     assert outcome(whole) == outcome(broken)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_missing_export_is_made_from_the_checkpoints(repository: Path, tmp_path: Path) -> None:
     assert drive(repository, [("", 0)], *flags(tmp_path, "neucrowd")) == [0]
     run = tmp_path / "breast_cancer" / "neucrowd" / "seed-0"

@@ -83,7 +83,7 @@ def test_a_flagfile_in_another_encoding_is_one_line(repository: Path, tmp_path: 
     )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
     base = ["--dataset=breast_cancer", "--method=neucrowd", *SMALL, "--device=cpu"]
     done = command(
@@ -268,7 +268,7 @@ def test_the_installed_command_knows_the_library(tmp_path: Path) -> None:
         (["--version"], 0, "neucrowd "),
         (["predict", "--help"], 0, "usage: python -m neucrowd_tf.predict"),
         (["report", "--help"], 0, "usage: python -m neucrowd_tf.report"),
-        (["predict"], 2, "the following arguments are required: --model"),
+        (["predict"], 2, "error: expected --model, --output, received none"),
         (["preditc"], 2, "error: expected flags or one of report, predict, "),
     ],
 )

@@ -420,7 +420,7 @@ class CrowdInGModel(keras.Model):
             both `[B, R, C]`; where classes are fed, `[B, R, C (z), C (y)]`.
 
         References:
-            CrowdInG, eq. 3 and above eq. 5: sum_z z-hat_z sum_y G(y | z) (L_G(y) - lambda
+            CrowdInG, eq. 3 and section 3.3.2: sum_z z-hat_z sum_y G(y | z) (L_G(y) - lambda
             log Q(z | y)).
         """
         weight = self.discriminative.information

@@ -307,7 +307,7 @@ class ICED(CrowdEstimator):
             latest: `[N]` the labels of the round before.
 
         References:
-            ICED, section 2.6, algorithm 1, lines 3 to 5.
+            ICED, section 2.6, lines 3 to 5 of its algorithm.
         """
         embeddings, probabilities = stages.model.outputs()
         candidates = choose_candidates(self.candidates, probabilities, latest, generate.used)

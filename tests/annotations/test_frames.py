@@ -120,7 +120,7 @@ def test_tables_by_column_names_signs_and_unmatched_tasks(tmp_path) -> None:
     rows = [f"t{i};w{w};{i % 2}" for i in range(10) for w in range(2)]
     (tmp_path / "a.csv").write_text("\n".join(["item no;who;said", *rows, "t99;w0;1"]))
     (tmp_path / "f.csv").write_text(
-        "item no;x\n" + "".join(f"t{i};{i * 7 % 10}\n" for i in range(10))
+        "item no;x\n" + "".join(f"t{i};{i * 7 % 5}\n" for i in range(10))
     )
     files: dict[str, Any] = {"features": tmp_path / "f.csv", "annotations": tmp_path / "a.csv"}
     names = {"task_column": "item no", "worker_column": "who", "label_column": "said"}

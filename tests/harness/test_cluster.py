@@ -105,7 +105,7 @@ def one_death(dask_scheduler: Any) -> None:
     dask_scheduler.allowed_failures = 1
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_workers_of_a_scheduler_write_the_bytes_of_one_process(
     repository: Path, tmp_path: Path, workers: Any
 ) -> None:

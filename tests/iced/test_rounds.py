@@ -184,7 +184,14 @@ def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, targets
     assert [call[0] for call in seen] == ["set_rows", "set_epoch", "infer", *one_round, *one_round]
     first = seen[2]
     np.testing.assert_array_equal(first[1][0].toarray(), annotations().one_hot().toarray())
-    options = {"num_classes": 3, "prior": "update", "smoothing": 0.5, "max_iter": 20}
+    options = {
+        "num_classes": 3,
+        "prior": "update",
+        "smoothing": 0.5,
+        "max_iter": 20,
+        "em": "soft",
+        "real": N,
+    }
     assert first[2] == options
     np.testing.assert_array_equal(model.labels_history_[0], first[3].labels)
     for index, start in enumerate((3, 7)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -33,6 +34,8 @@ Result = TypeVar("Result")
 # up the sums of all shards takes little beside making them.
 SHARD_ROWS = 4_000_000
 FEWEST, MOST = 8, 4096
+# NumPy reads an array's header with ast, which in Python 3.11 fails when two threads do so at once.
+_HEADERS = threading.Lock()
 MOST_CLASSES = 1 << 15
 
 
@@ -76,8 +79,9 @@ class Shards:
 
     def open(self, number: int) -> Shard:
         """Maps a shard into memory."""
-        offsets = np.load(self.folder / f"{number:05d}.offsets.npy", mmap_mode="r")
-        columns = np.load(self.folder / f"{number:05d}.columns.npy", mmap_mode="r")
+        with _HEADERS:
+            offsets = np.load(self.folder / f"{number:05d}.offsets.npy", mmap_mode="r")
+            columns = np.load(self.folder / f"{number:05d}.columns.npy", mmap_mode="r")
         shape = (len(offsets) - 1, self.num_annotators * self.num_classes)
         one_hot = sparse.csr_matrix(
             (np.ones(len(columns)), np.asarray(columns), np.asarray(offsets)), shape=shape
