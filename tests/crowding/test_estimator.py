@@ -375,7 +375,7 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
         ({"threshold": 1.0}, "threshold: expected a number above 0 and below 1"),
         ({"passes": 0}, "passes: expected a whole number from 1"),
         ({"multiplier": "median"}, "multiplier"),
-        ({"selection": "best"}, "selection: expected 'entropy' or 'random'"),
+        ({"selection": "best"}, "selection: expected 'entropy', 'random' or 'observed'"),
         ({"information": -1.0}, "information"),
         ({"ratio_cap": 0.0}, "ratio_cap"),
         ({"information": "none"}, "information: expected a number from 0, received 'none'"),

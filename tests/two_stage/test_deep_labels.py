@@ -44,7 +44,7 @@ def test_learns(crowd, aggregator, labels):
     features, truth, annotations = crowd
     model = DeepLabels(aggregator, labels=labels, **SMALL).fit(features, annotations)
     assert (model.predict(features) == truth).mean() > 0.95
-    assert not hasattr(model, "network"), "the compiled network is not kept"
+    assert model.network is None, "the compiled network is not kept"
 
 
 def test_loss_by_hand():
