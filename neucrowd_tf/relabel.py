@@ -65,7 +65,7 @@ def annotations_of(run: Path) -> tuple[Path, TableFormat]:
             f"{run}: expected a run of --dataset=table, received one whose config.json names no"
             " annotations; name a file with --annotations"
         )
-    options = {name: settings.get(name) for name in TABLE_OPTIONS}
+    options: dict[str, Any] = {name: settings.get(name) for name in TABLE_OPTIONS}
     options["exact_names"] = bool(options["exact_names"])
     return Path(str(named)), TableFormat.of(**options)
 

@@ -87,6 +87,7 @@ def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -
     np.testing.assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
     estimator: CrowdInG, crowd: Crowd
 ) -> None:
