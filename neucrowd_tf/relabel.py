@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import Parser
