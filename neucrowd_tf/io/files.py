@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -31,6 +32,9 @@ GZIP = b"\x1f\x8b\x08"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DIGEST = "sha256"
 MOST_BYTES = 1 << 32  # that a packed table may unpack to
+# NumPy parses an array's header as Python source, and before 3.12 threads that do so at once can
+# fail by "AST constructor recursion depth mismatch": a sound file would be called damaged.
+ARRAY_HEADERS = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -245,7 +249,7 @@ def read_npy(path: str | Path) -> NDArray[Any]:
         other = "an archive of several arrays" if content.startswith(b"PK") else "another file"
         raise DataError(f"{path}: expected a NumPy array in an NPY file, received {other}")
     try:
-        with np.errstate(all="ignore"):
+        with ARRAY_HEADERS, np.errstate(all="ignore"):
             return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
     except Exception as error:  # a broken header ends in errors of many kinds
         reason = " ".join(str(error).split())[:200]
@@ -281,7 +285,7 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
         DataError: a file that is damaged, or that something else wrote.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with ARRAY_HEADERS, np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         whole = arrays.pop(DIGEST).tobytes() == _digest_of(arrays)
     except FileNotFoundError:

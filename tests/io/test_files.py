@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import files, tables
+
+
+class _Slow:
+    """Garbage whose end lets other threads run."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        sum(range(20))
+
+
+def test_threads_read_arrays_at_once(tmp_path: pathlib.Path) -> None:
+    # Before Python 3.12 a header fails that is parsed while garbage collection lets another thread
+    # parse one.
+    files.save_arrays(tmp_path / "a.npz", {"x": np.arange(3)})
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+
+    def read(_: int) -> list[int]:
+        _Slow()
+        return list(files.load_arrays(tmp_path / "a.npz")["x"])
+
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(read, range(300))) == [[0, 1, 2]] * 300
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*threshold)
 
 
 def test_atomic_path_replaces_whole(tmp_path: pathlib.Path) -> None:

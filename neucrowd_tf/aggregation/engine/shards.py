@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -17,7 +16,7 @@ from scipy import sparse
 from neucrowd_tf.aggregation.engine.source import Scatter, Source, united, vocabulary, write_arrow
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import atomic_path, read_json, write_json
+from neucrowd_tf.io.files import ARRAY_HEADERS, atomic_path, read_json, write_json
 from neucrowd_tf.io.ids import typed_names
 from neucrowd_tf.io.long_form import check_vocabulary
 from neucrowd_tf.io.tables import EXACT, PLAIN
@@ -34,8 +33,6 @@ Result = TypeVar("Result")
 # up the sums of all shards takes little beside making them.
 SHARD_ROWS = 4_000_000
 FEWEST, MOST = 8, 4096
-# NumPy reads an array's header with ast, which in Python 3.11 fails when two threads do so at once.
-_HEADERS = threading.Lock()
 MOST_CLASSES = 1 << 15
 
 
@@ -79,7 +76,7 @@ class Shards:
 
     def open(self, number: int) -> Shard:
         """Maps a shard into memory."""
-        with _HEADERS:
+        with ARRAY_HEADERS:
             offsets = np.load(self.folder / f"{number:05d}.offsets.npy", mmap_mode="r")
             columns = np.load(self.folder / f"{number:05d}.columns.npy", mmap_mode="r")
         shape = (len(offsets) - 1, self.num_annotators * self.num_classes)
