@@ -123,7 +123,7 @@ def test_workers_of_a_scheduler_write_the_bytes_of_one_process(
         assert path.read_bytes() == (other / path.relative_to(one)).read_bytes(), path
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Any, without_tensorflow: None
 ) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytestmark = [pytest.mark.slow]
 RUNS = ["--dataset=digits", "--method=mv_lr,crowd_layer", "--hparam=crowd_layer.dropout=0.0"]
 RUNS += ["--hparam=crowd_layer.epochs=12", "--checkpoint_seconds=0", "--report=false"]
 RUN = Path("digits") / "crowd_layer" / "seed-0"
@@ -46,6 +45,23 @@ def end(running: list[subprocess.Popen[str]]) -> list[str]:
     return said
 
 
+def probabilities(output: Path) -> np.ndarray:
+    return pd.read_csv(output / RUN / "predictions.csv").filter(like="p_").to_numpy()
+
+
+@pytest.mark.ci
+def test_two_processes_train_as_one(repository: Path, tmp_path: Path) -> None:
+    few = ["--hparam=crowd_layer.epochs=2", "--method=crowd_layer"]
+    alone = [sys.executable, str(repository / "run_experiment.py"), *RUNS, *few]
+    running = begin(repository, tmp_path / "two", *few)
+    subprocess.run([*alone, f"--output_dir={tmp_path / 'one'}"], check=True, timeout=300)
+    assert "digits crowd_layer seed 0: ok: trained along" in end(running)[1]
+    np.testing.assert_allclose(
+        probabilities(tmp_path / "one"), probabilities(tmp_path / "two"), atol=1e-4
+    )
+
+
+@pytest.mark.slow
 def test_two_processes_do_what_one_does_and_go_on_after_a_death(
     repository: Path, tmp_path: Path
 ) -> None:
@@ -54,9 +70,9 @@ def test_two_processes_do_what_one_does_and_go_on_after_a_death(
     said = end(begin(repository, tmp_path / "two"))
     assert "digits mv_lr seed 0: ok: the first worker trains alone, on one device" in said[1]
     assert "digits crowd_layer seed 0: ok: trained along" in said[1]
-    frames = [pd.read_csv(tmp_path / name / RUN / "predictions.csv") for name in ("one", "two")]
-    probabilities = [frame.filter(like="p_").to_numpy() for frame in frames]
-    np.testing.assert_allclose(probabilities[0], probabilities[1], atol=1e-4)
+    np.testing.assert_allclose(
+        probabilities(tmp_path / "one"), probabilities(tmp_path / "two"), atol=1e-4
+    )
 
     running = begin(repository, tmp_path / "killed")
     while not (tmp_path / "killed" / RUN / "checkpoints" / "train.npz").exists():
