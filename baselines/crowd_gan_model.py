@@ -25,8 +25,9 @@ from neucrowd_tf.crowding.discriminative import (
     discriminative_report,
 )
 from neucrowd_tf.crowding.discriminator import Discriminator
-from neucrowd_tf.crowding.generative import draw_labels
+from neucrowd_tf.crowding.generator import draw_labels
 from neucrowd_tf.crowding.selection import select_annotations
+from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -109,11 +110,11 @@ class CrowdGANModel(keras.Model):
 
     def compile_networks(self, generator: float, discriminator: float) -> None:
         """Gives both an Adam optimizer, and compiles the step."""
-        self.generator_optimizer = keras.optimizers.Adam(generator)
+        self.generator_optimizer = FusedAdam(generator)
         self.generator_optimizer.build(
             [*self.base.trainable_variables, *self.head.trainable_variables]
         )
-        optimizer = keras.optimizers.Adam(discriminator)
+        optimizer = FusedAdam(discriminator)
         optimizer.build(self.discriminative.discriminator.trainable_variables)
         self.compile(
             optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
@@ -185,9 +186,9 @@ class CrowdGANModel(keras.Model):
             with tf.GradientTape() as tape:
                 logits = self.logits(rows)
                 labels = draw_labels(logits, seed)
-                scores = self.discriminative.discriminator.all_pairs(
-                    tf.gather(crowd.flat, rows), crowd.annotators
-                )
+                discriminator = self.discriminative.discriminator
+                encoded = discriminator.encode(tf.gather(crowd.flat, rows), crowd.annotators)
+                scores = discriminator.all_pairs(encoded)
                 # log(1 + exp(f)), the reward with which IRGAN replaces log(1 - D) for steadier
                 # gradients.
                 rewards = tf.nn.softplus(tf.gather(scores, labels, axis=2, batch_dims=2))

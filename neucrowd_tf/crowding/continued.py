@@ -15,6 +15,7 @@ from neucrowd_tf.crowding.game import move_average
 from neucrowd_tf.crowding.networks import averaged_classifier
 from neucrowd_tf.crowding.pretraining import Counter
 from neucrowd_tf.crowding.selection import entropy
+from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
@@ -55,7 +56,7 @@ class ContinuedClassifier(keras.Model):
         self.threshold, self.averaging = threshold, averaging
         self._seed = tf.Variable(0, dtype=tf.int32, trainable=False)
         self.built = True
-        optimizer = keras.optimizers.Adam()
+        optimizer = FusedAdam()
         optimizer.build(self.trained.trained_variables)
         self.compile(
             optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False

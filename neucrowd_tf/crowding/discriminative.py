@@ -12,6 +12,7 @@ import tensorflow as tf
 from neucrowd_tf.crowding.crowd import Crowd
 from neucrowd_tf.crowding.discriminator import (
     Discriminator,
+    Encoded,
     discriminator_losses,
     generator_signal,
     output_penalty,
@@ -67,45 +68,38 @@ class Auxiliary(keras.layers.Layer):
         self.scores = dense(hidden_units, num_classes, 4, use_bias=True)
         self.built = True
 
-    def label_part(self, discriminator: Discriminator) -> Any:
+    def label_part(self, encoded: Encoded) -> Any:
         """Returns what each label adds to the hidden layer, `[C, h]`."""
-        flat = tf.reshape(discriminator.class_matrices(), [-1, self.embedding_size**2])
+        flat = tf.reshape(encoded.matrices, [-1, self.embedding_size**2])
         return self.from_label(self.label_embedding(flat))
 
-    def _log_probabilities(self, discriminator: Discriminator, pairs: Any, labels: Any) -> Any:
-        hidden = tf.nn.relu(pairs + tf.gather(self.label_part(discriminator), labels))
+    def _log_probabilities(self, encoded: Encoded, pairs: Any, labels: Any) -> Any:
+        hidden = tf.nn.relu(pairs + tf.gather(self.label_part(encoded), labels))
         return tf.nn.log_softmax(self.scores(hidden))
 
-    def all_pairs(
-        self, discriminator: Discriminator, features: Any, annotators: Any, labels: Any
-    ) -> Any:
+    def all_pairs(self, encoded: Encoded, labels: Any) -> Any:
         """Returns log P(z | x, e, y) `[B, R, C]`.
 
         Args:
-            features: `[B, d]`.
-            annotators: `[R, e]`.
+            encoded: by the discriminator.
             labels: `[B, R]` class codes.
         """
-        instance = self.from_instance(discriminator.instance_encoder(features))[:, None, :]
-        annotator = self.from_annotator(discriminator.annotator_encoder(annotators))[None]
-        return self._log_probabilities(discriminator, instance + annotator, labels)
+        instance = self.from_instance(encoded.instances)[:, None, :]
+        annotator = self.from_annotator(encoded.annotators)[None]
+        return self._log_probabilities(encoded, instance + annotator, labels)
 
-    def all_labels(self, discriminator: Discriminator, features: Any, annotators: Any) -> Any:
+    def all_labels(self, encoded: Encoded) -> Any:
         """Returns log P(z | x, e, y) of every label, `[B, R, C (y), C (z)]`; see `all_pairs`."""
-        instance = self.from_instance(discriminator.instance_encoder(features))[:, None, None, :]
-        annotator = self.from_annotator(discriminator.annotator_encoder(annotators))[:, None, :]
-        hidden = tf.nn.relu(instance + annotator + self.label_part(discriminator))
+        instance = self.from_instance(encoded.instances)[:, None, None, :]
+        annotator = self.from_annotator(encoded.annotators)[:, None, :]
+        hidden = tf.nn.relu(instance + annotator + self.label_part(encoded))
         return tf.nn.log_softmax(self.scores(hidden))
 
-    def some_pairs(
-        self, discriminator: Discriminator, features: Any, annotators: Any, codes: Any, labels: Any
-    ) -> Any:
+    def some_pairs(self, encoded: Encoded, codes: Any, labels: Any) -> Any:
         """Returns log P(z | x, e, y) `[P, C]` of chosen pairs; see `Discriminator.some_pairs`."""
-        instance = self.from_instance(discriminator.instance_encoder(features))
-        annotator = tf.gather(
-            self.from_annotator(discriminator.annotator_encoder(annotators)), codes
-        )
-        return self._log_probabilities(discriminator, instance + annotator, labels)
+        instance = self.from_instance(encoded.instances)
+        annotator = tf.gather(self.from_annotator(encoded.annotators), codes)
+        return self._log_probabilities(encoded, instance + annotator, labels)
 
 
 def latent_log_likelihood(latent: Any, log_q: Any) -> Any:
@@ -215,17 +209,14 @@ class DiscriminativeModule(keras.layers.Layer):
         References:
             CrowdInG, eq. 4 (V - lambda L_I).
         """
-        features, generated = tf.gather(self.crowd.flat, rows), tf.cast(~authentic, tf.float32)
-        scores = self.discriminator.some_pairs(features, self.crowd.annotators, codes)
-        logits = self.judged(scores, log_answers)
+        encoded, generated = self._encoded(rows), tf.cast(~authentic, tf.float32)
+        logits = self.judged(self.discriminator.some_pairs(encoded, codes), log_answers)
         literal = self.literal or self.density_ratio
         losses = discriminator_losses(logits, labels, authentic, literal=literal)
         if self.generated_term != 1.0:
             losses = tf.where(authentic, losses, self.generated_term * losses)
         penalty = output_penalty(logits)
-        log_q = self.auxiliary.some_pairs(
-            self.discriminator, features, self.crowd.annotators, codes, labels
-        )
+        log_q = self.auxiliary.some_pairs(encoded, codes, labels)
         unlikely = -latent_log_likelihood(latent, log_q) * generated
         auxiliary = tf.math.divide_no_nan(tf.reduce_sum(unlikely), tf.reduce_sum(generated))
         loss = tf.reduce_mean(losses) + self.output_penalty * penalty + self.information * auxiliary
@@ -259,12 +250,12 @@ class DiscriminativeModule(keras.layers.Layer):
         References:
             CrowdInG, section 3.3.2, above eq. 5 (delta = L_G - lambda L_I).
         """
-        features, annotators = tf.gather(self.crowd.flat, rows), self.crowd.annotators
-        scores = self.discriminator.all_pairs(features, annotators)
+        encoded = self._encoded(rows)
+        scores = self.discriminator.all_pairs(encoded)
         signal = generator_signal(self.judged(scores, log_answers), labels)
         if not self.information:
             return signal, signal
-        log_q = self.auxiliary.all_pairs(self.discriminator, features, annotators, labels)
+        log_q = self.auxiliary.all_pairs(encoded, labels)
         # Minimising delta has to raise log Q, as the information is to be maximised; H(z) is a
         # constant here.
         fed = latent if len(latent.shape) == 3 else latent[:, None, :]
@@ -277,10 +268,13 @@ class DiscriminativeModule(keras.layers.Layer):
             rows: `[B]` instance codes.
             log_answers: `[B, R, C]`, see `judged`.
         """
-        features, annotators = tf.gather(self.crowd.flat, rows), self.crowd.annotators
-        logits = self.judged(self.discriminator.all_pairs(features, annotators), log_answers)
-        log_q = self.auxiliary.all_labels(self.discriminator, features, annotators)
-        return -tf.nn.softplus(logits), log_q
+        encoded = self._encoded(rows)
+        logits = self.judged(self.discriminator.all_pairs(encoded), log_answers)
+        return -tf.nn.softplus(logits), self.auxiliary.all_labels(encoded)
+
+    def _encoded(self, rows: Any) -> Encoded:
+        features = tf.gather(self.crowd.flat, rows)
+        return self.discriminator.encode(features, self.crowd.annotators)
 
 
 def discriminative_report(sums: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ together sharing their weights.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -46,6 +46,27 @@ def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
     adjacency = adjacency + np.eye(len(adjacency))
     scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
     return (scale[:, None] * adjacency * scale[None, :]).astype(np.float32)
+
+
+class Encoded(NamedTuple):
+    """What is known of instances, annotators and labels in the discriminative module.
+
+    Attributes:
+        instances: `[B, k]` v.
+        annotators: `[R, k]` u.
+        matrices: `[C, k, k]` M_c.
+
+    References:
+        CrowdInG, eq. 2.
+    """
+
+    instances: Any
+    annotators: Any
+    matrices: Any
+
+    def annotator_maps(self) -> Any:
+        """Returns u^T M_c of each annotator, `[R, C, k]`."""
+        return tf.einsum("rk,ckl->rcl", self.annotators, self.matrices)
 
 
 class Discriminator(keras.layers.Layer):
@@ -124,34 +145,31 @@ class Discriminator(keras.layers.Layer):
         mixed = tf.matmul(tf.convert_to_tensor(self.correlation), tf.reshape(matrices, [-1, k * k]))
         return tf.matmul(tf.reshape(mixed, [-1, k, k]), tf.convert_to_tensor(self.mixing))
 
-    def annotator_maps(self, annotators: Any) -> Any:
-        """Returns u^T M_c of each annotator, `[R, e] -> [R, C, k]`."""
-        return tf.einsum("rk,ckl->rcl", self.annotator_encoder(annotators), self.class_matrices())
-
-    def all_pairs(self, features: Any, annotators: Any) -> Any:
-        """Returns logits `[B, R, C]`: how authentic each label of each pair looks.
-
-        Args:
-            features: `[B, d]`.
-            annotators: `[R, e]`.
+    def encode(self, features: Any, annotators: Any) -> Encoded:
+        """Returns what this network and the auxiliary one make of `[B, d]` instances and `[R, e]`
+        annotators, once for both.
         """
-        maps = tf.reshape(self.annotator_maps(annotators), [-1, self.embedding_size])
-        scores = tf.matmul(self.instance_encoder(features), maps, transpose_b=True)
+        return Encoded(
+            self.instance_encoder(features),
+            self.annotator_encoder(annotators),
+            self.class_matrices(),
+        )
+
+    def all_pairs(self, encoded: Encoded) -> Any:
+        """Returns logits `[B, R, C]`: how authentic each label of each pair looks."""
+        maps = tf.reshape(encoded.annotator_maps(), [-1, self.embedding_size])
+        scores = tf.matmul(encoded.instances, maps, transpose_b=True)
         return tf.reshape(scores, [tf.shape(scores)[0], -1, self.num_classes])
 
-    def some_pairs(self, features: Any, annotators: Any, codes: Any) -> Any:
+    def some_pairs(self, encoded: Encoded, codes: Any) -> Any:
         """Returns logits `[P, C]` of chosen pairs.
 
         Args:
-            features: `[P, d]`, a row a pair.
-            annotators: `[R, e]`, all of them.
+            encoded: a row of its instances for each pair, and all annotators.
             codes: `[P]` annotator codes.
         """
-        return tf.einsum(
-            "pcl,pl->pc",
-            tf.gather(self.annotator_maps(annotators), codes),
-            self.instance_encoder(features),
-        )
+        maps = tf.gather(encoded.annotator_maps(), codes)
+        return tf.einsum("pcl,pl->pc", maps, encoded.instances)
 
 
 def discriminator_losses(logits: Any, labels: Any, authentic: Any, *, literal: bool = False) -> Any:

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding.crowd import fold, observed_cells
-from neucrowd_tf.crowding.generative import (
-    GenerativeModule,
+from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.crowding.generator import (
     Generator,
     draw_classes,
     draw_labels,

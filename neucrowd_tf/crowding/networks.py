@@ -16,8 +16,10 @@ from neucrowd_tf.crowding.crowd import Crowd
 from neucrowd_tf.crowding.discriminative import Auxiliary, DiscriminativeModule
 from neucrowd_tf.crowding.discriminator import Discriminator, label_cooccurrence, label_correlation
 from neucrowd_tf.crowding.dl_cl import PretrainedClassifier
-from neucrowd_tf.crowding.game import CrowdInGModel, Settings
-from neucrowd_tf.crowding.generative import GenerativeModule, Generator
+from neucrowd_tf.crowding.game import CrowdInGModel
+from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.crowding.generator import Generator
+from neucrowd_tf.crowding.learning import Settings
 from neucrowd_tf.crowding.pretraining import (
     Counter,
     DiscriminativePretraining,

@@ -19,6 +19,7 @@ from neucrowd_tf.crowding.crowd import (
 )
 from neucrowd_tf.crowding.game import CrowdInGModel
 from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
 
 _BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
@@ -37,7 +38,7 @@ class GeneratorPretraining(keras.Model):
         super().__init__()
         self.generative, self.batch_size = generative, batch_size
         self.built = True
-        optimizer = keras.optimizers.Adam(learning_rate)
+        optimizer = FusedAdam(learning_rate)
         optimizer.build(generative.generator.trainable_variables)
         self.compile(
             optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
@@ -89,9 +90,9 @@ class DiscriminativePretraining(keras.Model):
         )
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        logs = self.game.discriminative_turn(
-            tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE, tf.constant(1)
-        )
+        epoch = tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE
+        latent = self.game.generative.classify_all()
+        logs = self.game.discriminative_turn(epoch, tf.constant(1), latent)
         return {"loss": logs["discriminator_loss"], **logs}
 
 

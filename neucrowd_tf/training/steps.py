@@ -54,13 +54,24 @@ def compiled_steps(
 
 
 def _one_device(model: keras.Model) -> Callable[[Iterator[Any], int], dict[str, float]]:
-    step = tf.function(model.train_step, reduce_retracing=True, jit_compile=model.jit_compile)
+    # AutoGraph would convert all that a step calls, which takes longer than tracing it.
+    step = tf.function(
+        model.train_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile
+    )
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(autograph=False, reduce_retracing=True)
     def several(iterator: Any, count: Any) -> Any:
-        for _ in tf.range(count - 1):
-            step(next(iterator))
-        return step(next(iterator))
+        # Called at one place, as TensorFlow optimises the step's graph once for each.
+        made = step.get_concrete_function(iterator.element_spec)
+        start = tf.nest.map_structure(
+            lambda value: tf.zeros(value.shape, value.dtype), made.structured_outputs
+        )
+        return tf.while_loop(
+            lambda number, _: number < count,
+            lambda number, _: (number + 1, made(next(iterator))),
+            (tf.constant(0), start),
+            parallel_iterations=1,
+        )[1]
 
     def run(iterator: Iterator[Any], count: int) -> dict[str, float]:
         return _numbers(several(iterator, tf.constant(count)))

@@ -45,17 +45,19 @@ def test_scores_equal_a_naive_loop_over_concatenated_inputs() -> None:
             logits = np.maximum(pair @ kernel + bl, 0) @ ws + bs
             expected[n, r] = logits - np.log(np.exp(logits).sum())
     np.testing.assert_allclose(
-        q.all_pairs(discriminator, X, E, labels), expected, rtol=1e-4, atol=1e-4
+        q.all_pairs(discriminator.encode(X, E), labels), expected, rtol=1e-4, atol=1e-4
     )
     rows, codes = np.array([3, 0, 5]), np.array([2, 1, 0])
-    some = q.some_pairs(discriminator, X[rows], E, codes, labels[rows, codes])
+    some = q.some_pairs(discriminator.encode(X[rows], E), codes, labels[rows, codes])
     np.testing.assert_allclose(some, expected[rows, codes], rtol=1e-4, atol=1e-4)
 
 
 def test_encoders_and_class_matrices_are_shared() -> None:
     discriminator, q = made()
     with tf.GradientTape() as tape:
-        value = tf.reduce_sum(q.all_pairs(discriminator, X, E, np.zeros((6, 4), np.int32))[..., 0])
+        value = tf.reduce_sum(
+            q.all_pairs(discriminator.encode(X, E), np.zeros((6, 4), np.int32))[..., 0]
+        )
     gradients = tape.gradient(
         value,
         [

@@ -18,7 +18,7 @@ from neucrowd_tf.crowding.counterfactual import (
     search_multiplier,
     self_normalised_estimate,
 )
-from neucrowd_tf.crowding.generative import Generator
+from neucrowd_tf.crowding.generator import Generator
 
 RNG = np.random.default_rng(0)
 

@@ -83,10 +83,15 @@ def test_bilinear_scores_equal_a_naive_loop() -> None:
     for aggregate in (True, False):
         discriminator = made(aggregate)
         expected = naive(discriminator)
-        np.testing.assert_allclose(discriminator.all_pairs(X, E), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            discriminator.all_pairs(discriminator.encode(X, E)), expected, rtol=1e-4, atol=1e-5
+        )
         rows, codes = np.array([5, 0, 3]), np.array([1, 3, 1])
         np.testing.assert_allclose(
-            discriminator.some_pairs(X[rows], E, codes), expected[rows, codes], rtol=1e-4, atol=1e-5
+            discriminator.some_pairs(discriminator.encode(X[rows], E), codes),
+            expected[rows, codes],
+            rtol=1e-4,
+            atol=1e-5,
         )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.crowding.generative import Generator, draw_labels, pair_noise
+from neucrowd_tf.crowding.generator import Generator, draw_labels, pair_noise
 from neucrowd_tf.crowding.selection import entropy, split_by_entropy
 
 RNG = np.random.default_rng(0)

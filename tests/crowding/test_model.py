@@ -25,9 +25,10 @@ from neucrowd_tf.crowding.game import (
     _SURVEY,
     _UNSURE,
     CrowdInGModel,
-    Settings,
 )
-from neucrowd_tf.crowding.generative import GenerativeModule, Generator, draw_labels
+from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.crowding.generator import Generator, draw_labels
+from neucrowd_tf.crowding.learning import Logged, Settings
 from neucrowd_tf.crowding.pretraining import GeneratorPretraining
 from neucrowd_tf.crowding.selection import entropy, selection_counts, split_by_entropy
 from tests.crowding.conftest import C, D, N, R, make_crowd
@@ -113,16 +114,9 @@ def test_the_discriminative_loss_equals_a_naive_loop() -> None:
     authentic = np.array([True, False, False, True, False])
     latent = np.random.default_rng(1).dirichlet(np.ones(C), size=5).astype(np.float32)
     features, annotators = np.asarray(game.crowd.flat)[rows], game.crowd.annotators
-    d = 1 / (
-        1
-        + np.exp(
-            -np.asarray(module.discriminator.some_pairs(features, annotators, codes), np.float64)
-        )
-    )
-    log_q = np.asarray(
-        module.auxiliary.some_pairs(module.discriminator, features, annotators, codes, labels),
-        np.float64,
-    )
+    encoded = module.discriminator.encode(features, annotators)
+    d = 1 / (1 + np.exp(-np.asarray(module.discriminator.some_pairs(encoded, codes), np.float64)))
+    log_q = np.asarray(module.auxiliary.some_pairs(encoded, codes, labels), np.float64)
     losses, unlikely, hits = [], [], []
     for p in range(5):
         own = d[p, labels[p]]
@@ -156,12 +150,9 @@ def test_signals_equal_a_naive_loop_and_fall_as_labels_tell_more_of_the_class() 
         rng.integers(0, C, (3, R)).astype(np.int32),
     )
     features, annotators = np.asarray(game.crowd.flat)[rows], game.crowd.annotators
-    d = 1 / (
-        1 + np.exp(-np.asarray(module.discriminator.all_pairs(features, annotators), np.float64))
-    )
-    log_q = np.asarray(
-        module.auxiliary.all_pairs(module.discriminator, features, annotators, labels), np.float64
-    )
+    encoded = module.discriminator.encode(features, annotators)
+    d = 1 / (1 + np.exp(-np.asarray(module.discriminator.all_pairs(encoded), np.float64)))
+    log_q = np.asarray(module.auxiliary.all_pairs(encoded, labels), np.float64)
     signal, delta = module.signals(rows, latent, labels)
     for n in range(3):
         for r in range(R):
@@ -202,8 +193,8 @@ def test_ratios_are_one_under_the_logging_policy_and_pick_the_drawn_labels() -> 
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     game = make_game()
     module, seed = game.generative, game.crowd.draw(4, _SURVEY)
-    entropies, drawn, _ = module.survey(seed)
     latent = module.classify_all()
+    entropies, drawn, _ = module.survey(latent, seed)
     np.testing.assert_allclose(latent, module.classifier(game.crowd.features), rtol=1e-5)
     for index, first in enumerate(range(0, N, BATCH)):
         rows = np.arange(first, min(first + BATCH, N))
@@ -224,7 +215,8 @@ def test_a_survey_covers_every_pair_batch_by_batch() -> None:
 def test_the_discriminator_learns_from_all_authentic_and_as_many_generated_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()
-    (rows, codes, labels, authentic, _), mean_entropy = game.selected_pairs(tf.constant(2))
+    latent = game.generative.classify_all()
+    (rows, codes, labels, authentic, _), mean_entropy = game.selected_pairs(tf.constant(2), latent)
     size = len(annotations.labels)
     np.testing.assert_array_equal(authentic, np.arange(len(rows)) < size)
     for part, known in (
@@ -237,7 +229,7 @@ def test_the_discriminator_learns_from_all_authentic_and_as_many_generated_annot
     observed = observed_cells(annotations)
     assert not observed[rows, codes].any() and len(set(zip(rows, codes, strict=True))) == len(rows)
     np.testing.assert_array_equal(np.bincount(codes, minlength=R), selection_counts(observed))
-    entropies, drawn, _ = game.generative.survey(game.crowd.draw(2, _SURVEY))
+    entropies, drawn, _ = game.generative.survey(latent, game.crowd.draw(2, _SURVEY))
     np.testing.assert_array_equal(labels, np.asarray(drawn)[rows, codes])
     assert float(mean_entropy) == pytest.approx(float(tf.reduce_mean(entropies)))
 
@@ -245,8 +237,8 @@ def test_the_discriminator_learns_from_all_authentic_and_as_many_generated_annot
 def test_what_is_logged_is_the_present_modules_own_draw() -> None:
     game = make_game()
     rows, seed = tf.range(N)[::-1], tf.constant([7, 8])
-    labels, chances, signals, deltas, _ = game.logged(rows, seed)
     latent = game.generative.classify_all()
+    _, labels, chances, signals, deltas, _, _ = game.learning.logged(rows, latent, seed)
     for index, first in enumerate(range(0, N, BATCH)):
         part = slice(first, min(first + BATCH, N))
         z = tf.gather(latent, rows[part])
@@ -262,21 +254,18 @@ def test_what_is_logged_is_the_present_modules_own_draw() -> None:
     assert labels.shape == deltas.shape == (N, R) and not np.allclose(signals, deltas)
 
 
-def risk_after(
-    game: CrowdInGModel, rows: Any, seed: Any, logged: tuple[Any, ...], losses: Any
-) -> float:
+def risk_after(game: CrowdInGModel, rows: Any, seed: Any, logged: Logged, losses: Any) -> float:
     """Mean of (loss - its mean) x ratio over logged labels: zero before a turn, below zero after
     one that learnt from them.
     """
-    labels, chances, *_ = logged
     latent, total = game.generative.classify_all(), 0.0
     for index, first in enumerate(range(0, len(rows), BATCH)):
         part = slice(first, first + BATCH)
         ratios = game.generative.ratios(
             rows[part],
             tf.gather(latent, rows[part]),
-            labels[part],
-            chances[part],
+            logged.labels[part],
+            logged.chances[part],
             fold(seed, index),
         )
         total += float(tf.reduce_sum((losses[part] - tf.reduce_mean(losses)) * ratios))
@@ -293,11 +282,14 @@ def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) ->
     generators = player == "generator"
     rows = game._shuffled(chosen, epoch, _SURE if generators else _UNSURE)
     seed = game.crowd.draw(epoch, _GENERATOR if generators else _CLASSIFIER)
-    logged = game.logged(rows, seed)
-    losses = logged[3] if generators else logged[2]  # eq. 5 learns from delta, eq. 6 from L_G
+    latent = game.generative.classify_all()
+    logged = game.learning.logged(rows, latent, seed)
+    losses = (
+        logged.deltas if generators else logged.signals
+    )  # eq. 5 learns from delta, eq. 6 from L_G
     before = parts(game)
     assert risk_after(game, rows, seed, logged, losses) == pytest.approx(0.0, abs=1e-5)
-    logs = (game.generator_turn if generators else game.classifier_turn)(epoch, chosen)
+    logs = (game.generator_turn if generators else game.classifier_turn)(epoch, chosen, latent)
     assert changed(game, before) == {player}
     assert (
         float(logs[f"{player}_loss"])
@@ -311,17 +303,17 @@ def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) ->
 def test_a_joint_turn_changes_both_and_no_judge() -> None:
     game = make_game(two_step=False)
     before = parts(game)
-    logs = game.joint_turn(tf.constant(0))
+    logs = game.joint_turn(tf.constant(0), game.generative.classify_all())
     assert changed(game, before) == {"generator", "classifier"}
     assert float(logs["generator_loss"]) != pytest.approx(float(logs["classifier_loss"]), rel=1e-3)
 
 
 def test_a_discriminative_turn_changes_the_judges_alone_and_they_learn() -> None:
     game = make_game()
-    before = parts(game)
-    first = game.discriminative_turn(tf.constant(0), tf.constant(1))
+    before, latent = parts(game), game.generative.classify_all()
+    first = game.discriminative_turn(tf.constant(0), tf.constant(1), latent)
     assert changed(game, before) == {"discriminator", "auxiliary"}
-    later = game.discriminative_turn(tf.constant(0), tf.constant(8))
+    later = game.discriminative_turn(tf.constant(0), tf.constant(8), latent)
     for name in ("discriminator_loss", "auxiliary_loss"):
         assert float(later[name]) < float(first[name])
 
@@ -333,7 +325,7 @@ def test_the_surest_instances_teach_the_generator_and_the_others_the_classifier(
     taken: dict[str, Any] = {}
 
     def turn(name: str) -> Any:
-        def take(_: Any, epoch: Any, rows: Any) -> dict[str, Any]:
+        def take(_: Any, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
             taken[name] = (int(epoch), rows.numpy().tolist())
             return {f"{name}_loss": tf.constant(0.0)}
 

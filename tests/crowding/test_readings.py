@@ -13,8 +13,9 @@ import tensorflow as tf
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.counterfactual import exact_risk, of_each, quantiles, search_multiplier
 from neucrowd_tf.crowding.crowd import fold
-from neucrowd_tf.crowding.game import CrowdInGModel, Settings
-from neucrowd_tf.crowding.generative import mixed
+from neucrowd_tf.crowding.game import CrowdInGModel
+from neucrowd_tf.crowding.generator import mixed
+from neucrowd_tf.crowding.learning import Settings
 from neucrowd_tf.crowding.measures import information, mutual_information
 from neucrowd_tf.errors import UsageError
 from tests.crowding.conftest import ARGUMENTS, C, N, R, make_crowd
@@ -129,7 +130,9 @@ def test_the_exact_risk_is_what_draws_estimate(classes: bool) -> None:
     game.generative.by_class = classes
     rows, seed = np.tile(ROWS, 300), tf.constant(SEED)  # 4,500 pairs, each with its own noise
     z = tf.gather(game.generative.classify_all(), rows)
-    answers, losses = game.expected(rows, z, z, *game.discriminative.all_signals(rows), seed)
+    answers, losses = game.learning.expected(
+        rows, z, z, *game.discriminative.all_signals(rows), seed
+    )
     assert float(tf.reduce_sum(answers)) == pytest.approx(len(rows) * R, rel=1e-4)
     drawn = game.generative.draw(rows, z, seed)
     deltas = game.discriminative.signals(rows, drawn.fed, drawn.labels)[1]
@@ -143,7 +146,7 @@ def test_an_exact_turn_changes_its_player_alone_and_lowers_its_risk(player: str)
     game = by_class(risk="exact", passes=3)
     before, rows = parts(game), tf.range(N)
     turn = game.generator_turn if player == "generator" else game.classifier_turn
-    first, second = turn(tf.constant(1), rows), turn(tf.constant(1), rows)
+    first, second = (turn(tf.constant(1), rows, game.generative.classify_all()) for _ in range(2))
     assert changed(game, before) == {player}
     assert float(second[f"{player}_loss"]) < float(first[f"{player}_loss"])
 
@@ -161,8 +164,9 @@ def test_the_logit_of_a_density_ratio_is_that_of_two_distributions() -> None:
     game = density_ratio()
     z = tf.gather(game.generative.classify_all(), ROWS)
     log_g = game.generative.log_answers(ROWS, z)
-    scores = game.discriminative.discriminator.all_pairs(
-        tf.gather(game.crowd.flat, ROWS), game.crowd.annotators
+    discriminator = game.discriminative.discriminator
+    scores = discriminator.all_pairs(
+        discriminator.encode(tf.gather(game.crowd.flat, ROWS), game.crowd.annotators)
     )
     p, g = softmax(scores), np.exp(np.asarray(log_g))
     labels = RNG.integers(0, C, (3, R)).astype(np.int32)
@@ -189,14 +193,15 @@ def test_its_optimum_is_what_annotators_say() -> None:
 
 def test_observed_selection_judges_generated_labels_in_the_place_of_authentic_ones() -> None:
     game = density_ratio(selection="observed")
-    (rows, codes, labels, authentic, fed), _ = game.selected_pairs(tf.constant(2))
+    latent = game.generative.classify_all()
+    (rows, codes, labels, authentic, fed), _ = game.selected_pairs(tf.constant(2), latent)
     size = len(labels) // 2
     np.testing.assert_array_equal(rows[:size], rows[size:])
     np.testing.assert_array_equal(codes[:size], codes[size:])
     assert authentic[:size].numpy().all() and not authentic[size:].numpy().any()
     assert set(np.unique(fed[size:])) == {0.0, 1.0}  # the class that each was drawn for
     before = parts(game)
-    game.discriminative_turn(tf.constant(0), tf.constant(1))
+    game.discriminative_turn(tf.constant(0), tf.constant(1), latent)
     assert changed(game, before) == {"discriminator", "auxiliary"}
 
 
@@ -220,8 +225,9 @@ def test_each_player_has_its_own_count_of_passes(monkeypatch: pytest.MonkeyPatch
     assert settings.passes_of("generator", "classifier") == 7
     game = make_game(generator_passes=2, classifier_passes=3)
     rows = tf.range(BATCHES_OF_TWO)
-    game.generator_turn(tf.constant(0), rows)
-    game.classifier_turn(tf.constant(0), rows)
+    latent = game.generative.classify_all()
+    game.generator_turn(tf.constant(0), rows, latent)
+    game.classifier_turn(tf.constant(0), rows, latent)
     assert int(game.generator_optimizer.iterations) == 2 * 2
     assert int(game.classifier_optimizer.iterations) == 3 * 2
 

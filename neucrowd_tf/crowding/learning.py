@@ -1,0 +1,294 @@
+"""How generator and classifier learn: from logged labels, which the present generative module drew
+and the discriminative one judged, or from the exact risk of all labels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from neucrowd_tf.crowding.counterfactual import (
+    Multiplier,
+    counterfactual_risk,
+    exact_risk,
+    ratio_report,
+    ratio_sums,
+    search_multiplier,
+)
+from neucrowd_tf.crowding.crowd import batches_of, fold, gathered, gradients, passes_over
+from neucrowd_tf.crowding.discriminative import DiscriminativeModule
+from neucrowd_tf.crowding.generative import GenerativeModule
+from neucrowd_tf.nn.steps import take_step
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How the turns are taken; see `CrowdInG` for what the fields mean."""
+
+    threshold: float = 0.5
+    passes: int = 5
+    discriminator_passes: int | None = None
+    generator_passes: int | None = None
+    classifier_passes: int | None = None
+    pair_batch_size: int = 512
+    multiplier: Multiplier = "mean"
+    selection: str = "entropy"
+    two_step: bool = True
+    averaging: float = 0.0
+    risk: str = "counterfactual"
+    likelihood: float = 0.0
+    penalised: bool = False
+
+    def passes_of(self, *players: str) -> int:
+        """Returns how many inner passes a player's turn has, or the most of several players'."""
+        own = [getattr(self, f"{player}_passes") for player in players]
+        return max(self.passes if count is None else count for count in own)
+
+
+class Player(NamedTuple):
+    """Who has a turn.
+
+    Attributes:
+        name: "generator" or "classifier".
+        latent_of: z-hat of some instances; the classifier's gradients go through it.
+        variables: the network's weights.
+        optimizer: theirs.
+        further: what is added to its risk in a step, given the batch's number.
+    """
+
+    name: str
+    latent_of: Callable[[Any], Any]
+    variables: list[Any]
+    optimizer: keras.optimizers.Optimizer
+    further: Callable[[Any], Any]
+
+
+class Logged(NamedTuple):
+    """Labels that the logging policy drew for all pairs of some instances.
+
+    Attributes:
+        rows: `[n]` instances; batches of them met the noise of (`seed`, the batch's number).
+        labels: `[n, R]`.
+        chances: `[n, R]` its probabilities of them.
+        signals, deltas: `[n, R]` L_G and delta.
+        classes: `[n, R]` what labels were drawn for (`[n, 0]` where z-hat is fed).
+        seed: `[2]`.
+    """
+
+    rows: Any
+    labels: Any
+    chances: Any
+    signals: Any
+    deltas: Any
+    classes: Any
+    seed: Any
+
+
+class Learning:
+    """The steps of generator and classifier in their turns.
+
+    Args:
+        generative, discriminative: the modules.
+        settings: how the turns are taken.
+
+    References:
+        CrowdInG, section 3.3.2.
+    """
+
+    def __init__(
+        self, generative: GenerativeModule, discriminative: DiscriminativeModule, settings: Settings
+    ) -> None:
+        self.generative, self.discriminative = generative, discriminative
+        self.settings = settings
+
+    def logged(self, rows: Any, latent: Any, seed: Any) -> Logged:
+        """Lets the present generative module, the logging policy, label all pairs of some
+        instances.
+
+        Args:
+            rows: `[n]` instances.
+            latent: `[N, C]` z-hat of all instances.
+            seed: `[2]`.
+
+        References:
+            CrowdInG, section 3.3.2 (G_0).
+        """
+
+        def compute(index: Any) -> tuple[Any, ...]:
+            chosen = rows[self._batch(index)]
+            z = tf.gather(latent, chosen)
+            drawn = self.generative.draw(chosen, z, fold(seed, index))
+            judged = self.discriminative.signals(
+                chosen, drawn.fed, drawn.labels, self._log_answers(chosen, z)
+            )
+            return drawn.labels, drawn.chances, *judged, drawn.classes
+
+        kinds = (tf.int32, tf.float32, tf.float32, tf.float32, tf.int32)
+        return Logged(rows, *gathered(self._batches(rows), kinds, compute), seed)
+
+    def by_draws(self, player: Player, losses: Any, logged: Logged) -> dict[str, Any]:
+        """Makes the inner passes of one network's turn over logged labels.
+
+        Args:
+            player: who learns.
+            losses: `[n, R]` what each label earned it.
+            logged: the labels.
+
+        Returns:
+            what is logged of the turn.
+
+        References:
+            CrowdInG, eqs. 5 and 6.
+        """
+        variables, optimizer = player.variables, player.optimizer
+
+        def step(index: Any, multiplier: Any) -> Any:
+            part = self._batch(index)
+            with tf.GradientTape() as tape:
+                ratios = self._ratios(logged, index, player.latent_of)
+                risk = counterfactual_risk(losses[part], ratios, multiplier)
+                risk += player.further(index)
+            take_step(optimizer, gradients(tape, risk, variables), variables)
+            return ratio_sums(losses[part], ratios)
+
+        mu, sums = self._passes([player], step, losses, logged.rows)
+        report = ratio_report(player.name, mu, sums)
+        return {f"{player.name}_loss": tf.reduce_mean(losses), **report}
+
+    def together(self, generator: Player, classifier: Player, logged: Logged) -> dict[str, Any]:
+        """Makes the inner passes of both networks' turn over the same logged labels, the
+        generator's risk being of delta, the classifier's of L_G.
+
+        References:
+            CrowdInG, eqs. 5 and 6, figure 2b.
+        """
+        deltas, signals = logged.deltas, logged.signals
+
+        def step(index: Any, multipliers: Any) -> Any:
+            part = self._batch(index)
+            with tf.GradientTape(persistent=True) as tape:
+                ratios = self._ratios(logged, index, classifier.latent_of)
+                risk = counterfactual_risk(deltas[part], ratios, multipliers[0])
+                risk += generator.further(index)
+                other = counterfactual_risk(signals[part], ratios, multipliers[1])
+                other += classifier.further(index)
+            both = [
+                (player, gradients(tape, value, player.variables))
+                for player, value in ((generator, risk), (classifier, other))
+            ]
+            for player, found in both:
+                take_step(player.optimizer, found, player.variables)
+            return ratio_sums(deltas[part], ratios)
+
+        mu, sums = self._passes([generator, classifier], step, [deltas, signals], logged.rows)
+        return {
+            "generator_loss": tf.reduce_mean(deltas),
+            "classifier_loss": tf.reduce_mean(signals),
+            **ratio_report("generator", mu[0], sums),
+        }
+
+    def exactly(self, player: Player, rows: Any, latent: Any, seed: Any) -> dict[str, Any]:
+        """Makes the inner passes of one network's turn by the exact risk.
+
+        Args:
+            player: who learns.
+            rows, seed: see `logged`.
+            latent: `[N, C]` z-hat of delta, which no gradient passes through.
+        """
+        size, variables = tf.size(rows), player.variables
+
+        def step(_: Any, index: Any) -> Any:
+            chosen = rows[self._batch(index)]
+            z = tf.gather(latent, chosen)
+            signals, log_q = self.discriminative.all_signals(chosen, self._log_answers(chosen, z))
+            if not (player.name == "generator" and self.discriminative.information):
+                log_q = tf.zeros_like(log_q)
+            with tf.GradientTape() as tape:
+                answers, losses = self.expected(
+                    chosen, player.latent_of(chosen), z, signals, log_q, fold(seed, index)
+                )
+                risk = exact_risk(answers, losses)
+                loss = risk + player.further(index)
+            take_step(player.optimizer, gradients(tape, loss, variables), variables)
+            share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
+            return tf.reshape(risk * share, [1])
+
+        passes = self.settings.passes_of(player.name)
+        return {f"{player.name}_loss": passes_over(passes, self._batches(rows), 1, step)[0]}
+
+    def expected(
+        self, rows: Any, latent: Any, before: Any, signals: Any, log_q: Any, seed: Any
+    ) -> tuple[Any, Any]:
+        """Returns what the generative module says of all labels of some instances, and delta of
+        each, for `exact_risk`.
+
+        Args:
+            rows, seed: see `GenerativeModule.logits`.
+            latent: `[B, C]` z-hat, through which gradients go.
+            before: `[B, C]` z-hat as it was before the turn.
+            signals, log_q: from `DiscriminativeModule.all_signals`.
+
+        Returns:
+            both `[B, R, C]`; where classes are fed, `[B, R, C (z), C (y)]`.
+
+        References:
+            CrowdInG, eq. 3 and section 3.3.2: sum_z z-hat_z sum_y G(y | z) (L_G(y) - lambda
+            log Q(z | y)).
+        """
+        weight = self.discriminative.information
+        if self.generative.by_class:
+            answers = tf.nn.softmax(self.generative.logits_by_class(rows, seed))
+            losses = signals[:, :, None, :] - weight * tf.transpose(log_q, [0, 1, 3, 2])
+            return latent[:, None, :, None] * answers, losses
+        answers = tf.nn.softmax(self.generative.logits(rows, latent, seed))
+        return answers, signals - weight * tf.reduce_sum(before[:, None, None] * log_q, axis=-1)
+
+    def _log_answers(self, rows: Any, latent: Any) -> Any:
+        """Returns log G of every label, which D judges by where it is a density ratio."""
+        if not self.discriminative.density_ratio:
+            return None
+        return self.generative.log_answers(rows, latent)
+
+    def _ratios(self, logged: Logged, index: Any, latent_of: Callable[[Any], Any]) -> Any:
+        """Returns the importance ratios of a batch; gradients go through z-hat."""
+        part = self._batch(index)
+        rows = logged.rows[part]
+        drawn = logged.labels[part], logged.chances[part]
+        return self.generative.ratios(
+            rows, latent_of(rows), *drawn, fold(logged.seed, index), logged.classes[part]
+        )
+
+    def _batch(self, index: Any) -> slice:
+        size = self.generative.batch_rows
+        return slice(index * size, (index + 1) * size)
+
+    def _batches(self, rows: Any) -> Any:
+        return batches_of(tf.size(rows), self.generative.batch_rows)
+
+    def _passes(self, players: list[Player], step: Any, losses: Any, rows: Any) -> tuple[Any, Any]:
+        """Makes the inner passes over the logged batches.
+
+        Args:
+            players: whose turn it is.
+            step: `step(index, mu)` makes a step on a batch and returns `ratio_sums`.
+            losses: `[n, R]` delta or L_G, or a list of both.
+            rows: `[n]`.
+
+        Returns:
+            mu, and the sums over the last pass.
+        """
+        passes = self.settings.passes_of(*(player.name for player in players))
+
+        def run(mu: Any) -> Any:
+            return passes_over(passes, self._batches(rows), 4, lambda _, index: step(index, mu))
+
+        changed = [
+            variable
+            for player in players
+            for variable in (*player.variables, *player.optimizer.variables)
+        ]
+        return search_multiplier(self.settings.multiplier, run, losses, changed)
