@@ -272,11 +272,7 @@ class DLCLInG(AugmentedDLCL):
             epochs=self.crowding_epochs,
             seed=self.seed,
         )
-        pair = None
-        if data.validation is not None:
-            features, codes = data.validation
-            pair = features, self.classes_[codes]
-        crowding.fit(data.features, data.annotations, pair, run=run)
+        crowding.fit(data.features, data.annotations, data.named_validation, run=run)
         if self.fill == "most_probable":
             labels = crowding.predict_annotators(data.features).argmax(axis=2)
             return completed(data.annotations, labels)

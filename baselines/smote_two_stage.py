@@ -204,7 +204,7 @@ class SmoteTwoStage(CrowdEstimator):
         self.num_synthetic_ = len(made)
         features = np.concatenate([data.features, made.reshape(-1, *data.features.shape[1:])])
         inferred = Annotations.from_dense(codes[:, None], class_names=self.classes_)
-        held = data.validation and (data.validation[0], self.classes_[data.validation[1]])
+        held = data.named_validation
         self.classifier_ = self._classifier().fit(features, inferred, held, run=run)
 
     def _warn(self) -> None:

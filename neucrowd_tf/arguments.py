@@ -159,7 +159,7 @@ def fitted(*, init: Literal[False] = False) -> Any:
 @dataclass_transform(kw_only_default=True, field_specifiers=(fitted, dataclasses.field))
 def estimator(kind: Kind) -> Kind:
     """Makes the constructor from the declarations of a class and its bases, and documents it."""
-    own = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+    own = inspect.cleandoc(kind.__doc__ or "")
     made: Any = dataclasses.dataclass(eq=False, repr=False, kw_only=True)(kind)
     for name, field in made.__dataclass_fields__.items():
         if "meaning" not in field.metadata:

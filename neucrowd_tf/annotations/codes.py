@@ -43,6 +43,33 @@ def check_range(codes: NDArray[np.int32], upper: int, what: str) -> None:
         raise RowError(row, f"{what}: expected a code from 0 to {upper - 1}, received {codes[row]}")
 
 
+def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
+    """Returns instances, annotators and labels as codes of one length."""
+    names = ("instances", "annotators", "labels")
+    triple = [code_array(codes, what) for codes, what in zip(columns, names, strict=True)]
+    if len({len(codes) for codes in triple}) != 1:
+        raise DataError(
+            "expected instances, annotators and labels of one length, received"
+            f" {[len(codes) for codes in triple]}"
+        )
+    return triple
+
+
+def size_of(
+    codes: NDArray[np.int32],
+    size: int | None,
+    names: Sequence[Hashable] | NDArray[Any] | None,
+    what: str,
+) -> int:
+    """Returns how many things codes stand for: the size or the names that were given, or what the
+    codes need; refuses codes beyond that.
+    """
+    if size is None:
+        size = int(codes.max(initial=-1)) + 1 if names is None else len(names)
+    check_range(codes, size, what)
+    return size
+
+
 def names_for(
     names: Sequence[Hashable] | NDArray[Any] | None, size: int, what: str
 ) -> NDArray[Any]:

@@ -19,13 +19,14 @@ import pandas as pd
 from neucrowd_tf.annotations.codes import (
     Duplicates,
     as_name_array,
-    check_range,
     code_array,
+    coded_triples,
     dense_codes,
     factorize,
     matched,
     names_for,
     rows_to_keep,
+    size_of,
     spelt,
     vote_matrix,
 )
@@ -76,32 +77,17 @@ class Annotations(AnnotationViews):
             DataError: lengths differ, a code is out of range, or one annotator labelled one
                 instance twice.
         """
-        triple = [
-            code_array(v, w)
-            for v, w in ((instances, "instances"), (annotators, "annotators"), (labels, "labels"))
+        triple = coded_triples(instances, annotators, labels)
+        sizes = [
+            size_of(codes, size, names, what)
+            for codes, size, names, what in zip(
+                triple,
+                (num_instances, num_annotators, num_classes),
+                (instance_names, annotator_names, class_names),
+                ("task", "worker", "label"),
+                strict=True,
+            )
         ]
-        if len({len(codes) for codes in triple}) != 1:
-            raise DataError(
-                "expected instances, annotators and labels of one length, received"
-                f" {[len(c) for c in triple]}"
-            )
-        sizes = []
-        for codes, size, names, what in zip(
-            triple,
-            (num_instances, num_annotators, num_classes),
-            (instance_names, annotator_names, class_names),
-            ("task", "worker", "label"),
-            strict=True,
-        ):
-            found = (
-                size
-                if size is not None
-                else len(names)
-                if names is not None
-                else int(codes.max(initial=-1)) + 1
-            )
-            check_range(codes, found, what)
-            sizes.append(found)
         self.num_instances, self.num_annotators, self.num_classes = sizes
         self.instance_names = names_for(instance_names, self.num_instances, "instance_names")
         self.annotator_names = names_for(annotator_names, self.num_annotators, "annotator_names")
@@ -428,9 +414,9 @@ class Annotations(AnnotationViews):
         behind. The caller answers for what the constructor would check.
         """
         made = copy.copy(self)
-        for name in ("annotated", "_by_instance"):  # cached
-            made.__dict__.pop(name, None)
-        made.__dict__.update(fields)
+        made._forget_cached()
+        for name, value in fields.items():
+            setattr(made, name, value)
         return made
 
     def _at(self, chosen: NDArray[Any], **fields: Any) -> Annotations:

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,13 @@ class AnnotationViews:
             keys += self._labels[part]
             counts += np.bincount(keys, minlength=size).astype(np.int32)
         return counts.reshape(self.num_instances, self.num_classes)
+
+    def _forget_cached(self) -> None:
+        """Leaves behind what was computed from fields that are about to change."""
+        for name, view in vars(AnnotationViews).items():
+            if isinstance(view, cached_property):
+                with contextlib.suppress(AttributeError):  # it was not asked for yet
+                    delattr(self, name)
 
     @cached_property
     def annotated(self) -> NDArray[np.bool_]:

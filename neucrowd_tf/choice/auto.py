@@ -219,12 +219,9 @@ class Auto(CrowdEstimator):
         folder: Path,
         agreed: NDArray[np.bool_] | None,
     ) -> search.Task:
-        validation = None
-        if data.validation is not None:
-            validation = (data.validation[0], self.classes_[data.validation[1]])
         return search.Task(
             *(candidate, data.features, data.annotations, splits, self.seed, folder),
-            *(validation, self.consensus_, agreed),
+            *(data.named_validation, self.consensus_, agreed),
         )
 
     def _jobs(self, tasks: Sequence[search.Task]) -> int:

@@ -49,11 +49,8 @@ class AveragedMethods(CrowdEstimator):
         own = {"rounds": self.rounds, "epochs": self.epochs}
         given = {name: value for name, value in own.items() if value is not None}
         made = [registry.method(name).make(dataset=self.dataset, **given) for name in self.averaged]
-        validation = None
-        if data.validation is not None:
-            validation = (data.validation[0], self.classes_[data.validation[1]])
         self.ensemble_ = Ensemble(made, size=self.size, seed=self.seed)
-        self.ensemble_.fit(data.features, data.annotations, validation, run=run)
+        self.ensemble_.fit(data.features, data.annotations, data.named_validation, run=run)
         self.confusion_matrices_ = self.ensemble_.confusion_matrices_
 
     def _predict_proba(self, features: Any) -> Any:

@@ -287,10 +287,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         """Fits a round's model with the round's seed."""
         if "seed" in model.get_params(deep=False):
             model.set_params(seed=(self.seed + _ROUND_SEEDS * number) % 2**31)
-        named = None
-        if data.validation is not None:
-            named = (data.validation[0], self.classes_[data.validation[1]])
-        model.fit(data.features, crowd, named, run=run.stage(f"round-{number}"))
+        model.fit(data.features, crowd, data.named_validation, run=run.stage(f"round-{number}"))
 
     def _record(
         self, result: Rounds, model: Any, crowd: Annotations, data: TrainingData, run: Run

@@ -137,32 +137,21 @@ def load(
         ignore_columns=ignore_columns,
     )
     table = _read_instances(kind, source, layout, image_size, max_pixels)
-    tasks, rows = table.tasks, table.rows
     labels_file = Path(annotations)
-    crowd = read_annotations(
-        labels_file, tasks, layout=layout, unmatched="drop" if unmatched == "drop" else "error"
-    )
-    crowd = _with_classes(crowd, classes, labels_file)
-    known = (
-        None if truth is None else read_truth(Path(truth), tasks, crowd.class_names, layout=layout)
-    )
-    names = typed_names(tasks.tolist())
-    crowd = crowd.replace(instance_names=names)
+    crowd, known = _read_labels(labels_file, truth, table.tasks, layout, unmatched, classes)
     if wanted is not None and test_truth is not None:
-        train = np.arange(len(rows))
-        test = _published_test(
-            kind, table, Path(wanted), Path(test_truth), crowd.class_names, layout
-        )
-        test_is_truth = True
+        train, test_is_truth = np.arange(len(table.rows)), True
+        files = Path(wanted), Path(test_truth)
+        test = _published_test(kind, table, *files, crowd.class_names, layout)
     else:
         chosen, labels, test_is_truth = _drawn_test(crowd, known, seed)
-        train = np.setdiff1d(np.arange(len(rows)), chosen)
-        test = Split(rows[chosen], labels, names[chosen], crowd[chosen])
+        train = np.setdiff1d(np.arange(len(table.rows)), chosen)
+        test = Split(table.rows[chosen], labels, crowd.instance_names[chosen], crowd[chosen])
     training = crowd[train]
     _check_training(training, labels_file)
     return CrowdDataset(
         name="table",
-        features=rows[train],
+        features=table.rows[train],
         annotations=training,
         truth=None if known is None else known[train],
         test=test,
@@ -175,6 +164,27 @@ def load(
         feature_names=tuple(table.names) or None,
         feature_centre=table.centre,
     )
+
+
+def _read_labels(
+    path: Path,
+    truth: str | Path | None,
+    tasks: NDArray[Any],
+    layout: TableFormat,
+    unmatched: str,
+    classes: str | None,
+) -> tuple[Annotations, NDArray[np.int64] | None]:
+    """Returns the annotations of the tasks, and the codes `[N]` of the truth (-1 where it is not
+    known) or None without a file of it.
+    """
+    crowd = read_annotations(
+        path, tasks, layout=layout, unmatched="drop" if unmatched == "drop" else "error"
+    )
+    crowd = _with_classes(crowd, classes, path)
+    known = None
+    if truth is not None:
+        known = read_truth(Path(truth), tasks, crowd.class_names, layout=layout)
+    return crowd.replace(instance_names=typed_names(tasks.tolist())), known
 
 
 def _instance_file(**given: str | Path | None) -> tuple[str, Path]:

@@ -54,9 +54,6 @@ class Ensemble(CrowdEstimator):
         return self.estimators if several else [self.estimators]
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        validation = None
-        if data.validation is not None:
-            validation = (data.validation[0], self.classes_[data.validation[1]])
         self.members_ = []
         for index in range(self.size):
             for place, given in enumerate(self._given()):
@@ -65,7 +62,7 @@ class Ensemble(CrowdEstimator):
                     member.set_params(seed=(self.seed + _MEMBER_SEEDS * index) % 2**31)
                 stage = run.stage(f"member-{index}-{place}")
                 self.members_.append(
-                    member.fit(data.features, data.annotations, validation, run=stage)
+                    member.fit(data.features, data.annotations, data.named_validation, run=stage)
                 )
         found = [getattr(member, "confusion_matrices_", None) for member in self.members_]
         known = [each for each in found if each is not None]

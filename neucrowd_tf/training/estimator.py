@@ -41,6 +41,14 @@ class TrainingData:
     validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
     rows: NDArray[np.int64]
 
+    @property
+    def named_validation(self) -> tuple[NDArray[np.float32], NDArray[Any]] | None:
+        """The validation data as another estimator's `fit` takes it: features and class names."""
+        if self.validation is None:
+            return None
+        features, codes = self.validation
+        return features, self.annotations.class_names[codes]
+
 
 def check_features(features: ArrayLike, what: str = "features") -> NDArray[np.float32]:
     """Returns features as float32 `[N, ...]`.
@@ -150,28 +158,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     ) -> TrainingData:
         x = check_texts(features) if is_text(features) else check_features(features)
         crowd = align_annotations(features, annotations)
-        name = type(self).__name__
         if len(x) != crowd.num_instances:
             raise DataError(
                 f"expected as many feature rows as annotated instances, received {len(x)} and"
                 f" {crowd.num_instances}"
             )
-        if self.requires_identities:
-            crowd.require_identities(name)
-        if self.max_classes is not None and crowd.num_classes > self.max_classes:
-            raise UnsupportedDataError(
-                f"{name} handles at most {self.max_classes} classes, received {crowd.num_classes}"
-            )
-        used = np.flatnonzero(crowd.vote_counts().sum(axis=0))
-        if len(used) < 2:
-            seen = (
-                "no label at all"
-                if not len(used)
-                else f"only {crowd.class_names.tolist()[used[0]]!r}"
-            )
-            raise DataError(
-                f"annotations: expected labels of at least two classes, received {seen}"
-            )
+        self._check_crowd(crowd)
         rows = np.flatnonzero(crowd.annotated)
         if len(rows) < len(x):
             missing = crowd.instance_names[np.flatnonzero(~crowd.annotated)[:3]].tolist()
@@ -183,28 +175,51 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             )
             x, crowd = x[rows], crowd[rows]
         self.classes_ = crowd.class_names
-        self.__dict__.pop("text_features_", None)
+        if hasattr(self, "text_features_"):  # of an earlier fit
+            del self.text_features_
         if is_text(x) and not self.takes_texts:
             self.text_features_ = TextFeatures(seed=self.seed).fit(x)
             x = self.text_features_.transform(x)
         self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
         self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
-        checked = None
-        if validation is not None:
-            vx = self._numbers(validation[0], "validation features")
-            if vx.shape[1:] != x.shape[1:]:
-                raise DataError(
-                    f"validation features: expected shape [*, {', '.join(map(str, x.shape[1:]))}],"
-                    f" received {vx.shape}"
-                )
-            codes = encode_labels(validation[1], self.classes_, "validation labels")  # type: ignore[arg-type]
-            if len(codes) != len(vx):
-                raise DataError(
-                    f"validation: expected as many labels as rows, received {len(codes)} and"
-                    f" {len(vx)}"
-                )
-            checked = (vx, codes)
-        return TrainingData(x, crowd, checked, rows)
+        held = None if validation is None else self._check_validation(validation[0], validation[1])
+        return TrainingData(x, crowd, held, rows)
+
+    def _check_crowd(self, crowd: Annotations) -> None:
+        """Checks that the method can learn from such annotations, of which there are two classes at
+        least.
+        """
+        name = type(self).__name__
+        if self.requires_identities:
+            crowd.require_identities(name)
+        if self.max_classes is not None and crowd.num_classes > self.max_classes:
+            raise UnsupportedDataError(
+                f"{name} handles at most {self.max_classes} classes, received {crowd.num_classes}"
+            )
+        used = np.flatnonzero(crowd.vote_counts().sum(axis=0))
+        if len(used) < 2:
+            names = crowd.class_names[used].tolist()
+            seen = f"only {names[0]!r}" if names else "no label at all"
+            raise DataError(
+                f"annotations: expected labels of at least two classes, received {seen}"
+            )
+
+    def _check_validation(
+        self, features: ArrayLike, labels: ArrayLike
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Returns validation data as numbers and class codes, of the training features' shape."""
+        x, shape = self._numbers(features, "validation features"), self.feature_shape_
+        if x.shape[1:] != shape:
+            raise DataError(
+                f"validation features: expected shape [*, {', '.join(map(str, shape))}], received"
+                f" {x.shape}"
+            )
+        codes = encode_labels(labels, self.classes_, "validation labels")  # type: ignore[arg-type]
+        if len(codes) != len(x):
+            raise DataError(
+                f"validation: expected as many labels as rows, received {len(codes)} and {len(x)}"
+            )
+        return x, codes
 
     def _check_fitted(self, features: ArrayLike) -> NDArray[np.float32]:
         if not hasattr(self, "feature_shape_"):
@@ -248,32 +263,19 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Returns the accuracy against labels, or against the majority vote of annotations
         (`Annotations` or dense).
         """
+        weights = None if sample_weight is None else np.asarray(sample_weight)
         if isinstance(labels, Annotations) or np.asarray(labels).ndim == 2:
             crowd = align_annotations(features, labels, len(self.classes_))
             if set(crowd.class_names.tolist()) <= set(self.classes_.tolist()):
                 crowd = crowd.align(class_names=self.classes_)
             votes = crowd.observed().vote_counts()
-            known = votes.sum(axis=1) > 0
-            truth, guess = (
-                votes.argmax(axis=1)[known],
-                self.predict_proba(features).argmax(axis=1)[known],
-            )
-            return float(
-                accuracy_score(
-                    truth,
-                    guess,
-                    sample_weight=(
-                        None if sample_weight is None else np.asarray(sample_weight)[known]
-                    ),
-                )
-            )
-        return float(
-            accuracy_score(
-                encode_labels(labels, self.classes_),
-                self.predict_proba(features).argmax(axis=1),
-                sample_weight=sample_weight,
-            )
-        )  # type: ignore[arg-type]
+            known: Any = votes.sum(axis=1) > 0
+            truth = votes.argmax(axis=1)
+        else:
+            truth, known = encode_labels(labels, self.classes_), slice(None)  # type: ignore[arg-type]
+        guess = self.predict_proba(features).argmax(axis=1)
+        counted = None if weights is None else weights[known]
+        return float(accuracy_score(truth[known], guess[known], sample_weight=counted))
 
     def inference_model(self) -> Any:
         """Returns a Keras model from raw features `[None, ...]` to a dict with "probabilities" and,
