@@ -369,7 +369,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             part = keras.Model(self.model_.input, self.model_.output[name])
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
             functions[name] = tf.function(
-                lambda x: part(x, training=False), input_signature=signature
+                lambda x: part(x, training=False), input_signature=signature, autograph=False
             )
         return np.asarray(functions[name](features))
 

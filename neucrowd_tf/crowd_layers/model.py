@@ -37,6 +37,7 @@ def position_batches(
     def make(first_step: int) -> tf.data.Dataset:
         if first_step not in made:
 
+            @tf.autograph.experimental.do_not_convert
             def positions(first: tf.Tensor) -> tf.Tensor:
                 step = (first + tf.range(_STEPS_AT_ONCE, dtype=tf.int64))[:, None]
                 within = (step % steps) * size + tf.range(size, dtype=tf.int64)

@@ -319,7 +319,9 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
             model = self.model_
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
             return tf.function(
-                lambda x: model(x, training=False)["probabilities"], input_signature=signature
+                lambda x: model(x, training=False)["probabilities"],
+                input_signature=signature,
+                autograph=False,
             )
 
         predict = self._caches.predictions.get(self.model_, compiled)

@@ -87,6 +87,7 @@ class ICEDModel(keras.Model):
         self._decode = tf.function(
             self._decode_batch,
             input_signature=[tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)],
+            autograph=False,
         )
         self.built = True
         self.compile(optimizer=self.classifier_optimizer, jit_compile=False)
@@ -199,7 +200,7 @@ class ICEDModel(keras.Model):
 
     # ----------------------------------------------------------------- use
 
-    @tf.function
+    @tf.function(autograph=False)
     def _outputs(self, start: Any, stop: Any) -> tuple[Any, Any]:
         z = self.encoder(self._instances[start:stop], training=False)
         logits = self.classifier(z, training=False)

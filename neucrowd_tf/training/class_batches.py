@@ -39,6 +39,7 @@ def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> An
     members = [tf.constant(np.flatnonzero(labels == c).astype(np.int32)) for c in classes]
     share = max(2, batch // len(classes))
 
+    @tf.autograph.experimental.do_not_convert
     def draw(step: tf.Tensor) -> tf.Tensor:
         columns = []
         for column, rows in enumerate(members):

@@ -109,6 +109,6 @@ class EncoderModel(keras.Model):
             lambda part: self._embed(tf.convert_to_tensor(part)), features, rows_at_once
         )
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def _embed(self, features: Any) -> Any:
         return tf.cast(self.encoder(features, training=False), tf.float32)

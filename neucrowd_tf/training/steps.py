@@ -83,7 +83,7 @@ def _replicas(
     model: keras.Model, strategy: Any
 ) -> Callable[[Iterator[Any], int], dict[str, float]]:
     # A loop inside the function would hold collective operations, which TensorFlow cannot run.
-    @tf.function(reduce_retracing=True)
+    @tf.function(autograph=False, reduce_retracing=True)
     def step(data: Any) -> Any:
         return strategy.run(lambda whole: model.train_step(share_of(whole)), args=(data,))
 
@@ -121,7 +121,7 @@ def _of_first(strategy: Any) -> Callable[[Any], Any]:
         kept = tf.identity(own) if _place() == 0 else tf.zeros_like(own)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, kept)
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(autograph=False, reduce_retracing=True)
     def found(own: Any) -> Any:
         return strategy.experimental_local_results(strategy.run(mine, args=(own,)))[0]
 

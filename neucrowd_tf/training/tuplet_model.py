@@ -90,7 +90,7 @@ class TupletModel(EncoderModel):
         """
         return float(self._fixed_loss(size))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def _fixed_loss(self, size: int) -> Any:
         width = self.index.negatives + 2
         uniforms = tf.random.stateless_uniform([size, width], seed=[0, size], dtype=tf.float64)

@@ -29,6 +29,7 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
     def make(first_step: int) -> tf.data.Dataset:
         steps = tf.data.Dataset.counter(start=first_step)
 
+        @tf.autograph.experimental.do_not_convert
         def draw(step: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_uniform(
                 [batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64

@@ -1,0 +1,102 @@
+"""How long `auto` takes, of which what in each candidate's cross-validation.
+
+    python -m benchmarks.auto [--tables=labelme,music,simulated] [--data_dir=DIR] [--seed=1]
+        [--budget=30] [--json]
+
+Nine tenths of LabelMe's and of Music's training instances, as the study draws them (left out where
+--data_dir has them not), and a simulated table of 5,000 instances, 200 features and 203 annotators
+with 20,000 labels. `seconds` is a fit by the clock, its processes' start included and this one's
+import of TensorFlow not; `cpu_seconds` that of all processes, which a busy machine changes little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.choice_tables import drawn
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice import Auto
+
+TABLES = ("labelme", "music", "simulated")
+
+
+def simulated(seed: int = 0) -> tuple[NDArray[np.float32], Annotations]:
+    """Returns features of four classes that a linear rule tells apart, and four labels an instance
+    by annotators who are right in 40 to 95 % of cases.
+    """
+    rng = np.random.default_rng(seed)
+    size, width, annotators, classes = 5000, 200, 203, 4
+    rule, features = rng.normal(size=(width, classes)), rng.normal(size=(size, width))
+    truth = (features @ rule).argmax(axis=1)
+    skill = rng.uniform(0.4, 0.95, annotators)
+    instances = np.repeat(np.arange(size), 4)
+    who = np.concatenate([rng.choice(annotators, 4, replace=False) for _ in range(size)])
+    right = rng.random(len(who)) < skill[who]
+    labels = np.where(right, truth[instances], rng.integers(0, classes, len(who)))
+    return features.astype(np.float32), Annotations(instances, who, labels, num_classes=classes)
+
+
+def processor() -> float:
+    """Returns the seconds of processor of this process and of those that have ended."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def timed(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Returns what a fit of one table takes and what it recommends."""
+    if name == "simulated":
+        features, annotations = simulated()
+    else:
+        features, annotations = drawn(name, options.seed, options.data_dir)[:2]
+    auto = Auto(seed=options.seed, budget=options.budget)
+    began, worked = time.perf_counter(), processor()
+    auto.fit(features, annotations)
+    return {
+        "rows": len(features),
+        "features": int(np.prod(features.shape[1:])),
+        "annotators": annotations.num_annotators,
+        "seconds": round(time.perf_counter() - began, 2),
+        "cpu_seconds": round(processor() - worked, 2),
+        "candidates": {key: round(value, 2) for key, value in auto.seconds_.items()},
+        "method": auto.recommendation_["method"],
+        "members": auto.recommendation_["members"],
+    }
+
+
+def main() -> None:
+    """Times the tables."""
+    parser = argparse.ArgumentParser(description="How long auto takes.")
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--data_dir", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=30.0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    import tensorflow as tf  # not counted
+
+    tf.get_logger().setLevel("ERROR")
+    found: dict[str, Any] = {}
+    for name in options.tables.split(","):
+        if name not in TABLES:
+            parser.error(f"--tables: expected {', '.join(TABLES)}, received {name!r}")
+        if name == "simulated" or options.data_dir is not None:
+            found[name] = timed(name, options)
+            print(name, found[name], file=sys.stderr, flush=True)
+    if options.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
