@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.nn.steps import take_step
-from neucrowd_tf.training.tuplets import prefetch
+from neucrowd_tf.training.tuplets import prefetch, step_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def position_batches(
                 return (step // steps) * num_instances + within % num_instances
 
             # Another thread's element a step would cost more than all of this does.
-            blocks = tf.data.Dataset.counter(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
+            blocks = step_numbers(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
             on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
             made[first_step] = blocks if on_host else prefetch(blocks)
         return made[first_step]

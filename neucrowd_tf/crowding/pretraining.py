@@ -21,6 +21,7 @@ from neucrowd_tf.crowding.game import CrowdInGModel
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.training.tuplets import step_numbers
 
 _BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
 _ORDER, _NOISE = 8, 9
@@ -106,5 +107,5 @@ class Counter:
 
     def __call__(self, first_step: int) -> tf.data.Dataset:
         if first_step not in self._made:
-            self._made[first_step] = tf.data.Dataset.counter(start=first_step)
+            self._made[first_step] = step_numbers(first_step)
         return self._made[first_step]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 
 from neucrowd_tf.iced.certainty import evened_rows
 from neucrowd_tf.iced.generation import ROUNDS
 from neucrowd_tf.iced.model import ICEDModel, epoch_order
 from neucrowd_tf.training.loop import History, Stateful, train
+from neucrowd_tf.training.tuplets import step_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,8 +49,7 @@ class Stages:
         return np.arange(self.model.num_instances)
 
     def _train(self, name: str, epochs: int, start: Callable[[int], Any], **more: Any) -> History:
-        counter = tf.data.Dataset.counter
-        stage = functools.partial(train, self.model, counter, steps_per_epoch=1)
+        stage = functools.partial(train, self.model, step_numbers, steps_per_epoch=1)
         return stage(epochs=epochs, run=self.run.stage(name), epoch_start=start, **more)
 
     def autoencode(self, epochs: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.tuplets import prefetch
+from neucrowd_tf.training.tuplets import prefetch, step_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> An
         return tf.stack(columns, axis=1)
 
     def make(first_step: int) -> tf.data.Dataset:
-        steps = tf.data.Dataset.counter(start=first_step)
+        steps = step_numbers(first_step)
         return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
 
     return make

@@ -27,7 +27,7 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
     """
 
     def make(first_step: int) -> tf.data.Dataset:
-        steps = tf.data.Dataset.counter(start=first_step)
+        steps = step_numbers(first_step)
 
         @tf.autograph.experimental.do_not_convert
         def draw(step: tf.Tensor) -> tf.Tensor:
@@ -38,6 +38,15 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
         return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
 
     return make
+
+
+def step_numbers(first: int, by: int = 1) -> tf.data.Dataset:
+    """Returns the numbers `first`, `first + by`, ... without an end.
+
+    `tf.data.Dataset.counter` gives them too, but it leaves the graph of its addition in the global
+    graph with each call, for as long as the process lives.
+    """
+    return tf.data.Dataset.range(first, tf.int64.max, by)
 
 
 def prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:

@@ -1,4 +1,4 @@
-"""What a malformed input is made from, and what is right for it."""
+"""What malformed inputs are made from: sound tables, and what writes files."""
 
 from __future__ import annotations
 
@@ -7,42 +7,11 @@ import dataclasses
 import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-# What may become of an input: refused in one line; accepted, with the result of the sound input it
-# stands for; accepted, with a line that tells of it.
-Right = Literal["refused", "same", "told"]
-REFUSED, SAME, TOLD = (frozenset({name}) for name in ("refused", "same", "told"))
-EITHER = frozenset({"refused", "told"})
-ANY = frozenset({"refused", "told", "same", "anything"})
-
 Rows = list[list[str]]
-
-
-@dataclasses.dataclass
-class Input:
-    """A command on files, and the oracle's answer.
-
-    Attributes:
-        kind: the fault, for the tables.
-        command: aggregate, run, convert, predict, relabel or report.
-        flags: the command's, `{folder}` standing for where the files are.
-        write: writes the files into a folder.
-        right: what may become of it.
-        words: what its one line must hold: the file's name first.
-        sound: writes the sound files that give the same result, for "same" and "told".
-    """
-
-    kind: str
-    command: str
-    flags: tuple[str, ...]
-    write: Callable[[Path], None]
-    right: frozenset[str] = REFUSED
-    words: tuple[str, ...] = ()
-    sound: Callable[[Path], None] | None = None
-    sound_flags: tuple[str, ...] | None = None
 
 
 def text_of(rows: Iterable[Sequence[str]], separator: str = ",", end: str = "\n") -> str:
@@ -100,6 +69,16 @@ def sound(seed: int, classes: Sequence[str] | None = None, full: bool = False) -
     x = np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(0, 0.3, (24, 2))
     features = [[t, f"{a:.6f}", f"{b:.6f}"] for t, (a, b) in zip(tasks, x, strict=True)]
     return Sound(tasks, workers, names, truth, triples, features)
+
+
+def copied(rows: Rows) -> Rows:
+    return [list(row) for row in rows]
+
+
+def some(rows: Rows, rng: np.random.Generator, count: int, column: int) -> list[int]:
+    """Returns rows below the header whose cell is filled."""
+    filled = [i for i in range(1, len(rows)) if rows[i][column]]
+    return sorted(rng.choice(filled, min(count, len(filled)), replace=False).tolist())
 
 
 def put(name: str, content: Any) -> Callable[[Path], None]:

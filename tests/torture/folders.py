@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.torture.base import ANY, EITHER, REFUSED, SAME, Input, Sound, both, put, sound
-from tests.torture.tables import FLAGS, RUN, _files
+from tests.torture.base import Sound, both, put, sound
+from tests.torture.oracle import ANY, EITHER, REFUSED, SAME, Input
+from tests.torture.tables import FLAGS, RUN, files_of
 
 RUN_FOLDER = "out/table/mv_lr/seed-0"
 RESUME = (*FLAGS, "--resume")
@@ -30,7 +31,7 @@ def finished(export: bool = False) -> Path:
     from tests.torture.judge import answer
 
     folder = Path(tempfile.mkdtemp(prefix="torture-run-", dir=os.environ.get("TORTURE_DIR")))
-    _files(sound(2))(folder)
+    files_of(sound(2))(folder)
     found = answer("run", (*FLAGS, *(("--export",) if export else ())), folder)
     if found.code:
         raise RuntimeError(found.errors)
@@ -135,13 +136,15 @@ def resumed(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "output_dir is a file",
         "run",
         FLAGS,
-        both(_files(sound(2)), put("out", "x")),
+        both(files_of(sound(2)), put("out", "x")),
         REFUSED,
         ("out",),
     )
     strange = os.fsdecode(b"out\xff")
     flags = tuple(flag.replace("/out", f"/{strange}") for flag in FLAGS)
-    yield Input("output_dir is not UTF-8", "run", flags, _files(sound(2)), SAME | REFUSED, (), None)
+    yield Input(
+        "output_dir is not UTF-8", "run", flags, files_of(sound(2)), SAME | REFUSED, (), None
+    )
 
 
 def models(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
@@ -173,7 +176,7 @@ def models(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     yield Input("names.json is something else", "predict", flags,
                 _after(lambda f: (f / model / "assets.extra/names.json").write_bytes(junk), True),
                 ANY)  # fmt: skip
-    yield Input("no model", "predict", flags, _files(base), REFUSED)
+    yield Input("no model", "predict", flags, files_of(base), REFUSED)
     wrong = _after(lambda f: (f / "f.csv").write_text("task,x\nt1,1\n"), True)
     yield Input("predict without a column", "predict", flags, wrong, REFUSED, ("f.csv",))
 

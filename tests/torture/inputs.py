@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any
 
-from tests.torture.base import Input
 from tests.torture.judge import prepare, tried
+from tests.torture.oracle import Input
 from tests.torture.record import Record
 
 

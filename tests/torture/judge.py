@@ -20,7 +20,7 @@ from absl import flags as absl_flags
 from absl.testing import flagsaver
 
 from neucrowd_tf.io.files import digest
-from tests.torture.base import Input
+from tests.torture.oracle import Input
 
 SECONDS = 20
 # What tells of something else than the data.

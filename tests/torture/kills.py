@@ -5,10 +5,11 @@ damaged checkpoints, for a method of each class of estimators; their bytes are a
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 import signal
 import sys
@@ -25,9 +26,10 @@ import numpy as np
 from tests.torture.record import Record
 
 SECONDS = 150
+BREAKS = 3  # of a run, before it is resumed to its end
 PLUGINS = ("baselines", "data")
 SAVED = ("predictions.csv", "annotators.csv", "metrics.json")
-Break = Callable[[], None]
+Act = Callable[[], None]
 
 
 def families() -> tuple[str, ...]:
@@ -54,8 +56,13 @@ def _flags(method: str, out: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def _before_rename(count: int, act: Break) -> Break:
-    """Returns what makes a process do something where its count-th file is about to appear."""
+# ------------------------------------------------------------------ what breaks a process
+
+
+def _at_file(count: int, place: str, act: Act) -> Act:
+    """Returns what makes a process do something at its count-th file: "before" it appears, "within"
+    its writing (half of it is there), or "after" it appeared.
+    """
 
     def install() -> None:
         left = [count]
@@ -63,27 +70,28 @@ def _before_rename(count: int, act: Break) -> Break:
 
         def replace(source: Any, target: Any, *rest: Any, **more: Any) -> None:
             left[0] -= 1
-            if left[0] == 0:
+            if left[0] == 0 and place == "within" and os.path.isfile(source):
+                os.truncate(source, os.path.getsize(source) // 2)
+            if left[0] == 0 and place != "after":
                 act()
             original(source, target, *rest, **more)
+            if left[0] == 0:
+                act()
 
         os.replace = replace
 
     return install
 
 
-def _counting(path: Path) -> Break:
+def _counting(path: Path) -> Act:
     """Returns what makes a process write a byte for each file that appears."""
-
-    def note() -> None:
-        with path.open("ab") as stream:
-            stream.write(b".")
 
     def install() -> None:
         original = os.replace
 
         def replace(*given: Any, **more: Any) -> None:
-            note()
+            with path.open("ab") as stream:
+                stream.write(b".")
             original(*given, **more)
 
         os.replace = replace
@@ -91,7 +99,7 @@ def _counting(path: Path) -> Break:
     return install
 
 
-def _signal(number: int) -> Break:
+def _signal(number: int) -> Act:
     return lambda: os.kill(os.getpid(), number)
 
 
@@ -99,7 +107,7 @@ def _full_disk() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _later(seconds: float) -> Break:
+def _later(seconds: float) -> Act:
     """Returns what makes the process end by SIGKILL after some time, whatever it does then."""
 
     def install() -> None:
@@ -110,26 +118,36 @@ def _later(seconds: float) -> Break:
     return install
 
 
-def a_break(rng: np.random.Generator, files: int, seconds: float) -> tuple[str, Break, set[int]]:
+KINDS: dict[str, tuple[Act, int, float]] = {  # what it does, the exit code, how often
+    "SIGKILL": (_signal(signal.SIGKILL), -9, 0.82),
+    "SIGTERM": (_signal(signal.SIGTERM), 143, 0.06),
+    "SIGINT": (_signal(signal.SIGINT), 130, 0.06),
+    "full disk": (_full_disk, 2, 0.06),
+}
+
+
+def a_break(rng: np.random.Generator, files: int, seconds: float) -> tuple[str, Act, set[int]]:
     """Returns a name, what breaks a process that makes so many files in some seconds, and the exit
     codes that are right.
     """
-    kinds: dict[str, tuple[Break, int]] = {
-        "SIGKILL": (_signal(signal.SIGKILL), -9),
-        "SIGTERM": (_signal(signal.SIGTERM), 143),
-        "SIGINT": (_signal(signal.SIGINT), 130),
-        "full disk": (_full_disk, 2),
-    }
-    if rng.random() < 0.12:
+    if rng.random() < 0.2:
         return "SIGKILL at any time", _later(seconds * rng.random()), {-9, 0}
-    kind = str(rng.choice(list(kinds), p=[0.76, 0.08, 0.08, 0.08]))
-    act, code = kinds[kind]
-    return kind, _before_rename(int(rng.integers(1, files + 1)), act), {code, 0}
+    kind = str(rng.choice(list(KINDS), p=[often for _, _, often in KINDS.values()]))
+    act, code, _ = KINDS[kind]
+    place, count = "before", int(rng.integers(1, files + 1))
+    if kind == "SIGKILL":
+        place = str(rng.choice(["before", "within", "after"]))
+        name = f"SIGKILL {place} a file" + (" appears" if place == "before" else "")
+        return name.replace("within", "within the writing of"), _at_file(count, place, act), {-9, 0}
+    return kind, _at_file(count, place, act), {code, 0}
 
 
 def damage(folder: Path, rng: np.random.Generator) -> bool:
     """Damages a checkpoint, if there is one: cut off, a flipped byte, other shapes, other keys."""
-    files = sorted(folder.rglob("*.npz"))
+    from neucrowd_tf.errors import DataError
+    from neucrowd_tf.io.files import load_arrays, save_arrays
+
+    files = [path for path in sorted(folder.rglob("*.npz")) if path.stat().st_size]
     if not files:
         return False
     path = files[int(rng.integers(len(files)))]
@@ -140,27 +158,23 @@ def damage(folder: Path, rng: np.random.Generator) -> bool:
     elif kind == 1:
         content[int(rng.integers(len(content)))] ^= 1 << int(rng.integers(8))
         path.write_bytes(content)
-    else:
-        from neucrowd_tf.errors import DataError
-        from neucrowd_tf.io.files import load_arrays, save_arrays
-
+    elif kind == 2 and path.name == "train.npz":
         try:
             arrays = load_arrays(path)
         except DataError:  # damaged before
             return True
-        names = sorted(arrays)
-        if kind == 2 and names and path.name == "train.npz":
-            chosen = names[int(rng.integers(len(names)))]
-            value = arrays[chosen]
-            arrays[chosen] = np.concatenate([np.ravel(value), np.ravel(value)[:1]])
-        else:
-            path.write_bytes(b"PK\x03\x04" + content[:50])
-            return True
+        name = str(rng.choice(sorted(arrays)))
+        arrays[name] = np.concatenate([np.ravel(arrays[name]), np.ravel(arrays[name])[:1]])
         save_arrays(path, arrays)
+    else:
+        path.write_bytes(b"PK\x03\x04" + content[:50])
     return True
 
 
-def _forked(method: str, out: Path, install: Break | None, log: Path) -> int:
+# ------------------------------------------------------------------ runs
+
+
+def _forked(method: str, out: Path, install: Act | None, log: Path) -> int:
     """Runs the command in a forked process; returns its exit code, 124 after too long."""
     from absl import flags as absl_flags
 
@@ -203,53 +217,57 @@ def outcome(out: Path) -> list[bytes]:
     return found
 
 
-def _family(method: str, kills: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """Breaks runs of one method again and again; returns counts and what was wrong."""
-    rng = np.random.default_rng([seed, *method.encode()])
+def _unbroken(method: str, folder: Path) -> tuple[list[bytes], int, float]:
+    """Returns an unbroken run's outcome, how many files it made and its seconds; made once."""
+    if not (folder / "seconds").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        code = _forked(method, folder / "whole", _counting(folder / "count"), folder / "log")
+        if code:
+            raise RuntimeError(f"the unbroken run ended with {code}: {_tail(folder / 'log')}")
+        (folder / "seconds").write_text(str(time.monotonic() - began))
+    files = (folder / "count").stat().st_size
+    return outcome(folder / "whole"), files, float((folder / "seconds").read_text())
+
+
+def _broken(method: str, chain: int, seed: int, folder: Path) -> tuple[Counter[str], list[str]]:
+    """Breaks a run some times, then resumes it; returns counts and what was wrong."""
+    rng = np.random.default_rng([seed, chain, *method.encode()])
     counts: Counter[str] = Counter()
     wrong: list[str] = []
-    folder = Path(tempfile.mkdtemp(prefix=f"torture-{method}-"))
     try:
-        log = folder / "log"
-        began = time.monotonic()
-        code = _forked(method, folder / "whole", _counting(folder / "count"), log)
-        seconds = time.monotonic() - began
+        whole, files, seconds = _unbroken(method, folder)
+    except RuntimeError as error:
+        return counts, [f"{method}: {error}"]
+    out, log = folder / f"broken-{chain}", folder / f"log-{chain}"
+    name = ""
+    for again in range(2 * BREAKS):
+        # What is left to do after a break is about half of what was.
+        left = max(files >> counts["broken"], 1)
+        name, install, right = a_break(rng, left, seconds / (1 + counts["broken"]))
+        code = _forked(method, out, install, log)
         if code:
-            return counts, [f"{method}: the unbroken run ended with {code}: {_tail(log)}"]
-        whole = outcome(folder / "whole")
-        files = (folder / "count").stat().st_size
-        tries = number = 0
-        while counts["broken"] < kills and tries < 4 * kills:
-            out, number = folder / f"broken-{number}", number + 1
-            for again in range(int(rng.integers(1, 4))):
-                tries += 1
-                # What is left to do after a break is about half of what was.
-                left = max(files >> again, 1)
-                name, install, right = a_break(rng, left, seconds / (1 + again))
-                code = _forked(method, out, install, log)
-                counts["broken"] += code != 0
-                counts[name] += code != 0
-                if code not in right:
-                    wrong.append(f"{method}: {name} ended with {code}: {_tail(log)}")
-                if rng.random() < 0.35 and damage(out, rng):
-                    counts["damaged checkpoints"] += 1
-                    with contextlib.suppress(StopIteration):
-                        if rng.random() < 0.5:
-                            next(out.rglob("metrics.json")).unlink()
-            code = _forked(method, out, None, log)
-            counts["resumed"] += 1
-            if code:
-                wrong.append(f"{method}: --resume ended with {code}: {_tail(log)}")
-            elif outcome(out) != whole:
-                wrong.append(f"{method}: other bytes after {name}")
-            else:
-                counts["bytes equal"] += 1
-            if "Traceback" in log.read_text(errors="replace"):
-                wrong.append(f"{method}: a traceback after {name}: {_tail(log)}")
-                log.write_text("")
-            shutil.rmtree(out, ignore_errors=True)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            counts.update(["broken", name])
+        if code not in right:
+            wrong.append(f"{method}: {name} ended with {code}: {_tail(log)}")
+        if rng.random() < 0.35 and damage(out, rng):
+            counts["damaged checkpoints"] += 1
+            if rng.random() < 0.5:
+                for path in out.rglob("metrics.json"):
+                    path.unlink()
+        if counts["broken"] == BREAKS or (again >= BREAKS and not code):
+            break
+    code = _forked(method, out, None, log)
+    counts["resumed"] += 1
+    if code:
+        wrong.append(f"{method}: --resume ended with {code}: {_tail(log)}")
+    elif outcome(out) != whole:
+        wrong.append(f"{method}: other bytes after {name}")
+    else:
+        counts["bytes equal"] += 1
+    if "Traceback" in log.read_text(errors="replace"):
+        wrong.append(f"{method}: a traceback after {name}: {_tail(log)}")
+    shutil.rmtree(out, ignore_errors=True)
     return counts, wrong
 
 
@@ -258,6 +276,9 @@ def _tail(log: Path) -> str:
 
 
 def _begin() -> None:
+    """Imports what runs import, so that a forked one need not; nothing is computed yet, which a
+    fork would not survive.
+    """
     from neucrowd_tf.harness import plugins, process
 
     process.quiet()
@@ -266,25 +287,35 @@ def _begin() -> None:
     import tensorflow  # noqa: F401
     import tensorflow_probability  # noqa: F401
 
+    for package in ("neucrowd_tf", *PLUGINS):
+        for module in pkgutil.walk_packages(
+            importlib.import_module(package).__path__, f"{package}."
+        ):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
 
-def _recorded(job: tuple[str, int, int]) -> dict[str, Any]:
-    method, kills, seed = job
-    counts, wrong = _family(method, kills, seed)
-    return {"method": method, "seed": seed, "kills": kills, "counts": dict(counts), "wrong": wrong}
+
+def _recorded(job: tuple[str, int, int, str]) -> dict[str, Any]:
+    method, chain, seed, folder = job
+    counts, wrong = _broken(method, chain, seed, Path(folder) / method)
+    return {"method": method, "chain": chain, "seed": seed, "counts": dict(counts), "wrong": wrong}
 
 
 def try_kills(
     kills: int, seed: int, workers: int, methods: tuple[str, ...], record: Record
 ) -> None:
-    """Breaks `kills` runs over methods, and records each method's that are not there."""
+    """Breaks `kills` runs, every method's before any a second time, and records those that are not
+    there.
+    """
     import multiprocessing
 
-    each = -(-kills // len(methods))
-    done = record.broken(seed, each)
-    left = [method for method in methods if method not in done]
-    if not left:
-        return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(min(workers, len(left)), _begin) as pool:
-        for item in pool.imap_unordered(_recorded, [(method, each, seed) for method in left]):
-            record.add(item)
+    chains = ((method, chain) for chain in range(kills) for method in methods)
+    wanted = [next(chains) for _ in range(-(-kills // BREAKS))]
+    done = record.broken(seed)
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
+        left = [(*item, seed, folder) for item in wanted if item not in done]
+        if left:
+            context = multiprocessing.get_context("spawn")
+            with context.Pool(min(workers, len(left)), _begin) as pool:
+                for item in pool.imap_unordered(_recorded, left):
+                    record.add(item)

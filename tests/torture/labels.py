@@ -8,19 +8,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tests.torture.base import (
-    ANY,
-    EITHER,
-    REFUSED,
-    SAME,
-    TOLD,
-    Input,
-    Rows,
-    Sound,
-    put,
-    sound,
-    text_of,
-)
+from tests.torture.base import Sound, copied, put, some, sound, text_of
+from tests.torture.oracle import ANY, EITHER, REFUSED, SAME, TOLD, Input
 
 MARKERS = ("NA", "None", "null", "N/A", "NULL", "<NA>", "na", "-", "?", ".", " ", "nan", "NaN")
 FLAGS = ("--method=majority_vote", "--annotations={folder}/a.csv")
@@ -28,17 +17,7 @@ JSON = ("--method=majority_vote", "--annotations={folder}/a.json")
 NPY = ("--method=majority_vote", "--annotations={folder}/a.npy")
 
 
-def _some(rows: Rows, rng: np.random.Generator, count: int, column: int) -> list[int]:
-    """Returns rows below the header whose cell is filled."""
-    filled = [i for i in range(1, len(rows)) if rows[i][column]]
-    return sorted(rng.choice(filled, min(count, len(filled)), replace=False).tolist())
-
-
-def _copy(rows: Rows) -> Rows:
-    return [list(row) for row in rows]
-
-
-def _one(kind: str, content: object, *more: str, right: frozenset[str] = REFUSED) -> Input:
+def of_labels(kind: str, content: object, *more: str, right: frozenset[str] = REFUSED) -> Input:
     return Input(kind, "aggregate", (*FLAGS, *more), put("a.csv", content), right, ("a.csv",))
 
 
@@ -46,10 +25,10 @@ def missing(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     """Markers of missing values among labels and annotators, long and wide."""
     marker = str(rng.choice(MARKERS))
     for column, what in ((1, "worker"), (2, "label")):
-        rows = _copy(base.long)
-        for i in _some(rows, rng, int(rng.integers(1, 6)), column):
+        rows = copied(base.long)
+        for i in some(rows, rng, int(rng.integers(1, 6)), column):
             rows[i][column] = marker
-        yield _one(f"marker as {what}, long", rows)
+        yield of_labels(f"marker as {what}, long", rows)
         if column == 2 and marker.strip():
             kept = [row for row in rows if row[2] != marker]
             yield Input(
@@ -62,10 +41,10 @@ def missing(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
                 put("a.csv", kept),
                 FLAGS,
             )
-    wide = _copy(base.wide)
+    wide = copied(base.wide)
     full = [[cell or marker for cell in row] for row in wide]
     if marker not in ("nan", "NaN"):
-        yield _one("marker as label, wide", full)
+        yield of_labels("marker as label, wide", full)
     else:
         yield Input(
             "NaN in a wide table",
@@ -87,14 +66,14 @@ def missing(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             put("a.csv", wide),
             FLAGS,
         )
-    rows = _copy(base.long)
-    for i in _some(rows, rng, 4, 2):
+    rows = copied(base.long)
+    for i in some(rows, rng, 4, 2):
         rows[i][2] = "-1"
-    yield _one("-1, long", rows, right=EITHER)
-    wide = _copy(base.wide)
-    for i in _some(wide, rng, 4, 1):
+    yield of_labels("-1, long", rows, right=EITHER)
+    wide = copied(base.wide)
+    for i in some(wide, rng, 4, 1):
         wide[i][1] = "-1"
-    yield _one("-1 beside empty cells, wide", wide, right=EITHER)
+    yield of_labels("-1 beside empty cells, wide", wide, right=EITHER)
     dense = [[cell or "-1" for cell in row] for row in base.wide]
     yield Input(
         "-1 for every empty cell, wide",
@@ -105,10 +84,10 @@ def missing(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         ("a.csv",),
         put("a.csv", base.wide),
     )
-    rows = _copy(base.long)
+    rows = copied(base.long)
     for column in range(3):
-        holed = _copy(rows)
-        (i,) = _some(holed, rng, 1, column)
+        holed = copied(rows)
+        (i,) = some(holed, rng, 1, column)
         holed[i][column] = ""
         yield Input(
             "empty cell, long",
@@ -144,7 +123,7 @@ def twins(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     plain = sound(int(rng.integers(1000)), ("Café", "other"))
     plain.workers[0] = plain.triples[0][1]
     for column, what in ((2, "classes"), (1, "annotators")):
-        rows = _copy(plain.long)
+        rows = copied(plain.long)
         chosen = "Café" if column == 2 else rows[1][1]
         if change(chosen) == chosen:
             continue
@@ -153,33 +132,33 @@ def twins(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             rows[i][column] = change(chosen)
         if sum(row[column] == chosen for row in rows) == 0:
             continue
-        yield _one(f"twins among {what}: {name}", rows)
-    rows = _copy(plain.long)
+        yield of_labels(f"twins among {what}: {name}", rows)
+    rows = copied(plain.long)
     if name in ("trailing space", "leading space", "zero-width", "no-break space", "soft hyphen"):
         rows.append([change(rows[1][0]), rows[1][1], rows[1][2]])
-        yield _one(f"duplicate pair behind {name}", rows)
+        yield of_labels(f"duplicate pair behind {name}", rows)
     first, second = NUMBERS[int(rng.integers(len(NUMBERS)))]
     numbered = sound(int(rng.integers(1000)), (first, "7"))
     for column, what in ((2, "classes"), (1, "annotators")):
-        rows = _copy(numbered.long)
+        rows = copied(numbered.long)
         if column == 1:
             rows = [[r[0], first if r[1] == numbered.workers[0] else r[1], r[2]] for r in rows]
         hits = [i for i in range(1, len(rows)) if rows[i][column] == first]
         for i in hits[::2]:
             rows[i][column] = second
         if len(hits) > 1:
-            yield _one(f"twin numbers among {what}", rows)
-    wide = _copy(numbered.wide)
+            yield of_labels(f"twin numbers among {what}", rows)
+    wide = copied(numbered.wide)
     hits2 = [(i, j) for i in range(1, len(wide)) for j in range(1, 6) if wide[i][j] == first]
     for i, j in hits2[::2]:
         wide[i][j] = second
     # Columns with empty cells become floats in pandas, others do not: 1.0 is 1 there.
     same = second.removesuffix(".0").removesuffix(".00") == first
-    yield _one("twin numbers, wide", wide, right=ANY if same else REFUSED)
-    wide = _copy(base.wide)
+    yield of_labels("twin numbers, wide", wide, right=ANY if same else REFUSED)
+    wide = copied(base.wide)
     wide[0][2] = wide[0][1] + str(rng.choice([" ", "\u200b"]))
-    yield _one("twins among a wide table's annotators", wide)
-    rows = _copy(base.long)
+    yield of_labels("twins among a wide table's annotators", wide)
+    rows = copied(base.long)
     rows.append(list(rows[int(rng.integers(1, len(rows)))]))
     yield Input(
         "duplicate pair",
@@ -253,22 +232,22 @@ def layouts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     shares = rng.dirichlet(np.ones(len(names)), len(base.tasks)).round(3)
     header = ["task", *(f"p_{name}" if rng.random() < 0.5 else name for name in names)]
     soft = [[t, *map(str, row)] for t, row in zip(base.tasks, shares.tolist(), strict=True)]
-    yield _one("probabilities, wide", [header, *soft])
+    yield of_labels("probabilities, wide", [header, *soft])
     long = [[t, w, f"{rng.random():.3f}"] for t, w, _ in base.triples]
-    yield _one("scores as labels, long", [["task", "worker", "label"], *long])
+    yield of_labels("scores as labels, long", [["task", "worker", "label"], *long])
     counts = np.zeros((len(base.tasks), len(names)), dtype=int)
     place = {task: i for i, task in enumerate(base.tasks)}
     for t, _, label in base.triples:
         if rng.random() < 0.8:
             counts[place[t], names.index(label)] += 1
     wide = [[t, *map(str, row)] for t, row in zip(base.tasks, counts.tolist(), strict=True)]
-    yield _one("counts without votes_", [["task", *names], *wide], right=EITHER)
+    yield of_labels("counts without votes_", [["task", *names], *wide], right=EITHER)
     voted = [["task", *(f"votes_{name}" for name in names)], *wide]
-    huge = _copy(voted)
+    huge = copied(voted)
     huge[1][1] = "1" + "0" * 12
-    yield _one("a count of 10^12 votes", huge)
+    yield of_labels("a count of 10^12 votes", huge)
     huge[1][1] = "9" * 40
-    yield _one("a count of 40 digits", huge)
+    yield of_labels("a count of 40 digits", huge)
     huge[1][1] = str(rng.choice(["-1", "0.5", "x", "1e3", "inf"]))
     yield Input(
         "a count that is none",
@@ -280,32 +259,32 @@ def layouts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     )
     numbers = [[str(i), str(int(rng.integers(3)) + 5 * j), str(base.truth[i])]
                for i in range(24) for j in range(3)]  # fmt: skip
-    yield _one("triples of numbers without a header", numbers)
-    yield _one("triples without a header", base.triples)
+    yield of_labels("triples of numbers without a header", numbers)
+    yield of_labels("triples without a header", base.triples)
     dense = rng.integers(0, 2, (24, 4))
     rows = [[str(i), *map(str, row)] for i, row in enumerate(dense.tolist())]
-    yield _one("a dense matrix with a task number first", rows)
-    yield _one("a dense matrix with a numbered column", [["no", "u", "v", "x", "y"], *rows])
+    yield of_labels("a dense matrix with a task number first", rows)
+    yield of_labels("a dense matrix with a numbered column", [["no", "u", "v", "x", "y"], *rows])
     labels = base.long
-    yield _one("header alone", labels[:1])
-    yield _one("empty file", "")
-    yield _one("blank lines alone", "\n\n\n")
+    yield of_labels("header alone", labels[:1])
+    yield of_labels("empty file", "")
+    yield of_labels("blank lines alone", "\n\n\n")
     swapped = [[row[0], row[1]] for row in labels]
-    yield _one("a column is missing", swapped)
+    yield of_labels("a column is missing", swapped)
     misspelt = [["task", "worker", "labl"], *base.triples]
-    yield _one("a column is misspelt", misspelt)
+    yield of_labels("a column is misspelt", misspelt)
     twice = [["task", "worker", "label", "label"], *([*row, row[2]] for row in base.triples)]
-    yield _one("a column is there twice", twice)
-    ragged = _copy(labels)
+    yield of_labels("a column is there twice", twice)
+    ragged = copied(labels)
     ragged[int(rng.integers(2, len(ragged)))].append("more")
-    yield _one("a row is too long", ragged)
-    short = _copy(labels)
+    yield of_labels("a row is too long", ragged)
+    short = copied(labels)
     short[int(rng.integers(2, len(short)))].pop()
-    yield _one("a row is too short", short)
+    yield of_labels("a row is too short", short)
     ids = [[t, w, f"answer {i}"] for i, (t, w, _) in enumerate(base.triples)]
-    yield _one("labels that are texts", [labels[0], *ids], right=EITHER)
+    yield of_labels("labels that are texts", [labels[0], *ids], right=EITHER)
     constant = [[t, w, "a"] for t, w, _ in base.triples]
-    yield _one("one class alone", [labels[0], *constant], right=ANY)
+    yield of_labels("one class alone", [labels[0], *constant], right=ANY)
 
 
 def bytes_(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
@@ -313,20 +292,20 @@ def bytes_(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     text = text_of(base.long)
     raw = text.encode()
     at = int(rng.integers(1, len(raw)))
-    yield _one("NUL byte", raw[:at] + b"\0" + raw[at:])
-    yield _one("no UTF-8", raw[:40] + b"\xff\xfe\xfa" + raw[40:])
-    yield _one("UTF-16", text.encode("utf-16"))
-    yield _one("a spreadsheet", b"PK\x03\x04" + rng.bytes(200))
-    yield _one("gzip that is none", rng.bytes(100), right=REFUSED)
+    yield of_labels("NUL byte", raw[:at] + b"\0" + raw[at:])
+    yield of_labels("no UTF-8", raw[:40] + b"\xff\xfe\xfa" + raw[40:])
+    yield of_labels("UTF-16", text.encode("utf-16"))
+    yield of_labels("a spreadsheet", b"PK\x03\x04" + rng.bytes(200))
+    yield of_labels("gzip that is none", rng.bytes(100), right=REFUSED)
     gz = ("--method=majority_vote", "--annotations={folder}/a.csv.gz")
     yield Input(".gz that is none", "aggregate", gz, put("a.csv.gz", raw), REFUSED, ("a.csv.gz",))
-    yield _one("one line of 5 MB", b"task,worker,label" + b"x" * 5_000_000)
-    yield _one("a cell of 5 MB", raw + b"t0,w0," + b"x" * 5_000_000 + b"\n", right=ANY)
+    yield of_labels("one line of 5 MB", b"task,worker,label" + b"x" * 5_000_000)
+    yield of_labels("a cell of 5 MB", raw + b"t0,w0," + b"x" * 5_000_000 + b"\n", right=ANY)
     if rng.random() < 0.15:
         head = "task," + ",".join(f"c{i}" for i in range(80_000))
-        yield _one("80,000 columns", head + "\nt1" + ",1" * 80_000 + "\n", right=ANY)
-        yield _one("80,000 unknown columns", head.replace("task", "x") + "\n")
-    yield _one("quote never closed", text.replace(base.workers[0], '"' + base.workers[0], 1))
+        yield of_labels("80,000 columns", head + "\nt1" + ",1" * 80_000 + "\n", right=ANY)
+        yield of_labels("80,000 unknown columns", head.replace("task", "x") + "\n")
+    yield of_labels("quote never closed", text.replace(base.workers[0], '"' + base.workers[0], 1))
     for end, separator, start in (("\r\n", ",", ""), ("\n", ",", "\ufeff"), ("\n", "\t", "")):
         sane = start + text_of(base.long, separator, end)
         yield Input(
@@ -339,7 +318,7 @@ def bytes_(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             put("a.csv", base.long),
         )
     semicolons = text_of(base.long, ";")
-    yield _one("semicolons", semicolons)
+    yield of_labels("semicolons", semicolons)
     yield Input(
         "semicolons and --separator",
         "aggregate",
@@ -367,8 +346,8 @@ def bytes_(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     flipped = bytearray(raw)
     for _ in range(int(rng.integers(1, 6))):
         flipped[int(rng.integers(len(raw)))] = int(rng.integers(256))
-    yield _one("flipped bytes", bytes(flipped), right=ANY)
-    yield _one("random bytes", rng.bytes(int(rng.integers(1, 3000))), right=ANY)
+    yield of_labels("flipped bytes", bytes(flipped), right=ANY)
+    yield of_labels("random bytes", rng.bytes(int(rng.integers(1, 3000))), right=ANY)
     yield Input("no such file", "aggregate", FLAGS, lambda _: None, REFUSED, ("a.csv",))
     yield Input("a folder", "aggregate", FLAGS, lambda f: (f / "a.csv").mkdir(), REFUSED, ())
     long_path = ("--method=majority_vote", "--annotations=/" + "x" * 5000)

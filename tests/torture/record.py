@@ -37,7 +37,7 @@ class Record:
     """Outcomes in a file of JSON lines (or in memory alone), of this process and those before.
 
     An input's line has `input` (seed and number), `kind`, `outcome` and `note`; a method's broken
-    runs have `method`, `seed`, `kills`, `counts` and `wrong`.
+    runs have `method`, `chain`, `seed`, `counts` and `wrong`.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -72,10 +72,10 @@ class Record:
         found = (item["input"] for item in self.items if "input" in item)
         return {number for drawn, number in found if drawn == seed}
 
-    def broken(self, seed: int, kills: int) -> set[str]:
-        """Returns the methods whose runs were broken so often with a seed."""
-        mine = [item for item in self.items if "method" in item]
-        return {i["method"] for i in mine if i["seed"] == seed and i["kills"] >= kills}
+    def broken(self, seed: int) -> set[tuple[str, int]]:
+        """Returns the methods whose runs were broken with a seed, and the numbers of those runs."""
+        mine = (item for item in self.items if "method" in item)
+        return {(item["method"], item["chain"]) for item in mine if item["seed"] == seed}
 
     @property
     def inputs(self) -> list[dict[str, Any]]:

@@ -9,35 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.torture.base import (
-    ANY,
-    EITHER,
-    REFUSED,
-    SAME,
-    TOLD,
-    Input,
-    Rows,
-    Sound,
-    both,
-    put,
-    sound,
-)
+from tests.torture.base import Sound, both, copied, put, sound
+from tests.torture.oracle import ANY, EITHER, REFUSED, SAME, TOLD, Input
 
 RUN = ("--dataset=table", "--method=mv_lr", "--noreport", "--output_dir={folder}/out")
 FILES = ("--features={folder}/f.csv", "--annotations={folder}/a.csv", "--truth={folder}/t.csv")
 FLAGS = (*RUN, *FILES)
 
 
-def _copy(rows: Rows) -> Rows:
-    return [list(row) for row in rows]
-
-
-def _files(base: Sound, **changed: object) -> Callable[[Path], None]:
+def files_of(base: Sound, **changed: object) -> Callable[[Path], None]:
     given = {"f": base.table, "a": base.long, "t": base.truths, **changed}
     return both(*(put(f"{name}.csv", content) for name, content in given.items()))
 
 
-def _one(
+def of_tables(
     base: Sound,
     kind: str,
     name: str,
@@ -46,7 +31,7 @@ def _one(
     right: frozenset[str] = REFUSED,
     words: tuple[str, ...] = (),
 ) -> Input:
-    files = _files(base, **{name: content})
+    files = files_of(base, **{name: content})
     return Input(kind, "run", (*FLAGS, *more), files, right, (f"{name}.csv", *words))
 
 
@@ -54,48 +39,50 @@ def numbers(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     """Cells of features."""
     row = int(rng.integers(1, 25))
     for bad in ("", "NA", "four", "inf", "nan", "1e300", "1,5", "0x10", "--1", "1 2", "\u0661"):
-        rows = _copy(base.table)
+        rows = copied(base.table)
         rows[row][1] = bad
         right = ANY if bad == "\u0661" else REFUSED
-        yield _one(base, f"feature {bad!r}", "f", rows, right=right, words=(f"line {row + 1}",))
-    moved = _copy(base.table)
+        yield of_tables(
+            base, f"feature {bad!r}", "f", rows, right=right, words=(f"line {row + 1}",)
+        )
+    moved = copied(base.table)
     for line in moved[1:]:
         line[1] = f"{1.7e9 + float(line[1]):.6f}"
     yield Input(
-        "a column that float32 blurs", "run", FLAGS, _files(base, f=moved), TOLD, ("f.csv",)
+        "a column that float32 blurs", "run", FLAGS, files_of(base, f=moved), TOLD, ("f.csv",)
     )
     for name in ("label", "class", "id", "task_id", "annotator", "index", "item"):
         labelled = [[*line, str(base.truth[i - 1]) if i else name]
                     for i, line in enumerate(base.table)]  # fmt: skip
-        yield _one(base, f"a column {name!r} among features", "f", labelled)
+        yield of_tables(base, f"a column {name!r} among features", "f", labelled)
         yield Input(
             f"a column {name!r} that --ignore_columns names",
             "run",
             (*FLAGS, f"--ignore_columns={name}"),
-            _files(base, f=labelled),
+            files_of(base, f=labelled),
             SAME,
             (),
-            _files(base),
+            files_of(base),
             FLAGS,
         )
     counted = [[*line, str(i) if i else "z"] for i, line in enumerate(base.table)]
-    yield _one(base, "a column that counts the rows", "f", counted, right=EITHER)
-    twice = _copy(base.table)
+    yield of_tables(base, "a column that counts the rows", "f", counted, right=EITHER)
+    twice = copied(base.table)
     twice.append(list(twice[row]))
-    yield _one(base, "a task is there twice", "f", twice, words=(f"line {len(twice)}",))
-    nameless = _copy(base.table)
+    yield of_tables(base, "a task is there twice", "f", twice, words=(f"line {len(twice)}",))
+    nameless = copied(base.table)
     nameless[0][1] = ""
-    yield _one(base, "a column without a name", "f", nameless)
-    spaces = _copy(base.table)
+    yield of_tables(base, "a column without a name", "f", nameless)
+    spaces = copied(base.table)
     spaces[0][1], spaces[0][2] = "x", " x "
-    yield _one(base, "columns equal but for spaces", "f", spaces)
-    yield _one(base, "features: header alone", "f", base.table[:1])
-    yield _one(base, "features: empty", "f", "")
-    yield _one(base, "features: tasks alone", "f", [line[:1] for line in base.table])
-    yield _one(base, "features: random bytes", "f", rng.bytes(400))
+    yield of_tables(base, "columns equal but for spaces", "f", spaces)
+    yield of_tables(base, "features: header alone", "f", base.table[:1])
+    yield of_tables(base, "features: empty", "f", "")
+    yield of_tables(base, "features: tasks alone", "f", [line[:1] for line in base.table])
+    yield of_tables(base, "features: random bytes", "f", rng.bytes(400))
     lost = [line for i, line in enumerate(base.table) if i != row]
-    yield _one(base, "labels of a task without features", "a", base.long, right=ANY)
-    files = _files(base, f=lost)
+    yield of_tables(base, "labels of a task without features", "a", base.long, right=ANY)
+    files = files_of(base, f=lost)
     yield Input("features lack a task", "run", FLAGS, files, REFUSED, (".csv",))
     yield Input(
         "features lack a task, --unmatched=drop",
@@ -109,68 +96,36 @@ def numbers(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         head = ",".join(["task", *(f"c{i}" for i in range(80_000))])
         body = "\n".join(f"{t}," + ",".join(["0.5"] * 79_999 + [str(i)])
                          for i, t in enumerate(base.tasks))  # fmt: skip
-        yield _one(base, "features of 80,000 columns", "f", f"{head}\n{body}\n", right=ANY)
+        yield of_tables(base, "features of 80,000 columns", "f", f"{head}\n{body}\n", right=ANY)
 
 
 def truth(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     """Truth and test tables."""
     row = int(rng.integers(1, 25))
     for column, bad in ((0, "nobody"), (1, "NA"), (1, "maybe"), (1, ""), (0, "")):
-        rows = _copy(base.truths)
+        rows = copied(base.truths)
         rows[row][column] = bad
-        yield _one(base, f"truth with {bad!r}", "t", rows, words=(f"line {row + 1}",))
+        yield of_tables(base, f"truth with {bad!r}", "t", rows, words=(f"line {row + 1}",))
     twice = [*base.truths, list(base.truths[row])]
-    yield _one(base, "truth twice", "t", twice, words=(f"line {len(twice)}",))
-    yield _one(base, "truth without its column", "t", [line[:1] for line in base.truths])
+    yield of_tables(base, "truth twice", "t", twice, words=(f"line {len(twice)}",))
+    yield of_tables(base, "truth without its column", "t", [line[:1] for line in base.truths])
     test = (*RUN, *FILES[:2], "--test_features={folder}/g.csv", "--test_truth={folder}/h.csv")
     half = [base.table[0], *base.table[1:9]]
     known = [base.truths[0], *base.truths[1:9]]
-    yield Input(
-        "test tasks that are training tasks",
-        "run",
-        test,
-        _files(base, g=half, h=known),
-        EITHER,
-        ("g.csv",),
-    )
     other = [half[0], *([t, f"{float(a) + 0.25:.6f}", b] for t, a, b in half[1:])]
-    yield Input(
-        "test tasks with a training task's id",
-        "run",
-        test,
-        _files(base, g=other, h=known),
-        EITHER,
-        ("g.csv",),
-    )
     renamed = [half[0], *([f"new {t}", a, b] for t, a, b in other[1:])]
     labels = [known[0], *([f"new {t}", c] for t, c in known[1:])]
-    yield Input(
-        "test features lack a column",
-        "run",
-        test,
-        _files(base, g=[line[:2] for line in renamed], h=labels),
-        REFUSED,
-        ("g.csv",),
-    )
     swapped = [[line[0], line[2], line[1]] for line in renamed]
-    yield Input(
-        "test features in another order",
-        "run",
-        test,
-        _files(base, g=swapped, h=labels),
-        SAME,
-        (),
-        _files(base, g=renamed, h=labels),
-        test,
-    )
-    yield Input(
-        "test truth lacks a task",
-        "run",
-        test,
-        _files(base, g=renamed, h=labels[:-1]),
-        REFUSED,
-        ("h.csv",),
-    )
+    for kind, rows, truths, right, word in (
+        ("tasks that are training tasks", half, known, EITHER, "g.csv"),
+        ("tasks with a training task's id", other, known, EITHER, "g.csv"),
+        ("features lack a column", [line[:2] for line in renamed], labels, REFUSED, "g.csv"),
+        ("features in another order", swapped, labels, SAME, ""),
+        ("truth lacks a task", renamed, labels[:-1], REFUSED, "h.csv"),
+    ):
+        good = files_of(base, g=renamed, h=labels) if right == SAME else None
+        yield Input(f"test {kind}", "run", test, files_of(base, g=rows, h=truths), right, (word,),
+                    good, test)  # fmt: skip
 
 
 def flags(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
@@ -187,7 +142,7 @@ def flags(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
                  "--unmatched=", "--texts={folder}/f.csv", "--images={folder}",
                  "--test_features={folder}/f.csv", "--task_column=nobody",
                  "--label_column=nobody"):  # fmt: skip
-        yield Input(f"flag {flag[:24]}", "run", (*FLAGS, flag), _files(base), REFUSED)
+        yield Input(f"flag {flag[:24]}", "run", (*FLAGS, flag), files_of(base), REFUSED)
     npy = io.BytesIO()
     np.save(npy, np.array([line[1:] for line in base.features], dtype=float))
     plain = sound(1)
@@ -199,10 +154,10 @@ def flags(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "flags that are sound",
         "run",
         (*FLAGS, "--threads=1", "--exact_names"),
-        _files(plain),
+        files_of(plain),
         SAME,
         (),
-        _files(plain),
+        files_of(plain),
         FLAGS,
     )
 
@@ -221,9 +176,9 @@ def parquet(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         return stream.getvalue()
 
     def one(kind: str, content: bytes, right: frozenset[str] = REFUSED) -> Input:
-        files = both(_files(base), put("f.parquet", content))
+        files = both(files_of(base), put("f.parquet", content))
         given = (*RUN, "--features={folder}/f.parquet", *FILES[1:])
-        return Input(kind, "run", given, files, right, ("f.parquet",), _files(base), FLAGS)
+        return Input(kind, "run", given, files, right, ("f.parquet",), files_of(base), FLAGS)
 
     whole = written(["task", "x", "y"], [tasks, x, y])
     yield one("Parquet that is sound", whole, SAME)
@@ -245,7 +200,7 @@ def images(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         change: Callable[[Path], None] | None = None, deep: bool = False
     ) -> Callable[[Path], None]:
         def write(place: Path) -> None:
-            _files(base)(place)
+            files_of(base)(place)
             (place / "i").mkdir()
             for task, code in zip(base.tasks, base.truth, strict=True):
                 level = 40 + 60 * code
@@ -306,7 +261,7 @@ def images(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "a folder without images",
         "run",
         (*RUN, "--images={folder}/none", *FILES[1:]),
-        both(_files(base), lambda f: (f / "none").mkdir()),
+        both(files_of(base), lambda f: (f / "none").mkdir()),
         REFUSED,
     )
 

@@ -38,14 +38,14 @@ def test_a_record_goes_on(tmp_path: Path) -> None:
     items: list[dict[str, Any]] = [
         {"input": [3, 7], "kind": "a", "outcome": "refused", "note": ""},
         {"input": [3, 8], "kind": "b", "outcome": "accepted wrong", "note": "why"},
-        {"method": "rll", "seed": 3, "kills": 5, "counts": {"broken": 5}, "wrong": ["bytes"]},
+        {"method": "rll", "chain": 2, "seed": 3, "counts": {"broken": 5}, "wrong": ["bytes"]},
     ]
     for item in items:
         with Record(tmp_path / "r.jsonl") as record:
             record.add(item)
     with Record(tmp_path / "r.jsonl") as record:
         assert record.tried(3) == {7, 8} and not record.tried(0)
-        assert record.broken(3, 5) == {"rll"} and not record.broken(3, 6)
+        assert record.broken(3) == {("rll", 2)} and not record.broken(0)
         assert record.bad == 2
         assert "| accepted wrong | 1 |" in record.page() and "| broken | 5 |" in record.page()
 

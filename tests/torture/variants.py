@@ -15,24 +15,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tests.torture.base import (
-    ANY,
-    EITHER,
-    REFUSED,
-    SAME,
-    TOLD,
-    Input,
-    Rows,
-    Sound,
-    both,
-    put,
-    sound,
-    text_of,
-)
+from tests.torture.base import Rows, Sound, both, copied, put, some, sound, text_of
 from tests.torture.labels import FLAGS as LABELS
-from tests.torture.labels import _copy, _one, _some
-from tests.torture.tables import FILES, FLAGS, RUN, _files
-from tests.torture.tables import _one as _run
+from tests.torture.labels import of_labels
+from tests.torture.oracle import ANY, EITHER, REFUSED, SAME, TOLD, Input
+from tests.torture.tables import FILES, FLAGS, RUN, files_of, of_tables
 
 ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 
@@ -189,61 +176,61 @@ SIGNS = ("#N/A", "#VALUE!", "#REF!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "\\
 def signs(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     """What databases, statistics packages and spreadsheets write for nothing."""
     for sign in SIGNS:
-        rows = _copy(base.long)
-        for i in _some(rows, rng, 3, 2):
+        rows = copied(base.long)
+        for i in some(rows, rng, 3, 2):
             rows[i][2] = sign
-        yield _one("a sign of nothing as label, long", rows)
+        yield of_labels("a sign of nothing as label, long", rows)
     sign = str(rng.choice(SIGNS))
     wide = [base.wide[0], *([c or sign for c in r] for r in base.wide[1:])]
     right = SAME if sign == "nan" else REFUSED
     yield _labels("a sign of nothing, wide", text_of(wide), right, base, wide=True)
     numbered = sound(int(rng.integers(1000)), ("0", "1", "2"))
     for code in CODES:
-        rows = _copy(numbered.long)
-        for i in _some(rows, rng, 4, 2):
+        rows = copied(numbered.long)
+        for i in some(rows, rng, 4, 2):
             rows[i][2] = code
-        yield _one(f"code {code} for nothing, long", rows, right=EITHER)
+        yield of_labels(f"code {code} for nothing, long", rows, right=EITHER)
         wide = [numbered.wide[0], *([c or code for c in r] for r in numbered.wide[1:])]
-        yield _one(f"code {code} for nothing, wide", wide, right=EITHER)
+        yield of_labels(f"code {code} for nothing, wide", wide, right=EITHER)
     for names in (("-1", "1"), ("-2", "-1", "0", "1", "2"), ("1", "99"), ("10", "20", "30")):
         likert = sound(int(rng.integers(1000)), names)
         yield Input(f"classes {names} are classes", "aggregate",
                     (*LABELS, f"--classes={','.join(names)}"), put("a.csv", likert.long),
                     SAME | TOLD, (), put("a.csv", likert.long))  # fmt: skip
     for column, what in ((0, "task"), (1, "worker"), (2, "label")):
-        rows = _copy(base.long)
-        (i,) = _some(rows, rng, 1, column)
+        rows = copied(base.long)
+        (i,) = some(rows, rng, 1, column)
         rows[i][column] = f"{rows[i][column]}\nmore"
-        yield _one(f"a line break in a {what}", rows, right=EITHER if column == 0 else REFUSED)
+        yield of_labels(f"a line break in a {what}", rows, right=EITHER if column == 0 else REFUSED)
         rows[i][column] = "x" * 5000
-        yield _one(f"5,000 characters as {what}", rows, right=ANY)
+        yield of_labels(f"5,000 characters as {what}", rows, right=ANY)
         rows[i][column] = "\ud7ff\U0001f642"
-        yield _one(f"an emoji as {what}", rows, right=ANY)
+        yield of_labels(f"an emoji as {what}", rows, right=ANY)
         rows[i][column] = "\x1b[31mred"
-        yield _one(f"control characters in a {what}", rows, right=EITHER)
+        yield of_labels(f"control characters in a {what}", rows, right=EITHER)
     digits = sound(int(rng.integers(1000)), ("0", "1"))
-    rows = _copy(digits.long)
-    for i in _some(rows, rng, 5, 2):
+    rows = copied(digits.long)
+    for i in some(rows, rng, 5, 2):
         rows[i][2] = rows[i][2].translate(ARABIC)
-    yield _one("Arabic digits among others", rows)
+    yield of_labels("Arabic digits among others", rows)
     homoglyph = sound(int(rng.integers(1000)), ("cat", "dog"))
-    rows = _copy(homoglyph.long)
-    for i in _some(rows, rng, 5, 2):
+    rows = copied(homoglyph.long)
+    for i in some(rows, rng, 5, 2):
         rows[i][2] = rows[i][2].replace("a", "\u0430").replace("o", "\u043e")
-    yield _one("Cyrillic letters among Latin ones", rows)
+    yield of_labels("Cyrillic letters among Latin ones", rows)
     inner = sound(int(rng.integers(1000)), ("not sure", "sure"))
-    rows = _copy(inner.long)
+    rows = copied(inner.long)
     hits = [i for i in range(1, len(rows)) if rows[i][2] == "not sure"]
     for gap in ("  ", "\xa0", "\u2009", "\t", "_", "-"):
-        changed = _copy(rows)
+        changed = copied(rows)
         for i in hits[::2]:
             changed[i][2] = f"not{gap}sure"
-        yield _one(f"another space {gap!r} within a class", changed,
+        yield of_labels(f"another space {gap!r} within a class", changed,
                    right=REFUSED if gap.isspace() else EITHER)  # fmt: skip
-    quoted = _copy(base.long)
-    for i in _some(quoted, rng, 5, 2):
+    quoted = copied(base.long)
+    for i in some(quoted, rng, 5, 2):
         quoted[i][2] = f"'{quoted[i][2]}'"
-    yield _one("a class in quotes and without", quoted)
+    yield of_labels("a class in quotes and without", quoted)
 
 
 def features(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
@@ -263,29 +250,29 @@ def features(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     }  # fmt: skip
     for name, content in same.items():
         right = ANY if "order" in name else SAME
-        yield Input(f"features: {name}", "run", FLAGS, _files(base, f=content), right, ("f.csv",),
-                    _files(base), FLAGS)  # fmt: skip
+        yield Input(f"features: {name}", "run", FLAGS, files_of(base, f=content), right, ("f.csv",),
+                    files_of(base), FLAGS)  # fmt: skip
     row = int(rng.integers(1, 25))
     for bad in ("1_000", "1,234.5", "1.234,5", "45%", "$3", "2024-01-31", "31/01/2024", "12:30",
                 "TRUE", "yes", "1e", "0b1", "١٢", "½", "1.2.3", "1 000", "1'000", "Infinity",
                 "1e999", "#N/A", "NULL", "-", "(5)", "1\u22122", "5\u00b0", "1+2j",
                 "1d5", "++1", "1e5e", "_1", "1__0"):  # fmt: skip
-        rows = _copy(table)
+        rows = copied(table)
         rows[row][1] = bad
-        yield _run(base, f"feature {bad!r}", "f", rows, words=(f"line {row + 1}",))
+        yield of_tables(base, f"feature {bad!r}", "f", rows, words=(f"line {row + 1}",))
         if bad in ("45%", "2024-01-31", "TRUE", "١٢", "1_000", "12:30"):
             rows = [[line[0], bad if i else line[1], line[2]] for i, line in enumerate(rows)]
-            yield _run(base, f"feature {bad!r} everywhere", "f", rows, words=("line 2",))
+            yield of_tables(base, f"feature {bad!r} everywhere", "f", rows, words=("line 2",))
     commas = [table[0], *([r[0], *(c.replace(".", ",") for c in r[1:])] for r in table[1:])]
-    yield _run(base, "decimal commas in quotes", "f", commas)
-    yield _run(base, "semicolons and decimal commas", "f", text_of(commas, ";"))
+    yield of_tables(base, "decimal commas in quotes", "f", commas)
+    yield of_tables(base, "semicolons and decimal commas", "f", text_of(commas, ";"))
     yield Input("semicolons, decimal commas, --separator", "run", (*FLAGS, "--separator=;"),
-                _files(base, f=text_of(commas, ";"), a=text_of(base.long, ";"),
+                files_of(base, f=text_of(commas, ";"), a=text_of(base.long, ";"),
                        t=text_of(base.truths, ";")), REFUSED, ("f.csv",))  # fmt: skip
     yield Input("semicolons everywhere, --separator", "run", (*FLAGS, "--separator=;"),
-                _files(base, f=text_of(table, ";"), a=text_of(base.long, ";"),
-                       t=text_of(base.truths, ";")), SAME, (), _files(base), FLAGS)  # fmt: skip
-    yield _run(base, "semicolons in one file only", "a", text_of(base.long, ";"))
+                files_of(base, f=text_of(table, ";"), a=text_of(base.long, ";"),
+                       t=text_of(base.truths, ";")), SAME, (), files_of(base), FLAGS)  # fmt: skip
+    yield of_tables(base, "semicolons in one file only", "a", text_of(base.long, ";"))
     for name, content in {
         "a row index": [[str(i - 1) if i else "", *r] for i, r in enumerate(table)],
         "a row index named so": [[str(i - 1) if i else "Unnamed: 0", *r]
@@ -308,43 +295,43 @@ def features(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
                           for i, r in enumerate(table)],
     }.items():  # fmt: skip
         right = EITHER if name == "a row of sums" else REFUSED
-        yield Input(f"features: {name}", "run", FLAGS, _files(base, f=content), right, (".csv",))
+        yield Input(f"features: {name}", "run", FLAGS, files_of(base, f=content), right, (".csv",))
     for name in ("target", "truth", "ground_truth", "gold", "true_label", "y_true"):
         leaked = [[*r, name if not i else str(base.truth[i - 1])] for i, r in enumerate(table)]
-        yield _run(base, f"features: a column {name!r}", "f", leaked, right=EITHER)
+        yield of_tables(base, f"features: a column {name!r}", "f", leaked, right=EITHER)
     for name in ("task_no", "taskid", "Unnamed: 7", "ID", "Id", "row_number", "instance_id", "key",
                  "uuid"):  # fmt: skip
         order = rng.permutation(24)
         leaked = [[*r, name if not i else str(order[i - 1])] for i, r in enumerate(table)]
-        yield _run(base, f"features: a column {name!r}", "f", leaked, right=EITHER)
+        yield of_tables(base, f"features: a column {name!r}", "f", leaked, right=EITHER)
     constant = [[*r, "z" if not i else "3.5"] for i, r in enumerate(table)]
-    yield _run(base, "features: a constant column", "f", constant, right=ANY)
+    yield of_tables(base, "features: a constant column", "f", constant, right=ANY)
     huge = [[*r, "z" if not i else f"{i}e20"] for i, r in enumerate(table)]
-    yield _run(base, "features: a column of 1e20", "f", huge, right=ANY)
+    yield of_tables(base, "features: a column of 1e20", "f", huge, right=ANY)
     tiny = [[*r, "z" if not i else f"{i}e-42"] for i, r in enumerate(table)]
-    yield _run(base, "features: a column of 1e-42", "f", tiny, right=EITHER)
+    yield of_tables(base, "features: a column of 1e-42", "f", tiny, right=EITHER)
     ints = [[*r, "z" if not i else str(2**60 + i)] for i, r in enumerate(table)]
-    yield _run(base, "features: integers above 2^53", "f", ints, right=EITHER)
+    yield of_tables(base, "features: integers above 2^53", "f", ints, right=EITHER)
     upper = [[r[0] if not i else r[0].upper(), *r[1:]] for i, r in enumerate(table)]
-    yield Input("features: tasks in capitals", "run", FLAGS, _files(base, f=upper),
-                SAME if upper == table else EITHER, (".csv",), _files(base), FLAGS)  # fmt: skip
+    yield Input("features: tasks in capitals", "run", FLAGS, files_of(base, f=upper),
+                SAME if upper == table else EITHER, (".csv",), files_of(base), FLAGS)  # fmt: skip
     padded = [[r[0] if not i else f"{r[0]} ", *r[1:]] for i, r in enumerate(table)]
-    yield Input("features: tasks with a space", "run", FLAGS, _files(base, f=padded),
-                EITHER | SAME, (".csv",), _files(base), FLAGS)  # fmt: skip
+    yield Input("features: tasks with a space", "run", FLAGS, files_of(base, f=padded),
+                EITHER | SAME, (".csv",), files_of(base), FLAGS)  # fmt: skip
     float_ids = [[r[0] if not i else f"{r[0]}.0", *r[1:]] for i, r in enumerate(table)]
-    yield Input("features: tasks as 1.0", "run", FLAGS, _files(base, f=float_ids), EITHER | SAME,
-                (".csv",), _files(base), FLAGS)  # fmt: skip
+    yield Input("features: tasks as 1.0", "run", FLAGS, files_of(base, f=float_ids), EITHER | SAME,
+                (".csv",), files_of(base), FLAGS)  # fmt: skip
     yield Input("features and labels exchanged", "run",
                 (*RUN, "--features={folder}/a.csv", "--annotations={folder}/f.csv"),
-                _files(base), REFUSED)  # fmt: skip
+                files_of(base), REFUSED)  # fmt: skip
     yield Input("truth as labels", "run",
                 (*RUN, "--features={folder}/f.csv", "--annotations={folder}/t.csv"),
-                _files(base), REFUSED)  # fmt: skip
+                files_of(base), REFUSED)  # fmt: skip
     yield Input("labels as truth", "run", (*RUN, *FILES[:2], "--truth={folder}/a.csv"),
-                _files(base), REFUSED)  # fmt: skip
+                files_of(base), REFUSED)  # fmt: skip
     yield Input("the same file thrice", "run",
                 (*RUN, *(f"--{n}={{folder}}/a.csv" for n in ("features", "annotations", "truth"))),
-                _files(base), REFUSED)  # fmt: skip
+                files_of(base), REFUSED)  # fmt: skip
 
 
 def truths(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
@@ -358,16 +345,16 @@ def truths(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "more columns": text_of([[*row, "x"] for row in rows]).encode(),
     }
     for name, content in same.items():
-        yield Input(f"truth: {name}", "run", FLAGS, _files(base, t=content), SAME, ("t.csv",),
-                    _files(base), FLAGS)  # fmt: skip
+        yield Input(f"truth: {name}", "run", FLAGS, files_of(base, t=content), SAME, ("t.csv",),
+                    files_of(base), FLAGS)  # fmt: skip
     upper = [rows[0], *([t, c.upper()] for t, c in rows[1:])]
     spaced = [rows[0], *([t, f"{c} "] for t, c in rows[1:])]
     floats = [rows[0], *([t, f"{c}.0" if c.isdigit() else f" {c}"] for t, c in rows[1:])]
     for name, content2 in {"capitals": upper, "spaces": spaced, "1.0": floats}.items():
         if content2 == rows or (name == "capitals" and upper[1:] == rows[1:]):
             continue
-        yield Input(f"truth: {name}", "run", FLAGS, _files(base, t=content2), REFUSED | SAME,
-                    ("t.csv",), _files(base), FLAGS)  # fmt: skip
+        yield Input(f"truth: {name}", "run", FLAGS, files_of(base, t=content2), REFUSED | SAME,
+                    ("t.csv",), files_of(base), FLAGS)  # fmt: skip
     for name, bad in {
         "header again": [*rows[:5], rows[0], *rows[5:]],
         "a row cut off": [*rows[:5], rows[5][:1], *rows[6:]],
@@ -381,9 +368,9 @@ def truths(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
                                       for i, (t, _) in enumerate(rows[1:]))],
         "probabilities": [rows[0], *([t, "0.7"] for t, _ in rows[1:])],
     }.items():  # fmt: skip
-        yield _run(base, f"truth: {name}", "t", bad)
+        yield of_tables(base, f"truth: {name}", "t", bad)
     both_columns = [["task", "label", "answer"], *([*r, base.classes[0]] for r in rows[1:])]
-    yield _run(base, "truth: columns label and answer", "t", both_columns, right=EITHER)
+    yield of_tables(base, "truth: columns label and answer", "t", both_columns, right=EITHER)
     # Gold labels of aggregate.
     gold = (*LABELS[1:], "--method=gold_majority_vote", "--gold={folder}/g.csv")
     good = both(put("a.csv", base.long), put("g.csv", rows[:9]))
@@ -419,8 +406,8 @@ def texts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
              "--texts={folder}/x.csv", *FILES[1:])  # fmt: skip
 
     def one(kind: str, content: object, right: frozenset[str] = REFUSED, *more: str) -> Input:
-        files = both(_files(base), put("x.csv", content))
-        good = both(_files(base), put("x.csv", rows)) if "same" in right else None
+        files = both(files_of(base), put("x.csv", content))
+        good = both(files_of(base), put("x.csv", rows)) if "same" in right else None
         words = () if more else ("x.csv",)
         return Input(f"texts: {kind}", "run", (*flags, *more), files, right, words, good, flags)
 
@@ -501,8 +488,8 @@ def archives(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             sound_one = ending in ("tsv", "txt", "parquet") and flag == "annotations"
             right = SAME | REFUSED if sound_one else REFUSED
             yield Input(f"{flag}: .{ending}", "run", given,
-                        both(_files(base), put(name, content)), right,
-                        ("" if sound_one else name,), _files(base),
+                        both(files_of(base), put(name, content)), right,
+                        ("" if sound_one else name,), files_of(base),
                         (*RUN, *FILES[:2]))  # fmt: skip
     npy = {
         "of one dimension": x[:, 0],
@@ -549,10 +536,10 @@ def frames(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     ) -> Input:
         stream = io.BytesIO()
         changed.to_parquet(stream, **how)  # type: ignore[call-overload]
-        files = both(_files(base), put("f.parquet", stream.getvalue()))
+        files = both(files_of(base), put("f.parquet", stream.getvalue()))
         given = (*RUN, "--features={folder}/f.parquet", *FILES[1:])
         words = ("a.csv" if "floats" in kind else "f.parquet",)
-        return Input(f"Parquet: {kind}", "run", given, files, right, words, _files(base), FLAGS)
+        return Input(f"Parquet: {kind}", "run", given, files, right, words, files_of(base), FLAGS)
 
     yield one("the index has the tasks", frame.set_index("task"), SAME)
     yield one("another index", frame.set_index(pd.Index(range(7, 31), name="n")), SAME | REFUSED)
@@ -590,8 +577,8 @@ def parts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
                      words)  # fmt: skip
 
     def changed(column: int, value: str) -> Rows:
-        rows = _copy(base.long)
-        for i in _some(rows, rng, 4, column):
+        rows = copied(base.long)
+        for i in some(rows, rng, 4, column):
             rows[i][column] = value
         return rows
 
