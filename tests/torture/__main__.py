@@ -1,6 +1,6 @@
 """Malformed inputs and broken runs, counted: `make torture`.
 
-python -m tests.torture [--first=0] [--inputs=1600] [--kills=220] [--seed=0] [--result=FILE]
+python -m tests.torture [--first=0] [--inputs=1600] [--kills=240] [--seed=0] [--result=FILE]
 
 With --result each outcome is a line of that file, and what it has is not tried again: a run that
 was stopped goes on, and pieces (--first, --methods) add up. --page writes the counts as a page.
@@ -9,6 +9,7 @@ was stopped goes on, and pieces (--first, --methods) add up. --page writes the c
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from pathlib import Path
@@ -25,7 +26,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--inputs", type=int, default=1600, help="how many inputs")
     parser.add_argument("--step", type=int, default=1, help="each so many-th input")
-    parser.add_argument("--kills", type=int, default=220, help="how many broken runs, over methods")
+    parser.add_argument("--kills", type=int, default=240, help="how many broken runs, over methods")
     parser.add_argument(
         "--methods", default="", help="whose runs are broken; default one a class of estimators"
     )
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="kinds of inputs with this in their name")
     parser.add_argument("--result", type=Path, help="file of outcomes, which grows")
     parser.add_argument("--page", type=Path, help="writes the counts as Markdown")
+    parser.add_argument("--memory", type=Path, help="benchmarks.memory's JSON, for the page")
     given = parser.parse_args()
     began = time.monotonic()
     with Record(given.result) as record:
@@ -50,7 +52,8 @@ def main() -> int:
             try_kills(given.kills, given.seed, given.workers, methods, record)
         print("\n".join(record.lines(given.show)), flush=True)
         if given.page is not None:
-            given.page.write_text(record.page(), encoding="utf-8")
+            memory = json.loads(given.memory.read_text()) if given.memory else None
+            given.page.write_text(record.page(memory), encoding="utf-8")
     print(f"{time.monotonic() - began:.0f} s")
     return 1 if record.bad else 0
 

@@ -287,10 +287,8 @@ def _begin() -> None:
     import tensorflow  # noqa: F401
     import tensorflow_probability  # noqa: F401
 
-    for package in ("neucrowd_tf", *PLUGINS):
-        for module in pkgutil.walk_packages(
-            importlib.import_module(package).__path__, f"{package}."
-        ):
+    for package in map(importlib.import_module, ("neucrowd_tf", *PLUGINS)):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
 

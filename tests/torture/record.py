@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -14,7 +15,11 @@ BAD = OUTCOMES[2:]
 PAGE = """# Malformed inputs and broken runs
 
 `make torture` tries malformed inputs, whose right answer the generator knows, and breaks runs at
-seeded moments, then resumes them. {command}
+seeded moments, then resumes them. It is long; in pieces that add up, `--result` keeps what was
+tried and goes on after it:
+
+    python -m tests.torture --result=FILE --inputs=1750 --kills=0 --seed=7 --workers=1
+    python -m tests.torture --result=FILE --inputs=0 --kills=240 --workers=1 --page=results/torture.md
 
 | inputs | count |
 | :-- | --: |
@@ -28,8 +33,19 @@ an input that takes over 20 s.
 | :-- | --: |
 {kills}
 
-A broken run is compared with an unbroken one by the bytes of predictions.csv, annotators.csv and
-metrics.json without its timings. Methods: {methods}.
+A run is broken up to three times and then resumed to its end, which is compared with an unbroken
+run by the bytes of predictions.csv, annotators.csv and metrics.json without its timings. Methods,
+one for each class of estimators that is registered ({number}): {methods}.
+"""
+MEMORY = """
+## Memory
+
+`python -m benchmarks.memory --json`: megabytes by which one process grows a fit after the tenth
+fit, one process a method.
+
+| method | fits | megabytes a fit |
+| :-- | --: | --: |
+{rows}
 """
 
 
@@ -118,18 +134,25 @@ class Record:
             lines += [f"  wrong: {len(self.wrong)}", *(f"- {text}" for text in self.wrong[:20])]
         return lines
 
-    def page(self) -> str:
-        """Returns the counts as Markdown."""
+    def page(self, memory: Mapping[str, Any] | None = None) -> str:
+        """Returns the counts as Markdown, and what `benchmarks.memory --json` found."""
         inputs, kills, methods = self.counts()
         kinds = len({item["kind"] for item in self.inputs})
         rows = [f"| tried, of {kinds} kinds | {len(self.inputs)} |"]
         rows += [f"| {name} | {inputs[name]} |" for name in OUTCOMES]
         broken = [f"| broken | {kills.pop('broken', 0)} |"]
+        signals = sum(count for name, count in kills.items() if name.startswith("SIGKILL"))
+        broken.append(f"| by SIGKILL | {signals} |")
         broken += [f"| {name} | {count} |" for name, count in sorted(kills.items())]
         broken.append(f"| other bytes, or not to be resumed | {len(self.wrong)} |")
-        return PAGE.format(
-            command="The counts below are of `python -m tests.torture --result=FILE`, in pieces.",
+        page = PAGE.format(
             inputs="\n".join(rows),
             kills="\n".join(broken),
+            number=len(methods),
             methods=", ".join(methods),
         )
+        if memory:
+            sizes = memory["megabytes_a_fit"].items()
+            lines = [f"| {name} | {memory['fits']} | {size:.2f} |" for name, size in sizes]
+            page += MEMORY.format(rows="\n".join(lines))
+        return page
