@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import os
 import sys
@@ -42,8 +43,14 @@ def methods() -> list[str]:
     return sorted(found.values())
 
 
-def grown(name: str, fits: int) -> float:
-    """Returns by how many megabytes a fit grows the process, after the tenth one."""
+def graphs() -> int:
+    """Returns how many graphs of TensorFlow's functions this process keeps."""
+    gc.collect()
+    return sum(type(item).__name__ == "FuncGraph" for item in gc.get_objects())
+
+
+def fits_of(name: str) -> Iterator[int]:
+    """Yields the number of each of a method's fits, without an end."""
     from neucrowd_tf import Annotations, registry
     from reproduction.smoke import tiny_arguments
 
@@ -55,20 +62,25 @@ def grown(name: str, fits: int) -> float:
     dense[rng.random((80, 5)) < 0.3] = -1
     dense[:, 0] = truth
     crowd = Annotations.from_dense(dense, num_classes=2)
-    before = 0.0
-    for number in range(1, fits + 1):
+    if method.uses_truth:
+        crowd = Annotations.from_dense(truth[:, None], num_classes=2)
+    for number in itertools.count(1):
         estimator = method.make(**tiny_arguments(method), seed=number)
-        estimator.fit(features, _labels(method, crowd, truth))
+        estimator.fit(features, crowd)
         estimator.predict(features)
+        del estimator
+        yield number
+
+
+def grown(name: str, fits: int) -> float:
+    """Returns by how many megabytes a fit grows the process, after the tenth one."""
+    before = 0.0
+    for number in fits_of(name):
         if number == FIRST:
             before = held()
+        if number == fits:
+            break
     return (held() - before) / (fits - FIRST)
-
-
-def _labels(method: Any, crowd: Any, truth: np.ndarray) -> Any:
-    from neucrowd_tf import Annotations
-
-    return Annotations.from_dense(truth[:, None], num_classes=2) if method.uses_truth else crowd
 
 
 def _forked(name: str, fits: int) -> float:

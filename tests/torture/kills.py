@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.memory import methods
 from tests.torture.record import Record
 
 SECONDS = 150
@@ -34,14 +35,10 @@ Act = Callable[[], None]
 
 def families() -> tuple[str, ...]:
     """Returns a method for each class of estimators that is registered."""
-    from neucrowd_tf import registry
     from neucrowd_tf.harness import plugins
 
     plugins.register(PLUGINS)
-    found: dict[Any, str] = {}
-    for method in sorted(registry.methods(), key=lambda m: (len(m.defaults), len(m.name), m.name)):
-        found.setdefault(method.factory, method.name)
-    return tuple(sorted(found.values()))
+    return tuple(methods())
 
 
 def _flags(method: str, out: Path) -> list[str]:

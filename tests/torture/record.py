@@ -18,8 +18,8 @@ PAGE = """# Malformed inputs and broken runs
 seeded moments, then resumes them. It is long; in pieces that add up, `--result` keeps what was
 tried and goes on after it:
 
-    python -m tests.torture --result=FILE --inputs=1750 --kills=0 --seed=7 --workers=1
-    python -m tests.torture --result=FILE --inputs=0 --kills=240 --workers=1 --page=results/torture.md
+    python -m tests.torture --result=FILE --inputs=1750 --kills=0 --seed=7
+    python -m tests.torture --result=FILE --inputs=0 --kills=240 --page=results/torture.md
 
 | inputs | count |
 | :-- | --: |
