@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_CLASSES = 50  # where there are fewer tasks than classes
+MOST_CELLS = 10**9  # of all confusion matrices: 8 GB
 
 
 def read_annotations(
@@ -48,11 +49,11 @@ def read_annotations(
     """
     table = read_labels(path, None if tasks is None else len(tasks), layout)
     if table.matrix is not None:
-        size = int(table.matrix.max(initial=-1)) + 1 if table.matrix.dtype.kind in "iu" else 0
-        _check_classes(size, len(table.matrix), path)
+        size = int(table.matrix.max(initial=-1)) + 1 if table.matrix.dtype.kind == "i" else 0
+        _check_classes(size, *table.matrix.shape, path)
         return Annotations.from_table(table, instance_names=tasks)
     crowd = Annotations.from_table(table)
-    _check_classes(crowd.num_classes, crowd.num_instances, path)
+    _check_classes(crowd.num_classes, crowd.num_instances, crowd.num_annotators, path)
     plain: dict[str, str] = {}
     for name in map(str, crowd.class_names.tolist()):
         if plain.setdefault(name.strip(), name) != name:
@@ -105,8 +106,15 @@ def _line_of(crowd: Annotations, table: LabelTable, task: int) -> str:
     return f"row {row}" if table.line is None else table.line(row).partition(", ")[0]
 
 
-def _check_classes(classes: int, tasks: int, path: Path) -> None:
-    """Raises DataError for labels that are no classes: a table of features, say, or ids."""
+def _check_classes(classes: int, tasks: int, annotators: int, path: Path) -> None:
+    """Raises DataError for labels that are no classes (a table of features, say, or ids), and for
+    more of them than confusion matrices fit into memory.
+    """
+    if annotators * classes**2 > MOST_CELLS:
+        raise DataError(
+            f"{path}: expected {annotators:,} annotators' confusion matrices to have at most"
+            f" {MOST_CELLS:,} cells, received {classes:,} classes"
+        )
     if classes > max(MOST_CLASSES, tasks):
         raise DataError(
             f"{path}: expected labels from a set of classes, received {classes:,} different ones"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shutil
 import sys
 import time
 import warnings
@@ -21,7 +22,7 @@ from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
 from neucrowd_tf.io.quiet import quiet, without_notes
 from neucrowd_tf.persistence import load
-from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.run import Run, warn_damaged
 
 Rows = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -160,6 +161,8 @@ def fitted(task: Task) -> Path:
     if task.folder is None:
         raise ValueError("expected a task with a folder, received none")
     target = task.folder / f"fitted-{task.candidate.name}"
+    if target.exists() and not _whole(target):
+        shutil.rmtree(target)
     if not target.exists():
         run = Run(checkpoints=task.folder / f"final-{task.candidate.name}", progress=False)
         estimator = task.candidate.make(task.seed)
@@ -168,6 +171,17 @@ def fitted(task: Task) -> Path:
             estimator.fit(task.features, task.annotations, task.validation, run=run)
         estimator.save(target)
     return target
+
+
+def _whole(folder: Path) -> bool:
+    """Whether what an earlier process saved can be loaded; a damaged one is told of."""
+    try:
+        load(folder)
+    # a damaged file of Keras ends in errors of many kinds
+    except Exception:
+        warn_damaged(folder, "a damaged one")
+        return False
+    return True
 
 
 def loaded(folder: Path) -> Any:

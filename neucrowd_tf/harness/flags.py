@@ -63,6 +63,14 @@ _ABSL = (
         r"flag --(?P<flag>\w+)=(?P<value>.*): value should be one of <(?P<names>.*)>",
         "one of {names}, received {value!r}",
     ),
+    (
+        r"flag --(?P<flag>\w+)=.*?: invalid literal for int\(\) with base 10: (?P<value>.*)",
+        "a whole number, received {value}",
+    ),
+    (
+        r"flag --(?P<flag>\w+)=.*?: could not convert string to float: (?P<value>.*)",
+        "a number, received {value}",
+    ),
     (r"Missing value for flag --(?P<flag>\w+)", "a value, received none"),
 )
 

@@ -19,7 +19,7 @@ from neucrowd_tf.io.files import check_regular, read_json, read_npy
 from neucrowd_tf.io.ids import as_name_array, plain_integers, typed_names
 from neucrowd_tf.io.importers import Export, detect, read_export
 from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, read_long, tell_missing
-from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, is_truth
+from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, is_truth, same_header
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
@@ -147,7 +147,13 @@ def _cells(csv: CsvFile, layout: TableFormat) -> tuple[NDArray[Any], pd.DataFram
     """Returns the task ids `[N]` and the other columns as text."""
     frame = csv.table()
     ids = task_ids(frame, csv.path, layout, csv)
-    return ids, frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
+    cells = frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
+    if cells.empty and not len(cells.columns):
+        raise DataError(
+            f"{csv.path}: {csv.line(0, header=False)}: expected columns of annotators beside the"
+            " tasks', received none"
+        )
+    return ids, cells
 
 
 def _wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
@@ -211,8 +217,9 @@ def _check_annotators(
     """Raises DataError for what is no annotator's column of a wide table (a true label, a comment,
     counts) and for a row that is the header again.
     """
-    for row in np.flatnonzero(ids == layout.roles(csv.header)["task"]).tolist():
-        if values[row].tolist() == names:
+    task = layout.roles(csv.header)["task"]
+    for row in [row for row, name in enumerate(ids) if same_header(str(name), task)]:
+        if all(map(same_header, map(str, values[row]), map(str, names))):
             raise DataError(
                 f"{csv.path}: {csv.line(row)}: expected a task and labels, received the header"
                 " again (several files in one?)"
@@ -366,13 +373,20 @@ def _dense(
     path: Path,
     line: Callable[[int], str],
 ) -> LabelTable:
-    if num_tasks is not None and (matrix.ndim != 2 or len(matrix) != num_tasks):
+    if matrix.ndim != 2:
+        raise DataError(
+            f"{path}: expected a row an instance and a column an annotator, received shape"
+            f" {matrix.shape}"
+        )
+    if matrix.dtype.kind == "u" and matrix.max(initial=0) < 1 << 63:
+        matrix = matrix.astype(np.int64)  # -1, for no label, is none of its numbers
+    if num_tasks is not None and len(matrix) != num_tasks:
         hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""
         raise DataError(
             f"{path}: expected {num_tasks} rows, one for each row of the features table, received"
             f" shape {matrix.shape}{hint}"
         )
-    if matrix.ndim == 2 and len(matrix) >= MANY_ROWS and matrix.dtype.kind in "iu":
+    if len(matrix) >= MANY_ROWS and matrix.dtype.kind in "iu":
         _check_no_ids(matrix, path)
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
 

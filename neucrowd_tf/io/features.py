@@ -154,10 +154,14 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
 
 
 def _tell_ids(rows: NDArray[np.float32], names: list[str], path: Path) -> None:
-    """Warns of columns that count the rows, as ids do."""
-    spans = np.flatnonzero(np.ptp(rows, axis=0) == len(rows) - 1)
-    counting = (np.diff(np.sort(rows[:, spans], axis=0), axis=0) == 1).all(axis=0)
-    for place in spans[counting]:
+    """Warns of columns that count the rows, as ids do, in steps of one or of another number."""
+    if len(rows) < MANY_ROWS:
+        return
+    spans = np.ptp(rows, axis=0)
+    whole = np.flatnonzero((spans > 0) & (spans % (len(rows) - 1) == 0))
+    steps = np.diff(np.sort(rows[:, whole], axis=0), axis=0)
+    counting = (steps == steps[:1]).all(axis=0)
+    for place in whole[counting]:
         warnings.warn(
             f"{path}: column {names[place]!r} numbers the rows, as an id does, and is taken for"
             f" a feature; --ignore_columns={names[place]} leaves it out",

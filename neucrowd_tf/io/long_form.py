@@ -20,7 +20,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.csv_cells import csv_writer
 from neucrowd_tf.io.files import atomic_path
 from neucrowd_tf.io.ids import plain_integers
-from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, times
+from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, same_header, times
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 
 if TYPE_CHECKING:
@@ -114,11 +114,14 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
 def _check_no_header(columns: dict[str, Column], wanted: list[str], csv: CsvFile) -> None:
     """Raises DataError for a row that is the header again."""
     again: Any = True
-    for name in wanted:
+    for name in reversed(wanted):  # the labels first: there are fewest different ones
         if not isinstance(columns[name], tuple):
             return
         codes, texts = columns[name]
-        again = again & (codes == (texts.index(name) if name in texts else -2))
+        spelt = [code for code, text in enumerate(texts) if same_header(text, name)]
+        if not spelt:
+            return
+        again = again & np.isin(codes, spelt)
     rows = np.flatnonzero(again)
     if len(rows):
         raise DataError(

@@ -117,6 +117,11 @@ def meant(name: Any) -> Any:
         return text
 
 
+def same_header(a: str, b: str) -> bool:
+    """Whether two texts are one column's name but for case and spaces."""
+    return a.strip().casefold() == b.strip().casefold()
+
+
 def distinct(column: Any) -> tuple[list[Any], np.ndarray, np.ndarray]:
     """Returns a column's distinct names, how often each occurs and where first. `1`, `True` and
     `"1"` are different names.

@@ -171,7 +171,10 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
     names = {f"cv-{name}-{fold}.npz" for name in FAST for fold in range(3)} | {"cv-quick-0.npz"}
     assert {path.name for path in folder.glob("cv-*")} == names
     (folder / "cv-ds_lr-1.npz").unlink()
-    second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
+    damaged = next(folder.glob("fitted-*/arrays.npz"))
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    with pytest.warns(UserWarning, match=f"{damaged.parent.name}: .* is made afresh"):
+        second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
     assert first.recommendation_ == second.recommendation_
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
 

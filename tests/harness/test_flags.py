@@ -115,7 +115,7 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
             "--sed: expected a flag of this command, received an unknown one; did you mean --seed?",
         ),
         ([*GIVEN, "--seed=-1"], "--seed: expected"),
-        ([*GIVEN, "--seed=one"], "--seed"),
+        ([*GIVEN, "--seed=one"], "--seed: expected a whole number, received 'one'"),
         ([*GIVEN, "--seed"], "--seed"),
         ([*GIVEN, "--resume=maybe"], "--resume=maybe"),
         ([*GIVEN, "--evaluation=thrice"], "--evaluation: expected"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import long_form
 
@@ -297,3 +297,25 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch) -> None:
     with pytest.raises(OSError, match="No space left"):
         Annotations.from_dense([[0, 1]]).to_csv(path)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [(np.int64(3), r"received shape \(\)"), (np.zeros((2, 2, 2), int), "received shape")],
+)
+def test_a_matrix_of_other_dimensions(tmp_path: pathlib.Path, array: object, message: str) -> None:
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(DataError, match=message):
+        read_annotations(tmp_path / "a.npy")
+
+
+def test_a_matrix_without_signs(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[0, 1], [1, 1]], dtype=np.uint8))
+    assert triples(read_annotations(tmp_path / "a.npy"))[1][2] == 1
+
+
+def test_more_confusion_matrices_than_memory(tmp_path: pathlib.Path) -> None:
+    # 50 annotators and 5,000 classes: 50 * 5000^2 = 1.25e9 cells, 10 GB.
+    rows = "".join(f"t{i},w{i % 50},c{i}\n" for i in range(5000))
+    with pytest.raises(DataError, match=r"expected 50 annotators' .* received 5,000 classes"):
+        read_annotations(csv(tmp_path, "task,worker,label\n" + rows))

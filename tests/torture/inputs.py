@@ -17,7 +17,7 @@ from tests.torture.record import Record
 
 def drawn(seed: int) -> Iterator[Input]:
     """Yields inputs of every kind, over and over with further draws."""
-    from tests.torture import folders, labels, tables, variants
+    from tests.torture import folders, labels, mishaps, tables, variants
 
     for number in count(seed * 1_000_000):
         yield from labels.inputs(number)
@@ -25,6 +25,7 @@ def drawn(seed: int) -> Iterator[Input]:
         yield from tables.inputs(number)
         if number % 4 == 0:
             yield from folders.inputs(number)
+            yield from mishaps.inputs(number)
 
 
 @dataclasses.dataclass(frozen=True)
