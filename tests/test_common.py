@@ -65,7 +65,7 @@ ROWS, NEW_ROWS = 48, 20
 # Of what papers compare with these are tried here; the others with the slow tests, and all of them
 # in the smoke suite.
 # A dozen graphs are traced for a fit of these, however small.
-LONG = ("crowding", "dasc_ensemble")
+LONG = ("crowding", "dasc_crowding", "dasc_ensemble")
 COMPARED = ("conal", "raykar", "triplet")
 
 

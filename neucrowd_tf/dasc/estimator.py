@@ -204,6 +204,12 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         """Returns a new, unfitted crowd model with `predict_annotators`."""
         raise NotImplementedError
 
+    def _filling_model(self) -> Any:
+        """Returns a new, unfitted model whose answers fill the empty cells in every round; None
+        where each round's crowd model does.
+        """
+        return None
+
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
@@ -239,6 +245,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
             DASC, algorithm 1.
         """
         model, result = self._crowd_model(), Rounds()
+        filling = self._filling_model()
         crowd = observed = data.annotations.observed()
         known = np.zeros(observed.shape, dtype=bool)
         known[observed.instances, observed.annotators] = True
@@ -247,14 +254,18 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
             model.annotations_expected = observed.num_annotations + most
         kept = self._networks
         with model.reused(kept) if hasattr(model, "reused") else contextlib.nullcontext():
-            self.temperatures_ = self._calibrate(model, data, run) if self.calibration else None
+            answering = model if filling is None else filling
+            self.temperatures_ = self._calibrate(answering, data, run) if self.calibration else None
+            if filling is not None:
+                self._fit_model(filling, observed, data, 0, run.stage("filling"))
             for number in range(rounds + 1):
                 self._fit_model(model, crowd, data, number, run)
                 self._record(result, model, crowd, data, run)
                 result.stopped = self._stopped(result, known, last=number == rounds)
                 if result.stopped:
                     break
-                selected, lost = self._select(model, data.features, observed, known, number)
+                answering = model if filling is None else filling
+                selected, lost = self._select(answering, data.features, observed, known, number)
                 result.history["lost"][-1] = lost
                 result.selections.append(selected)
                 result.history["selected"][-1] = len(selected)

@@ -89,7 +89,7 @@ def register_self_training(
         presets: hyper-parameters of both by dataset; None takes those of CrowdLayer.
     """
     selections = SELECTIONS if presets is not None else {"dasc": SELECTIONS["dasc"]}
-    presets = _with_schedule("crowd_layer") if presets is None else presets
+    presets = schedule_presets("crowd_layer") if presets is None else presets
     space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
     for selection, (what, defaults) in selections.items():
         register_method(
@@ -103,7 +103,7 @@ def register_self_training(
         )(kind)
 
 
-def _with_schedule(name: str) -> dict[str, dict[str, Any]]:
+def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
     """Returns a crowd layer's presets with M and the number of rounds of each dataset (sections 4.1
     and 4.5), and which round predicts where it is the last.
     """
@@ -133,9 +133,9 @@ SelfTrainedAnnoReg = self_trained(AnnoReg)
 SelfTrainedWeightedDoctorNet = self_trained(WeightedDoctorNet)
 
 register_self_training(
-    "crowd_layer", SelfTrainedCrowdLayer, "CrowdLayer", _with_schedule("crowd_layer")
+    "crowd_layer", SelfTrainedCrowdLayer, "CrowdLayer", schedule_presets("crowd_layer")
 )
-register_self_training("anno_reg", SelfTrainedAnnoReg, "Anno-Reg", _with_schedule("anno_reg"))
+register_self_training("anno_reg", SelfTrainedAnnoReg, "Anno-Reg", schedule_presets("anno_reg"))
 register_self_training(
-    "wdn", SelfTrainedWeightedDoctorNet, "Weighted Doctor Net", _with_schedule("wdn")
+    "wdn", SelfTrainedWeightedDoctorNet, "Weighted Doctor Net", schedule_presets("wdn")
 )
