@@ -49,8 +49,11 @@ def read_annotations(
     """
     table = read_labels(path, None if tasks is None else len(tasks), layout)
     if table.matrix is not None:
-        size = int(table.matrix.max(initial=-1)) + 1 if table.matrix.dtype.kind == "i" else 0
+        codes = table.matrix.dtype.kind == "i"
+        size = int(table.matrix.max(initial=-1)) + 1 if codes else 0
         _check_classes(size, *table.matrix.shape, path)
+        if codes and not size:
+            raise DataError(f"{path}: expected at least one label, received none")
         return Annotations.from_table(table, instance_names=tasks)
     crowd = Annotations.from_table(table)
     _check_classes(crowd.num_classes, crowd.num_instances, crowd.num_annotators, path)

@@ -60,9 +60,17 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         raise OSError(error.errno, f"{what}; free some and start again", str(target)) from None
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        said = "expected a folder to write to, received a file"
+        raise NotADirectoryError(errno.ENOTDIR, said, str(folder)) from None
+
+
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(target.parent)
     handle, name = tempfile.mkstemp(
         prefix=f".{target.name}.", suffix=".part" + target.suffix, dir=target.parent
     )
@@ -86,7 +94,7 @@ def _replacing(target: Path) -> Iterator[Path]:
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yields a new folder, which takes the place of `path` when the block ends without an error."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(target.parent)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     made, old = temporary / "new", temporary / "old"
     try:
@@ -170,6 +178,8 @@ def read_bytes(path: str | Path, what: str = "a file") -> bytes:
         raise DataError(
             f"{path}: expected a file that can be read, received no permission"
         ) from None
+    except OSError as error:  # of the disk, or of a file that only looks like one
+        raise DataError(f"{path}: expected {what}, received {error.strerror}") from None
     if content.startswith(GZIP):
         return _unpacked(path, content)
     if path.suffix == ".gz":

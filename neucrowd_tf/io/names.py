@@ -200,8 +200,9 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
     """
     if all(not isinstance(name, str) or name.isprintable() for name in names):
         return
+    signs = ("Cc", "Zl", "Zp")
     for place, name in enumerate(names):
-        if isinstance(name, str) and any(unicodedata.category(c) == "Cc" for c in name):
+        if isinstance(name, str) and any(unicodedata.category(c) in signs for c in name):
             said = f"received {_cut(ascii(name))}, with a line break or another control character"
             if role != "task":
                 raise DataError(

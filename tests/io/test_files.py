@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import pathlib
@@ -138,3 +139,19 @@ def test_require_columns() -> None:
         tables.require_columns("a.csv", ["task", "lable"], ["task", "label"])
     with pytest.raises(DataError, match=r"received columns '0', .*'7', \.\.\.$"):
         tables.require_columns("a.csv", [str(number) for number in range(20)], ["task"])
+
+
+def test_a_file_in_place_of_a_folder(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a").write_text("x")
+    with pytest.raises(NotADirectoryError, match=r"expected a folder .*, received a file"):
+        files.write_text(tmp_path / "a" / "b.txt", "y")
+
+
+def test_a_disk_that_fails(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: pathlib.Path) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "a").write_text("x")
+    monkeypatch.setattr(pathlib.Path, "read_bytes", fails)
+    with pytest.raises(DataError, match=r"a: expected a file, received Input/output error"):
+        files.read_bytes(tmp_path / "a")

@@ -58,6 +58,7 @@ def test_true_labels_columns() -> None:
         ("task,worker,label\nt0,a,x\nt1,b,y\ntask,worker,label\n", "line 4: .*header again"),
         ("task,worker,label\nt0,a,x\nTASK, Worker,LABEL\nt1,b,y\n", "line 3: .*header again"),
         ("task,a,b,c\nTASK,A,B,C\nt0,x,y,x\n", "line 2: .*header again"),
+        ("task,worker,label\nt0,a\u2028b,x\nt1,b,y\n", "line break"),
         ("task\nt0\nt1\n", "line 1: expected columns of annotators"),
         ('task,worker,label\nt0,a,x\nt1,"b,y\nt2,c",x\n', "line break"),
         ("task,a,b,c\nt0,x,y,x\nt1,x\nt2,y,y,y\n", "line 3: expected 4 fields"),

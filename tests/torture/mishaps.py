@@ -159,7 +159,8 @@ def places(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     for target, right in (("real.csv", SAME), ("a.csv", REFUSED), ("gone.csv", REFUSED),
                           (".", REFUSED), ("/dev/null", REFUSED), ("/dev/full", REFUSED),
                           ("/proc/self/mem", REFUSED)):  # fmt: skip
-        yield Input(f"a link to {target}", "aggregate", LABELS, link(target), right, ("a.csv",),
+        words = () if target == "." else ("a.csv",)  # a folder may hold parts
+        yield Input(f"a link to {target}", "aggregate", LABELS, link(target), right, words,
                     good, LABELS)  # fmt: skip
     pipe = lambda f: os.mkfifo(f / "a.csv")  # noqa: E731
     yield Input("a pipe", "aggregate", LABELS, pipe, REFUSED, ("a.csv",))

@@ -23,6 +23,7 @@ from neucrowd_tf.training.state import (
     reinitialise,
     write_variables,
 )
+from neucrowd_tf.training.tuplets import step_numbers
 
 X = np.random.default_rng(0).normal(size=(64, 6)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.float32)[:, None]
@@ -53,7 +54,7 @@ def batches(first_step: int) -> tf.data.Dataset:
         )
         return tf.gather(X, rows), tf.gather(Y, rows)
 
-    return tf.data.Dataset.counter(start=first_step).map(pick)
+    return step_numbers(first_step).map(pick)
 
 
 class Killed(Exception):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from benchmarks.memory import graphs
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
+from neucrowd_tf.training.tuplets import TupletIndex, step_numbers, uniform_batches
 
 
 def draw(
@@ -115,3 +116,11 @@ def test_weights_that_leave_too_few_are_evened_out() -> None:
 def test_too_few_instances(labels: list[int], negatives: int, message: str) -> None:
     with pytest.raises(DataError, match=message):
         TupletIndex(np.array(labels), negatives)
+
+
+def test_a_pipeline_leaves_no_graph() -> None:
+    assert [int(n) for n in step_numbers(3, 2).take(3)] == [3, 5, 7]
+    before = graphs()
+    for first in range(3):
+        next(iter(uniform_batches(0, 4, 3)(first)))
+    assert graphs() <= before
