@@ -53,8 +53,13 @@ def read_head(path: Path) -> Head:
         )
         return Head(path, "folder", members=tuple(names))
     check_regular(path)
-    with path.open("rb") as stream:
-        start = stream.read(HEAD)
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(HEAD)
+    except PermissionError:
+        raise
+    except OSError as error:  # of the disk, or of a file that only looks like one
+        raise DataError(f"{path}: expected a file, received {error.strerror}") from None
     if start.startswith(b"PK\x03\x04"):
         try:
             with open_archive(path) as archive:
