@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -224,11 +224,13 @@ class Auto(CrowdEstimator):
             *(data.named_validation, self.consensus_, agreed),
         )
 
-    def _jobs(self, tasks: Sequence[search.Task]) -> int:
-        if self.jobs is not None:
-            return self.jobs
-        dear = sum(task.candidate.cost for task in tasks) > WORTH_PROCESSES
-        return search.cores() if dear else 1
+    def _jobs(self, tried: Iterable[Candidate]) -> int:
+        """Returns how many processes it is worth to try so many candidates with."""
+        costs = [one.cost for one in tried]
+        wanted = self.jobs
+        if wanted is None:
+            wanted = search.cores() if sum(costs) > WORTH_PROCESSES else 1
+        return min(wanted, len(costs))
 
     def _search(
         self,
@@ -246,7 +248,10 @@ class Auto(CrowdEstimator):
         outcomes: dict[str, search.Outcome] = {}
         # A quick one shows what is hopeless, before anything dear is tried.
         quick = dataclasses.replace(wanted[BASELINE], name="quick", hparams={"Cs": QUICK})
-        first = search.held_out(self._task(data, quick, splits[:1], folder, None))
+        jobs = self._jobs(wanted.values())
+        progress.begin(list(wanted), jobs)
+        with search.processes(jobs):
+            first = search.held_out(self._task(data, quick, splits[:1], folder, None))
         agreed = None
         if first.probabilities is not None:
             agreed = np.nan_to_num(first.probabilities).argmax(axis=1) == self.consensus_
@@ -254,8 +259,6 @@ class Auto(CrowdEstimator):
             self._task(data, one, splits, folder, None if name == BASELINE else agreed)
             for name, one in wanted.items()
         ]
-        jobs = self._jobs(tasks)
-        progress.begin(list(wanted), jobs)
         for outcome in search.side_by_side(search.held_out, tasks, jobs):
             outcomes[outcome.name] = outcome
             progress.done(outcome.name, f" ({outcome.reason})" if outcome.reason else "")
@@ -275,7 +278,9 @@ class Auto(CrowdEstimator):
         """Returns the tasks' candidates fitted on all rows."""
         progress = search.Progress(shown, len(tasks), "fitting on all rows")
         made = {}
-        for path in search.side_by_side(search.fitted, tasks, self._jobs(tasks)):
+        for path in search.side_by_side(
+            search.fitted, tasks, self._jobs([task.candidate for task in tasks])
+        ):
             name = path.name.removeprefix("fitted-")
             made[name] = search.loaded(path)
             progress.done(name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import gc
 import os
 import shutil
 import sys
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -198,8 +201,9 @@ def cores() -> int:
     return len(known(0)) if known is not None else os.cpu_count() or 1
 
 
-def _pinned(function: Callable[[Task], Result], task: Task) -> Result:
-    """Calls a function in a worker process, which keeps to one thread and prints nothing."""
+@functools.cache
+def _ready() -> None:
+    """Readies a worker process, which keeps to one thread and prints nothing."""
     quiet()
     with without_notes():
         import tensorflow as tf
@@ -208,7 +212,37 @@ def _pinned(function: Callable[[Task], Result], task: Task) -> Result:
     with contextlib.suppress(RuntimeError):  # TensorFlow is at work already, with one thread
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
+    # What was imported stays: looking through its million objects for garbage, again and again
+    # while networks are traced, takes a tenth of the time.
+    gc.collect()
+    gc.freeze()
+
+
+def _pinned(function: Callable[[Task], Result], task: Task) -> Result:
+    _ready()
     return function(task)
+
+
+@contextlib.contextmanager
+def processes(jobs: int) -> Iterator[None]:
+    """Within this context, as many processes as `jobs` import TensorFlow while this one goes on;
+    `side_by_side` uses them.
+    """
+    if jobs == 1:
+        yield
+        return
+    begun = _parallel(jobs, (delayed(_ready)() for _ in range(jobs)))
+    try:
+        yield
+    finally:
+        for _ in begun:
+            pass
+
+
+def _parallel(jobs: int, calls: Iterator[Any]) -> Iterator[Any]:
+    with parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
+        found: Iterator[Any] = Parallel(return_as="generator_unordered", batch_size=1)(calls)
+        return found
 
 
 def side_by_side(
@@ -218,14 +252,9 @@ def side_by_side(
     if jobs == 1 or len(tasks) == 1:
         yield from map(function, tasks)
         return
-    from joblib import Parallel, delayed, parallel_config
-
     # The longest first: the last to begin should not be the last to end.
     order = sorted(tasks, key=lambda task: -task.candidate.cost)
-    with parallel_config(backend="loky", n_jobs=min(jobs, len(order)), inner_max_num_threads=1):
-        yield from Parallel(return_as="generator_unordered", batch_size=1)(
-            delayed(_pinned)(function, task) for task in order
-        )
+    yield from _parallel(jobs, (delayed(_pinned)(function, task) for task in order))
 
 
 class Progress:
