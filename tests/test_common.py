@@ -1,5 +1,5 @@
 """What every registered method has to do, present and future: one family's representative in each
-run, all of them with `slow`.
+run (some with `ci` alone), all of them with `slow`.
 
 A method's fits are shared by its checks: one of two classes with checkpoints and TensorBoard, one
 more without (the same bytes), one that is interrupted and resumed, and one of three classes without
@@ -67,6 +67,8 @@ ROWS, NEW_ROWS = 48, 20
 # A dozen graphs are traced for a fit of these, however small.
 LONG = ("crowding", "dasc_crowding", "dasc_ensemble")
 COMPARED = ("conal", "raykar", "triplet")
+# Of methods that are tried anyway.
+OTHER_READINGS = ("neucrowd_joint", "rll_released")
 
 
 def _representatives() -> set[str]:
@@ -101,6 +103,11 @@ def _parameters() -> list[Any]:
         )
         if method.name in LONG:
             marks.append(pytest.mark.slow)
+        # Self-training is one code, whichever crowd layer it refits.
+        if method.name in OTHER_READINGS or (
+            hasattr(method.factory, "layer") and method.name != "dasc_crowd_layer"
+        ):
+            marks.append(pytest.mark.ci)
         found.append(pytest.param(method, id=method.name, marks=marks))
     return found
 
