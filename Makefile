@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
+# Files in the order that tests/conftest.py gives them.
+SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 OUT ?= runs/quickstart
 
 .PHONY: run test test-ci smoke test-all test-lowest torture lint types docs results setup clean
@@ -23,11 +25,11 @@ run: $(STAMP)
 
 # Quick: what a change breaks most often.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not ci and not slow and not gpu" tests
+	$(BIN)/python -m pytest $(SPREAD) -m "not ci and not slow and not gpu" tests
 
 # What `make test` leaves out and `.ci/run` runs.
 test-ci: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "ci and not slow and not gpu" tests
+	$(BIN)/python -m pytest $(SPREAD) -m "ci and not slow and not gpu" tests
 
 # Every registered method once, tiny; always from the beginning.
 smoke: $(STAMP)
@@ -35,7 +37,7 @@ smoke: $(STAMP)
 	$(BIN)/python run_experiment.py --suite=smoke --output_dir=runs/smoke --jobs=$(JOBS)
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests
+	$(BIN)/python -m pytest $(SPREAD) tests
 	$(MAKE) test-lowest
 
 # The lowest end of setup.py's ranges, in an environment of its own.

@@ -9,6 +9,27 @@ import pathlib
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+# Longest first, as a file is made by one process: the last to begin should not be the last to end.
+LONGEST = (
+    "tests/test_resume.py",
+    "tests/reproduction/test_suite_kill.py",
+    "tests/test_documents.py",
+    "tests/test_common.py",
+    "tests/harness/test_machines.py",
+    "tests/harness/test_cluster.py",
+    "tests/harness/test_pool.py",
+    "tests/harness/test_runner.py",
+    "tests/test_run_experiment.py",
+    "tests/reproduction/test_suites.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {ROOT / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
 
 
 def pytest_collection_finish() -> None:
@@ -18,9 +39,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
-
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
