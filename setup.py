@@ -78,7 +78,7 @@ setup(
         "smote": ["imbalanced-learn>=0.13"],
         "test": TEST,
     },
-    entry_points={"console_scripts": ["neucrowd = neucrowd_tf.harness.cli:console_main"]},
+    entry_points={"console_scripts": ["neucrowd = neucrowd_tf.__main__:console_main"]},
     classifiers=[
         "Intended Audience :: Science/Research",
         "Programming Language :: Python :: 3.11",

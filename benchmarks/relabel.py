@@ -14,6 +14,9 @@ random; ours by `item` (the mean gain over those who could be asked, one of them
 majority's labels, out of fold, where a dataset has features (LabelMe, Music), else the shares of
 the classes. The consensus knows labels alone; it is `neucrowd_tf.labelling.belief.believe` for all,
 and those of Dawid and Skene's model with its defaults and of the majority are given beside it.
+
+Where a dataset has features, the model's accuracy is given, too: that of the logistic regression,
+trained on the labels of `believe`, on the published test split.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import entr
@@ -56,7 +59,21 @@ KEEP, MARKS, ROUNDS = 0.4, (0.1, 0.25, 0.5), 10
 STRATEGIES = ("random", "entropy", "activelab", "item", "item_annotator")
 FOLDS = 5
 
-Replay = tuple[Annotations, "NDArray[np.int64]", "NDArray[np.float64] | None"]
+
+class Replay(NamedTuple):
+    """A crowd whose labels are replayed.
+
+    Attributes:
+        crowd: all its labels.
+        truth: `[N]` class codes, -1 where unknown.
+        features: `[N, d]`, where there are any.
+        test: features `[M, d]` and true classes `[M]` of other instances, where there are any.
+    """
+
+    crowd: Annotations
+    truth: NDArray[np.int64]
+    features: NDArray[Any] | None = None
+    test: tuple[NDArray[Any], NDArray[np.int64]] | None = None
 
 
 def simulated(seed: int, *, tasks: int, annotators: int, classes: int, each: int) -> Replay:
@@ -69,7 +86,7 @@ def simulated(seed: int, *, tasks: int, annotators: int, classes: int, each: int
         ]
     )
     truth = np.random.default_rng([seed, 3]).integers(0, classes, tasks)
-    return simulate(truth, matrices, seed, rates=each / annotators), truth, None
+    return Replay(simulate(truth, matrices, seed, rates=each / annotators), truth)
 
 
 def published(name: str, data_dir: Path, size: int | None) -> Replay:
@@ -78,9 +95,14 @@ def published(name: str, data_dir: Path, size: int | None) -> Replay:
 
     if name == "cifar10n":
         dataset = cifar10n.load(data_dir, size=size or 5_000)
-        return dataset.annotations, np.asarray(dataset.truth), None
+        return Replay(dataset.annotations, np.asarray(dataset.truth))
     dataset = {"labelme": labelme.load, "music": music.load}[name](data_dir)
-    return dataset.annotations, np.asarray(dataset.truth), np.asarray(dataset.features)
+    return Replay(
+        dataset.annotations,
+        np.asarray(dataset.truth),
+        np.asarray(dataset.features),
+        (np.asarray(dataset.test.features), np.asarray(dataset.test.labels)),
+    )
 
 
 def datasets(data_dir: Path, quick: bool) -> dict[str, Callable[[int], Replay]]:
@@ -96,6 +118,11 @@ def datasets(data_dir: Path, quick: bool) -> dict[str, Callable[[int], Replay]]:
     }
 
 
+def regression() -> Any:
+    """Returns the classifier, unfitted."""
+    return make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=300))
+
+
 def classifier(crowd: Annotations, features: NDArray[Any] | None) -> NDArray[np.float64]:
     """Returns `[N, C]` a classifier's probabilities, out of fold, from the majority's labels."""
     votes = crowd.vote_counts()
@@ -105,9 +132,10 @@ def classifier(crowd: Annotations, features: NDArray[Any] | None) -> NDArray[np.
         return found
     labels = MajorityVote(ties="first").fit(crowd).labels_
     kept = np.flatnonzero(np.bincount(labels, minlength=crowd.num_classes)[labels] >= FOLDS)
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=300))
     splits = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    part = cross_val_predict(model, features[kept], labels[kept], cv=splits, method="predict_proba")
+    part = cross_val_predict(
+        regression(), features[kept], labels[kept], cv=splits, method="predict_proba"
+    )
     found[np.ix_(kept, np.unique(labels[kept]))] = part
     return found
 
@@ -155,19 +183,26 @@ def right(labels: NDArray[Any], truth: NDArray[np.int64]) -> float:
     return float(np.mean(labels[known] == truth[known]))
 
 
-def accuracies(crowd: Annotations, truth: NDArray[np.int64]) -> dict[str, float]:
-    """Returns the accuracy of the three consensus labels."""
+def accuracies(crowd: Annotations, full: Replay) -> dict[str, float]:
+    """Returns the accuracy of the three consensus labels and, where there are test instances, of
+    the model.
+    """
     labels = {
         "believe": believe(crowd).probas.argmax(axis=1),
         "dawid_skene": DawidSkene().fit(crowd).labels_,
         "majority_vote": MajorityVote().fit(crowd).labels_,
     }
-    return {name: right(found, truth) for name, found in labels.items()}
+    found = {name: right(inferred, full.truth) for name, inferred in labels.items()}
+    if full.features is not None and full.test is not None:
+        rows = crowd.annotated
+        model = regression().fit(full.features[rows], labels["believe"][rows])
+        found["model"] = right(model.predict(full.test[0]), full.test[1])
+    return found
 
 
 def replay(full: Replay, strategy: str, seed: int) -> dict[str, Any]:
     """Asks in rounds, and returns the accuracy after each and, at the marks, of each consensus."""
-    crowd, truth, features = full
+    crowd, truth, features, _ = full
     rng = np.random.default_rng([seed, 11])
     start = remove_annotations(crowd, KEEP, seed)
     size = crowd.num_annotators
@@ -180,7 +215,7 @@ def replay(full: Replay, strategy: str, seed: int) -> dict[str, Any]:
     stops |= {round(mark * known) for mark in MARKS}
     belief = believe(start)
     curve = [(0.0, right(belief.probas.argmax(axis=1), truth))]
-    marks: dict[str, dict[str, float]] = {"0": accuracies(start, truth)}
+    marks: dict[str, dict[str, float]] = {"0": accuracies(start, full)}
     asked = 0
     for stop in sorted(stops):
         held = np.flatnonzero(~shown)
@@ -192,7 +227,7 @@ def replay(full: Replay, strategy: str, seed: int) -> dict[str, Any]:
         curve.append((stop / known, right(belief.probas.argmax(axis=1), truth)))
         for mark in MARKS:
             if stop == round(mark * known):
-                marks[f"{mark:g}"] = accuracies(crowd.select(shown), truth)
+                marks[f"{mark:g}"] = accuracies(crowd.select(shown), full)
     return {"curve": curve, "marks": marks, "labels": known}
 
 
@@ -259,6 +294,17 @@ def share(found: dict[str, Any], other: str) -> str:
     )
 
 
+def by_mark(results: dict[str, Any], kind: str) -> list[str]:
+    """Returns a table of accuracies at first and after each mark, of datasets that have them."""
+    lines = ["| dataset | asked | at first | 10 % | 25 % | 50 % |", "|---|---|---|---|---|---|"]
+    for name, found in results.items():
+        for strategy in STRATEGIES:
+            if (row := found[strategy].get(kind)) is not None:
+                cells = " | ".join(cell(row[mark]) for mark in ("0", *(f"{m:g}" for m in MARKS)))
+                lines.append(f"| {name} | {strategy} | {cells} |")
+    return lines
+
+
 def markdown(results: dict[str, Any], draws: int) -> str:
     """Returns the page of results."""
     lines = [
@@ -268,14 +314,17 @@ def markdown(results: dict[str, Any], draws: int) -> str:
         " how stands in that file's docstring. Accuracy of the consensus after 10, 25 and 50 % more"
         f" labels; mean and 95 % interval over {draws} draws of what is held back.",
         "",
-        "| dataset | asked | at first | 10 % | 25 % | 50 % |",
-        "|---|---|---|---|---|---|",
+        *by_mark(results, "believe"),
     ]
-    for name, found in results.items():
-        for strategy in STRATEGIES:
-            row = found[strategy]["believe"]
-            cells = " | ".join(cell(row[mark]) for mark in ("0", *(f"{m:g}" for m in MARKS)))
-            lines.append(f"| {name} | {strategy} | {cells} |")
+    models = by_mark(results, "model")
+    if len(models) > 2:
+        lines += [
+            "",
+            "The model's accuracy on the published test split, a logistic regression trained on the"
+            " consensus:",
+            "",
+            *models,
+        ]
     lines += [
         "",
         "Labels that `item_annotator` needs for the accuracy that another strategy has after 50 %"

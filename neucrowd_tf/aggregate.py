@@ -29,8 +29,7 @@ from neucrowd_tf.io.command_line import Parser
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers.catalogue import detect
-from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, table_options
-from neucrowd_tf.io.tables import TableFormat
+from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, layout_of, model_names
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator
@@ -49,13 +48,10 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--annotations", type=Path, required=True, help="labels, a tool's export, or - for stdin")
     add("--method", default="dawid_skene", help="the truth-inference method")
     add("--output", type=Path, default=STDOUT, help="CSV task,label,probability,num_labels")
     add("--annotators", type=Path, help="CSV to write: skill with an interval, and confusion")
     add("--gold", type=Path, help="CSV task,label: labels that are known")
-    add("--question", help="which question of an export")
-    add("--first", action="store_true", help="the first of several choices in an export's answer")
     add("--seed", type=int, default=0, help="of what a method draws")
     add("--engine", choices=("local", "dask"), help="out of core, to a folder: threads, or Dask")
     add("--workers", type=int, help="--engine: threads, or Dask processes of its own")
@@ -63,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--resume", action="store_true", help="--engine: go on after the last iteration done")
     add("--max_iter", type=int, help="--engine: most iterations")
     add("--tol", type=float, help="--engine: least rise of the objective for each annotation")
-    add_table_options(parser)
+    add_table_options(parser, required=True)
     return parser
 
 
@@ -85,14 +81,8 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     from neucrowd_tf.labelling.source import read_crowd, read_gold
 
     method = make_aggregator(arguments.method, arguments.seed)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        crowd, note = read_crowd(
-            arguments.annotations,
-            question=arguments.question,
-            first=arguments.first,
-            layout=TableFormat.of(**table_options(arguments)),
-        )
+    crowd, notes = read_crowd(arguments.annotations, layout=layout_of(arguments))
+    models = model_names(arguments.model_annotator, crowd.annotator_names.tolist())
     gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
     if arguments.annotators is not None:
         crowd.require_identities("--annotators")
@@ -105,14 +95,13 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     else:
         write_text(arguments.output, labels)
     if arguments.annotators is not None:
-        write_text(arguments.annotators, annotators_csv(crowd, method))
-    warned = (f"warning: {one_line(w.message)}" for w in (*told, *raised))  # type: ignore[arg-type]
-    return [*([note] if note else []), *warned]
+        write_text(arguments.annotators, annotators_csv(crowd, method, models))
+    return [*notes, *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
 
 
 def _out_of_core(arguments: argparse.Namespace) -> list[str]:
     """Fits by parts; returns no notes, as progress goes to stderr."""
-    ignored = ("annotators", "gold", "question", "first", "seed", *TABLE_OPTIONS)
+    ignored = ("annotators", "gold", "seed", "model_annotator", *TABLE_OPTIONS)
     for name in ignored:
         if name != "exact_names" and getattr(arguments, name) not in (None, False, 0):
             raise UsageError(f"--{name}: expected no --engine with it, received both")
@@ -171,9 +160,11 @@ def label_rows(crowd: Annotations, method: Aggregator) -> Iterator[list[str]]:
             yield [text_cell(task), names[label], probability, str(given[row])]
 
 
-def annotators_csv(crowd: Annotations, method: Aggregator) -> str:
-    """Returns a CSV with a row an annotator: `annotator,num_labels,skill,skill_low,skill_high` and
-    `c_<true class>_<label>` for each pair of classes.
+def annotators_csv(crowd: Annotations, method: Aggregator, models: Sequence[str] = ()) -> str:
+    """Returns a CSV with a row an annotator: `annotator,num_labels,skill,skill_low,skill_high,kind`
+    and `c_<true class>_<label>` for each pair of classes.
+
+    The kind is `model` of the annotators named in `models`, else `person`.
 
     The skill is the probability of being right that the method estimates, or, where it estimates
     none, the share of labels that equal the inferred ones; the interval is Wilson's at 95 % for as
@@ -192,13 +183,14 @@ def annotators_csv(crowd: Annotations, method: Aggregator) -> str:
     errors = normalise_counts(counts, 0.0) if method.errors_ is None else method.errors_
     low, high = wilson_interval(np.clip(skills, 0.0, 1.0) * given, given)
     classes = [str(name) for name in crowd.class_names.tolist()]
-    header = ["annotator", "num_labels", "skill", "skill_low", "skill_high"]
+    header = ["annotator", "num_labels", "skill", "skill_low", "skill_high", "kind"]
     header += [f"c_{true}_{label}" for true in classes for label in classes]
     rows = (
         [
             text_cell(name),
             str(int(given[code])),
             *(number_cell(float(value[code])) for value in (skills, low, high)),
+            "model" if str(name) in models else "person",
             *(number_cell(value) for value in errors[code].ravel().tolist()),
         ]
         for code, name in enumerate(crowd.annotator_names.tolist())

@@ -21,6 +21,7 @@ from neucrowd_tf.io.csv_cells import to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.sources import read_text, records, rows
+from neucrowd_tf.io.table_flags import add_option
 
 PROBLEM = 2
 STDOUT = Path("-")
@@ -44,8 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--tasks", type=Path, help="CSV task,text to write: what was labelled, where it is known")
     add("--gold", type=Path, help="CSV task,label to write: the tool's own right answers")
-    add("--question", help="which question's answers, where there are several")
-    add("--first", action="store_true", help="the first of several choices in an answer")
+    for name in ("question", "first"):
+        add_option(add, name)
     add(
         "--duplicates",
         choices=("error", "first", "last"),

@@ -47,13 +47,7 @@ def export_saved_model(
     import keras
     import tensorflow as tf
 
-    target = Path(path)
-    if (
-        target.exists()
-        and not (target / "saved_model.pb").exists()
-        and (not target.is_dir() or any(target.iterdir()))
-    ):
-        raise DataError(f"{target}: expected a new folder or one with a SavedModel")
+    target = _free(Path(path))
     model = estimator.inference_model()
     vectors = estimator.text_layer() if hasattr(estimator, "text_layer") else None
 
@@ -83,16 +77,32 @@ def export_saved_model(
         **({"centre": dict(feature_centre)} if feature_centre else {}),
     }
     with atomic_folder(target) as temporary:
-        try:
-            archive.write_out(str(temporary), verbose=False)
-        except tf.errors.OpError as error:
-            # TensorFlow has errors of its own for a full disk.
-            if not isinstance(error, tf.errors.ResourceExhaustedError) and (
-                os.strerror(errno.ENOSPC) not in str(error)
-            ):
-                raise
-            raise OSError(
-                errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}; free some and start again", str(target)
-            ) from None
+        _write(archive, temporary, target)
         write_json(temporary / NAMES, names)
     return target
+
+
+def _free(target: Path) -> Path:
+    """Returns a folder in whose place a SavedModel may be written; raises DataError for another."""
+    if (
+        target.exists()
+        and not (target / "saved_model.pb").exists()
+        and (not target.is_dir() or any(target.iterdir()))
+    ):
+        raise DataError(f"{target}: expected a new folder or one with a SavedModel")
+    return target
+
+
+def _write(archive: Any, folder: Path, target: Path) -> None:
+    """Writes an archive; TensorFlow's own errors for a full disk become OSError."""
+    import tensorflow as tf
+
+    try:
+        archive.write_out(str(folder), verbose=False)
+    except tf.errors.OpError as error:
+        full = isinstance(error, tf.errors.ResourceExhaustedError)
+        if not full and os.strerror(errno.ENOSPC) not in str(error):
+            raise
+        raise OSError(
+            errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}; free some and start again", str(target)
+        ) from None

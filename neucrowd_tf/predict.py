@@ -21,7 +21,7 @@ from neucrowd_tf.io.features import read_feature_table
 from neucrowd_tf.io.files import atomic_path, check_regular, read_json
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.quiet import import_tensorflow
-from neucrowd_tf.io.table_flags import TABLE_OPTIONS
+from neucrowd_tf.io.table_flags import add_option
 from neucrowd_tf.io.tables import PLAIN, TableFormat
 from neucrowd_tf.io.texts import read_texts
 
@@ -258,8 +258,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
     parser.add_argument("--ignore_columns", help="columns that are no features, by commas")
-    parser.add_argument("--separator", help=TABLE_OPTIONS["separator"])
-    parser.add_argument("--task_column", help=TABLE_OPTIONS["task_column"])
+    for name in ("separator", "task_column"):
+        add_option(parser.add_argument, name)
     return parser.parse_args(argv)
 
 

@@ -1,8 +1,8 @@
 """Which tasks to label again, and by whom.
 
     python -m neucrowd_tf.relabel --annotations=F|--run=RUN --budget=500 --output=relabel.csv
-        [--gold=gold.csv] [--probabilities=P.csv] [--most_each=N] [--per_task=2] [--question=NAME]
-        [--first]
+        [--gold=gold.csv] [--probabilities=P.csv] [--ask=ann,bob|FILE] [--model_annotator=NAME]
+        [--most_each=N] [--per_task=2]
 
 Writes `task,worker,priority,gain,reason`, the most worthwhile label first; without `--output` to
 stdout. `--annotations` takes any layout that --dataset=table reads, an annotation tool's export, or
@@ -13,17 +13,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import Parser
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import read_json, write_text
-from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, table_options
+from neucrowd_tf.io.table_flags import (
+    SWITCHES,
+    TABLE_OPTIONS,
+    add_table_options,
+    layout_of,
+    model_names,
+    table_options,
+)
 from neucrowd_tf.io.tables import TableFormat
+
+if TYPE_CHECKING:
+    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.labelling.belief import Belief
+    from neucrowd_tf.labelling.plan import Request
 
 PROBLEM = 2
 STDOUT = Path("-")
@@ -37,7 +50,6 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--annotations", type=Path, help="labels, a tool's export, or - for stdin")
     add("--run", type=Path, help="the folder of a run on tables of one's own")
     add("--budget", type=int, required=True, help="how many labels to ask for")
     add("--output", type=Path, default=STDOUT, help=f"CSV {','.join(HEADER)} (default: stdout)")
@@ -45,14 +57,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--probabilities", type=Path, help="CSV task,p_<class>...: a model's, out of sample")
     add("--most_each", type=int, help="most labels an annotator is asked for (default: twice even)")
     add("--per_task", type=int, default=2, help="most labels of one task")
-    add("--question", help="which question of an export")
-    add("--first", action="store_true", help="the first of several choices in an export's answer")
+    add(
+        "--ask",
+        help="who can be asked, also those without labels yet: names separated by commas, or a"
+        " file with a name a line (default: everybody who gave labels and is no model)",
+    )
     add_table_options(parser)
     return parser
 
 
-def annotations_of(run: Path) -> tuple[Path, TableFormat]:
-    """Returns the annotations' file of a run on a user's own tables, and how it is written.
+def annotations_of(run: Path) -> tuple[Path, TableFormat, str]:
+    """Returns the annotations' file of a run on a user's own tables, how it is written, and the
+    names of its annotators that are models, separated by commas.
 
     Raises:
         DataError: no run, or one on another dataset.
@@ -67,8 +83,9 @@ def annotations_of(run: Path) -> tuple[Path, TableFormat]:
             " annotations; name a file with --annotations"
         )
     options: dict[str, Any] = {name: settings.get(name) for name in TABLE_OPTIONS}
-    options["exact_names"] = bool(options["exact_names"])
-    return Path(str(named)), TableFormat.of(**options)
+    options |= {name: bool(options[name]) for name in SWITCHES}
+    models = settings.get("model_annotator") or []
+    return Path(str(named)), TableFormat.of(**options), ",".join(map(str, models))
 
 
 def relabel(arguments: argparse.Namespace) -> list[str]:
@@ -77,51 +94,75 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    if (arguments.annotations is None) == (arguments.run is None):
-        count = "none" if arguments.run is None else "both"
-        raise UsageError(f"expected --annotations or --run, received {count}")
+    path, layout, apart = _labels(arguments)
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.labelling.belief import believe, informed
-    from neucrowd_tf.labelling.plan import make_plan, reason
-    from neucrowd_tf.labelling.source import read_crowd, read_gold, read_probabilities
+    from neucrowd_tf.labelling.plan import make_plan
+    from neucrowd_tf.labelling.source import read_crowd, read_gold, read_names, read_probabilities
 
-    if arguments.run is None:
-        path, layout = arguments.annotations, TableFormat.of(**table_options(arguments))
-    else:
-        path, layout = annotations_of(arguments.run)
-        given = [name for name, value in table_options(arguments).items() if value]
-        if given:
-            raise UsageError(f"--{given[0]}: expected without --run, whose own is taken")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        crowd, note = read_crowd(
-            path, question=arguments.question, first=arguments.first, layout=layout
-        )
+    crowd, notes = read_crowd(path, layout=layout)
     crowd.require_identities("relabel")
+    models = model_names(apart, crowd.annotator_names.tolist())
+    asked = None if arguments.ask is None else read_names(arguments.ask)
+    size = crowd.num_annotators
+    crowd = crowd.with_annotators(asked or ())
+    names = list(map(str, crowd.annotator_names.tolist()))
+    if names[size:]:
+        notes.append(f"without labels yet: {', '.join(map(repr, names[size:]))}")
+    people = np.array([name not in models for name in names])
+    free = people if asked is None else np.isin(names, asked)
     gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
-    belief = believe(crowd, gold)
+    belief = believe(crowd, gold, people)
     if arguments.probabilities is not None:
         belief = informed(belief, crowd, read_probabilities(arguments.probabilities, crowd))
     plan = make_plan(
-        crowd, belief, arguments.budget, most_each=arguments.most_each, per_task=arguments.per_task
+        crowd,
+        belief,
+        arguments.budget,
+        most_each=arguments.most_each,
+        per_task=arguments.per_task,
+        free=free,
     )
-    tasks, workers = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
-    votes = crowd.vote_counts()
-    rows = (
-        [
-            text_cell(tasks[request.task]),
-            text_cell(workers[request.annotator]),
-            str(priority),
-            number_cell(request.gain),
-            text_cell(reason(crowd, belief, votes, request)),
-        ]
-        for priority, request in enumerate(plan, 1)
-    )
-    text = to_csv(HEADER, rows)
+    text = to_csv(HEADER, _rows(crowd, belief, plan))
     if arguments.output == STDOUT:
         sys.stdout.write(text)
     else:
         write_text(arguments.output, text)
+    return [*notes, _summary(crowd, belief, plan, arguments.budget)]
+
+
+def _labels(arguments: argparse.Namespace) -> tuple[Path, TableFormat, str | None]:
+    """Returns the file of labels, how it is written, and which annotators are models."""
+    if (arguments.annotations is None) == (arguments.run is None):
+        count = "none" if arguments.run is None else "both"
+        raise UsageError(f"expected --annotations or --run, received {count}")
+    if arguments.run is None:
+        return arguments.annotations, layout_of(arguments), arguments.model_annotator
+    given = [name for name, value in table_options(arguments).items() if value]
+    if given:
+        raise UsageError(f"--{given[0]}: expected without --run, whose own is taken")
+    path, layout, models = annotations_of(arguments.run)
+    return path, layout, arguments.model_annotator or models
+
+
+def _rows(crowd: Annotations, belief: Belief, plan: Sequence[Request]) -> Iterator[list[str]]:
+    """Yields a row of `HEADER` a request."""
+    from neucrowd_tf.labelling.plan import reason
+
+    tasks, workers = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
+    votes, given = crowd.vote_counts(), crowd.labels_per_annotator()
+    for priority, request in enumerate(plan, 1):
+        yield [
+            text_cell(tasks[request.task]),
+            text_cell(workers[request.annotator]),
+            str(priority),
+            number_cell(request.gain),
+            text_cell(reason(crowd, belief, votes, given, request)),
+        ]
+
+
+def _summary(crowd: Annotations, belief: Belief, plan: Sequence[Request], budget: int) -> str:
+    """Says what is asked for, and what it is expected to bring."""
     now = float(belief.probas[crowd.annotated].max(axis=1).mean())
     gained = sum(request.gain for request in plan) / max(int(crowd.annotated.sum()), 1)
     said = (
@@ -129,10 +170,9 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
         f" {len({r.annotator for r in plan}):,} annotators; expected accuracy of the consensus"
         f" {now:.3f}, then {now + gained:.3f}"
     )
-    if len(plan) < arguments.budget:
-        said += f"; no other of the {arguments.budget:,} is worth anything or can be asked for"
-    warned = (f"warning: {one_line(w.message)}" for w in told)  # type: ignore[arg-type]
-    return [*([note] if note else []), *warned, said]
+    if len(plan) < budget:
+        said += f"; no other of the {budget:,} is worth anything or can be asked for"
+    return said
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -69,6 +69,9 @@ def test_annotators(labels_csv: Path) -> None:
     np.testing.assert_allclose(frame.loc["u", ["skill_low", "skill_high"]], [0.5101, 1], atol=1e-4)
     assert (frame["skill_low"] <= frame["skill"]).all()
     assert (frame["skill"] <= frame["skill_high"]).all()
+    assert set(frame["kind"]) == {"person"}
+    kinds = pd.read_csv(io.StringIO(annotators_csv(crowd, model, ["v"])))["kind"]
+    assert kinds.tolist() == ["person", "model", "person"]
     # v: of two x one x and one y; of two y both y.
     assert frame.loc["v", ["c_x_x", "c_x_y", "c_y_x", "c_y_y"]].tolist() == [0.5, 0.5, 0, 1]
     rows = frame.filter(like="c_").to_numpy().reshape(3, 2, 2)

@@ -11,13 +11,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 
 from benchmarks.relabel import ask, needed, replay, simulated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.labelling.activelab import activelab_scores, calibrated
-from neucrowd_tf.labelling.belief import Belief, believe, crowd_accuracy, informed
+from neucrowd_tf.labelling.belief import (
+    Belief,
+    believe,
+    believe_with_model,
+    crowd_accuracy,
+    informed,
+)
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
 from neucrowd_tf.labelling.plan import make_plan, worths
 from neucrowd_tf.labelling.source import read_probabilities
@@ -107,6 +114,72 @@ def test_belief_keeps_annotators_of_few_labels_near_the_crowd() -> None:
     assert believe(crowd, gold).probas[0, gold[0]] == 1
 
 
+def _with_model(
+    kind: str, seed: int, temperature: float
+) -> tuple[Annotations, np.ndarray, np.ndarray]:
+    """A crowd a quarter of which guesses, and a model as sure as it says at temperature 1."""
+    classes, each, accuracy, spread = {
+        "a good model": (2, 3, 0.7, 0.6),
+        "a weak model": (2, 3, 0.75, 1.6),
+        "many classes": (4, 3, 0.65, 0.6),
+        "a good crowd": (3, 6, 0.85, 1.0),
+    }[kind]
+    rng = np.random.default_rng([seed, 9])
+    truth = rng.integers(0, classes, 400)
+    skills = np.full((24, classes), accuracy)
+    skills[:6] = 1 / classes
+    crowd = simulate(truth, from_skills(skills), seed, rates=each / 24)
+    # The log odds of observations with a normal error, equally far from all other classes.
+    seen = np.eye(classes)[truth] + spread * rng.normal(size=(400, classes))
+    return crowd, truth, softmax(seen / spread**2 / temperature, axis=1)
+
+
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
+@pytest.mark.parametrize("kind", ["a good model", "a weak model", "many classes", "a good crowd"])
+def test_crowd_and_model_together_are_not_below_the_better_of_the_two(
+    kind: str, temperature: float
+) -> None:
+    right = []
+    for seed in range(4):
+        crowd, truth, probas = _with_model(kind, seed, temperature)
+        together = believe_with_model(crowd, probas)
+        found = (together.probas, believe(crowd).probas, probas)
+        right.append([np.mean(p.argmax(axis=1) == truth) for p in found])
+    both, labels, model = np.mean(right, axis=0)
+    assert both > max(labels, model) + 0.01
+
+
+def test_how_sure_a_model_says_it_is_changes_nothing() -> None:
+    crowd, _, probas = _with_model("many classes", 0, 1.0)
+    flat = probas ** (1 / 3)
+    flat /= flat.sum(axis=1, keepdims=True)
+    one, other = believe_with_model(crowd, probas), believe_with_model(crowd, flat)
+    np.testing.assert_allclose(one.probas, other.probas, atol=0.02)
+    # A model that says nothing leaves what the labels alone say, with equal shares of the classes.
+    alone = believe_with_model(crowd, np.full(probas.shape, 0.25)).probas
+    assert (alone.argmax(axis=1) == believe(crowd).probas.argmax(axis=1)).mean() > 0.95
+
+
+def test_one_step_with_a_model_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neucrowd_tf.labelling.belief.MOST_ITERATIONS", 1)
+    monkeypatch.setattr("neucrowd_tf.labelling.belief.calibrated", lambda probas, votes: probas)
+    crowd, probas = crowd_of("00 01 1-"), np.array([[0.8, 0.2], [0.5, 0.5], [0.3, 0.7]])
+    start, together = believe(crowd), believe_with_model(crowd, probas)
+    for r in range(2):
+        for c in range(2):
+            counts = [8 * (start.accuracy if c == k else 1 - start.accuracy) for k in range(2)]
+            for i, a, k in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
+                counts[k] += start.probas[i, c] * (a == r)
+            expected = np.array(counts) / sum(counts)
+            np.testing.assert_allclose(together.errors[r, c], expected)
+    errors = together.errors
+    # Task 1: the model's halves leave the labels 0 of annotator 0 and 1 of annotator 1.
+    odds = errors[0, 0, 0] * errors[1, 0, 1] / (errors[0, 1, 0] * errors[1, 1, 1])
+    assert together.probas[1, 0] == pytest.approx(odds / (1 + odds))
+    odds = 0.3 * errors[0, 0, 1] / (0.7 * errors[0, 1, 1])
+    assert together.probas[2, 0] == pytest.approx(odds / (1 + odds))
+
+
 # ----------------------------------------------------------------- ActiveLab
 
 
@@ -124,7 +197,7 @@ def test_activelab_by_hand() -> None:
 def test_activelab_is_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     cleanlab = pytest.importorskip("cleanlab.multiannotator")
     tools = pytest.importorskip("cleanlab.internal.multiannotator_utils")
-    crowd, truth, _ = simulated(3, tasks=300, annotators=20, classes=3, each=3)
+    crowd, truth, *_ = simulated(3, tasks=300, annotators=20, classes=3, each=3)
     dense = crowd.to_dense().astype(float)
     dense[dense < 0] = np.nan
     rng = np.random.default_rng(0)
@@ -174,7 +247,7 @@ def test_a_second_label_of_a_task_counts_what_the_first_may_say() -> None:
 
 
 def test_nobody_is_asked_twice_or_too_often() -> None:
-    crowd, _, _ = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    crowd, *_ = simulated(0, tasks=120, annotators=15, classes=3, each=3)
     belief = believe(crowd)
     plan = make_plan(crowd, belief, 60, per_task=2)
     pairs = [(request.task, request.annotator) for request in plan]
@@ -201,12 +274,45 @@ def test_who_is_asked_knows_the_likely_classes() -> None:
     assert [r.gain for r in plan] == [0.5, 0.5]
 
 
+def test_models_are_not_asked_and_do_not_count_as_the_crowds_accuracy() -> None:
+    # Two people agree on half of the tasks; the model agrees with the first one on all of them.
+    crowd = crowd_of("000 000 010 101 111 111 010 101")
+    people = np.array([True, True, False])
+    assert believe(crowd, people=people).accuracy == crowd_accuracy(
+        crowd.select(crowd.annotators < 2)
+    )
+    assert believe(crowd, people=people).accuracy < believe(crowd).accuracy
+    few = crowd.select(crowd.instances % 3 != crowd.annotators)
+    plan = make_plan(few, believe(few, people=people), 8, most_each=8, free=people)
+    assert plan and {request.annotator for request in plan} <= {0, 1}
+
+
+def test_an_annotator_without_labels_is_one_of_the_crowds_average() -> None:
+    truth = np.random.default_rng(2).integers(0, 3, 200)
+    skills = np.full((12, 3), 0.7)
+    skills[:3] = 1 / 3  # who guess
+    crowd = simulate(truth, from_skills(skills), 2, rates=0.3)
+    wider = crowd.with_annotators(["eve", *crowd.annotator_names.tolist()])
+    assert wider.num_annotators == 13 and wider.annotator_names[12] == "eve"
+    belief, before = believe(wider), believe(crowd)
+    np.testing.assert_allclose(belief.probas, before.probas)
+    average = np.full((3, 3), (1 - belief.accuracy) / 2)
+    np.fill_diagonal(average, belief.accuracy)
+    np.testing.assert_allclose(belief.errors[12], average)
+    # Good ones come before eve, who comes before those who guess.
+    free = np.isin(np.arange(13), [0, 1, 2, 12])
+    plan = make_plan(wider, belief, 5, most_each=5, free=free)
+    assert [request.annotator for request in plan] == [12] * 5
+    free[5] = True
+    assert make_plan(wider, belief, 1, most_each=5, free=free)[0].annotator == 5
+
+
 # ----------------------------------------------------------------- command
 
 
 @pytest.fixture
 def labels_csv(tmp_path: Path) -> Path:
-    crowd, _, _ = simulated(1, tasks=80, annotators=10, classes=3, each=3)
+    crowd, *_ = simulated(1, tasks=80, annotators=10, classes=3, each=3)
     path = tmp_path / "annotations.csv"
     crowd.to_csv(path)
     return path
@@ -227,6 +333,35 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     first = output.read_bytes()
     assert main([f"--annotations={labels_csv}", "--budget=20"]) == 0
     assert capsys.readouterr().out.encode() == first
+
+
+def test_who_can_be_asked(
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = sorted(map(str, set(pd.read_csv(labels_csv)["worker"])))
+    flags = [f"--annotations={labels_csv}", "--budget=12", "--most_each=12"]
+    assert main([*flags, f"--ask=eve, {known[0]}"]) == 0
+    captured = capsys.readouterr()
+    found = pd.read_csv(io.StringIO(captured.out), dtype=str)
+    assert "eve" in set(found["worker"]) <= {"eve", known[0]}
+    assert "without labels yet: 'eve'\n" in captured.err
+    new = found["worker"] == "eve"
+    assert (found["reason"].str.contains("no labels being known") == new).all()
+    listed = tmp_path / "people.csv"
+    listed.write_text(f"annotator,skill\neve,.9\n{known[0]},.8\n")
+    assert main([*flags, f"--ask={listed}"]) == 0
+    assert capsys.readouterr().out == captured.out
+    assert main([*flags, f"--model_annotator={known[1]}"]) == 0
+    assert known[1] not in set(
+        pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["worker"]
+    )
+    for flag, message in {
+        "--ask=eve,eve": "--ask: expected annotators' names, each once, received 'eve' again",
+        "--ask=,": "--ask: expected annotators' names, each once, received none",
+        "--model_annotator=eve": "--model_annotator: expected an annotator's name, received 'eve'",
+    }.items():
+        assert main([*flags, flag]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,9 +412,17 @@ def test_a_run_names_its_annotations(
 ) -> None:
     run = tmp_path / "seed-0"
     run.mkdir()
-    (run / "config.json").write_text(json.dumps({"settings": {"annotations": str(labels_csv)}}))
+    settings = {"annotations": str(labels_csv)}
+    (run / "config.json").write_text(json.dumps({"settings": settings}))
     assert main([f"--run={run}", "--budget=5"]) == 0
-    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 5
+    asked = pd.read_csv(io.StringIO(capsys.readouterr().out))["worker"]
+    assert len(asked) == 5
+    model = str(asked[0])
+    (run / "config.json").write_text(
+        json.dumps({"settings": {**settings, "model_annotator": [model]}})
+    )
+    assert main([f"--run={run}", "--budget=5"]) == 0
+    assert model not in set(pd.read_csv(io.StringIO(capsys.readouterr().out))["worker"].map(str))
     (run / "config.json").write_text(json.dumps({"settings": {}}))
     assert main([f"--run={run}", "--budget=5"]) == 2
     assert "expected a run of --dataset=table" in capsys.readouterr().err

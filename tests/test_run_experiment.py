@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import neucrowd_tf
-from neucrowd_tf.harness import cli
+from neucrowd_tf.__main__ import console_main
 
 SMALL = (
     "--hparam=epochs=2",
@@ -269,7 +269,10 @@ def test_the_installed_command_knows_the_library(tmp_path: Path) -> None:
         (["predict", "--help"], 0, "usage: python -m neucrowd_tf.predict"),
         (["report", "--help"], 0, "usage: python -m neucrowd_tf.report"),
         (["predict"], 2, "error: expected --model, --output, received none"),
-        (["preditc"], 2, "error: expected flags or one of report, predict, "),
+        (["preditc"], 2, "error: expected flags or one of report, aggregate, relabel, "),
+        (["preditc"], 2, "received 'preditc'; did you mean predict?"),
+        ([], 0, "relabel    which tasks to label again"),
+        (["--help"], 0, "neucrowd run --list"),
     ],
 )
 def test_sub_commands(
@@ -281,7 +284,7 @@ def test_sub_commands(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["neucrowd", *arguments])
     with pytest.raises(SystemExit) as ended:
-        cli.console_main()
+        console_main()
     assert ended.value.code == code and said in "".join(capsys.readouterr())
 
 

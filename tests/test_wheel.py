@@ -58,9 +58,15 @@ def test_a_practitioner_needs_the_wheel_alone(tmp_path: Path) -> None:
     (library / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
     _run([*pip, "--no-index", "--ignore-installed", wheel], tmp_path)
-    code = "import neucrowd_tf; print(neucrowd_tf.__file__)"
+    code = (
+        "import neucrowd_tf; [getattr(neucrowd_tf, name) for name in neucrowd_tf.__all__];"
+        "print(neucrowd_tf.__file__)"
+    )
     assert Path(_run([python, "-c", code], tmp_path).strip()).is_relative_to(library)
+    assert (library / "neucrowd_tf" / "py.typed").exists()
+    assert not (library / "data").exists() and not (library / "tests").exists()
 
+    assert "relabel" in _run([programs / "neucrowd"], tmp_path)
     listed = _run([programs / "neucrowd", "--list"], tmp_path).split()
     wanted = {"auto", "mv_lr", "ds_lr", "softprob", "mv_dl", "table", "breast_cancer", "digits"}
     assert wanted <= set(listed) and "labelme" not in listed

@@ -9,7 +9,7 @@ codes in :mod:`neucrowd_tf.annotations.codes`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -471,6 +471,18 @@ class Annotations(AnnotationViews):
                 old = getattr(made, f"{what}_names")
                 made = made._moved(what, matched(old, wanted, what), wanted, unmatched)
         return made
+
+    def with_annotators(self, names: Iterable[Hashable]) -> Annotations:
+        """Returns the annotations with further annotators, who have no labels; those that are
+        there already, compared as they are spelt, stay as they are.
+        """
+        self.require_identities("further annotators")
+        held = self.annotator_names.tolist()
+        known = {str(name) for name in held}
+        held += [name for name in dict.fromkeys(names) if str(name) not in known]
+        if len(held) == self.num_annotators:
+            return self
+        return self._with(num_annotators=len(held), annotator_names=as_name_array(held))
 
     def _moved(
         self, what: str, places: NDArray[np.int64], names: NDArray[Any], unmatched: str = "error"

@@ -12,7 +12,7 @@ from neucrowd_tf.annotations.codes import matched
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.annotations import read_labels
-from neucrowd_tf.io.ids import as_name_array
+from neucrowd_tf.io.ids import as_name_array, typed_names
 from neucrowd_tf.io.long_form import LabelTable
 from neucrowd_tf.io.tables import PLAIN, TableFormat
 
@@ -38,7 +38,7 @@ def read_annotations(
         tasks: `[N]` task ids of the features table, as text; None takes the file's own (a dense
             matrix has none: its rows are numbered from 0). A dense matrix has its rows in the
             order of `tasks`.
-        layout: how a CSV is written.
+        layout: how a CSV is written, and all classes in their order, where the user names them.
         unmatched: whether labels of other tasks are an error, or left out and counted in a warning.
 
     Returns:
@@ -54,7 +54,7 @@ def read_annotations(
         _check_classes(size, *table.matrix.shape, path)
         if codes and not size:
             raise DataError(f"{path}: expected at least one label, received none")
-        return Annotations.from_table(table, instance_names=tasks)
+        return _with_classes(Annotations.from_table(table, instance_names=tasks), layout, path)
     crowd = Annotations.from_table(table)
     _check_classes(crowd.num_classes, crowd.num_instances, crowd.num_annotators, path)
     plain: dict[str, str] = {}
@@ -66,7 +66,36 @@ def read_annotations(
             )
     if not crowd.num_annotations:
         raise DataError(f"{path}: expected at least one label, received none")
-    return crowd if tasks is None else _over(crowd, tasks, table, path, unmatched)
+    if tasks is not None:
+        crowd = _over(crowd, tasks, table, path, unmatched)
+    return _with_classes(crowd, layout, path)
+
+
+def _with_classes(crowd: Annotations, layout: TableFormat, path: Path) -> Annotations:
+    """Returns the annotations with the classes that the user names, in that order."""
+    if not layout.classes:
+        return crowd
+    wanted = list(layout.classes)
+    found = [str(name) for name in crowd.class_names.tolist()]
+    for code in np.flatnonzero(crowd.vote_counts().sum(axis=0)):
+        if found[code] not in wanted:
+            row = (
+                f"annotation {np.flatnonzero(crowd.labels == code)[0]}, column 'label': "
+                if crowd.has_identities
+                else ""
+            )
+            raise DataError(
+                f"{path}: {row}expected one of {', '.join(map(repr, wanted))}, received"
+                f" {found[code]!r}"
+            )
+    typed = dict(zip(found, crowd.class_names.tolist(), strict=True))
+    names = (
+        as_name_array([typed[name] for name in wanted])
+        if set(wanted) <= set(found)
+        else typed_names(wanted)
+    )
+    places = matched(as_name_array(found), as_name_array(wanted), "class")
+    return crowd._moved("class", places, names)
 
 
 def _over(

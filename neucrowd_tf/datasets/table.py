@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.annotations import Annotations, as_name_array, read_annotations, spelt
-from neucrowd_tf.annotations.codes import matched
+from neucrowd_tf.annotations import Annotations, read_annotations, spelt
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_feature_table
 from neucrowd_tf.io.ids import typed_names
 from neucrowd_tf.io.images import MAX_PIXELS, read_images
+from neucrowd_tf.io.table_flags import TABLE_OPTIONS
 from neucrowd_tf.io.tables import TableFormat, read_truth
 from neucrowd_tf.io.texts import read_texts
 from neucrowd_tf.registry import register_dataset
@@ -37,15 +37,9 @@ OPTIONS = (
     "test_features",
     "test_texts",
     "test_truth",
-    "classes",
-    "task_column",
-    "worker_column",
-    "label_column",
-    "separator",
     "unmatched",
-    "missing",
-    "exact_names",
     "ignore_columns",
+    *TABLE_OPTIONS,
     "max_pixels",
 )
 
@@ -77,6 +71,8 @@ def load(
     unmatched: str = "error",
     missing: str | None = None,
     exact_names: bool = False,
+    question: str | None = None,
+    first: bool = False,
     ignore_columns: str | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> CrowdDataset:
@@ -113,6 +109,8 @@ def load(
             by default what often does is refused.
         exact_names: whether classes or annotators whose names differ in case, spaces or how a
             number is spelt only are others, rather than refused.
+        question, first: which question's answers of an annotation tool's export, and whether the
+            first of several choices in an answer is taken.
         ignore_columns: columns of `features` that are no features, separated by commas.
         max_pixels: of an image; larger ones are refused.
 
@@ -135,10 +133,12 @@ def load(
         classes=classes,
         exact_names=exact_names,
         ignore_columns=ignore_columns,
+        question=question,
+        first=first,
     )
     table = _read_instances(kind, source, layout, image_size, max_pixels)
     labels_file = Path(annotations)
-    crowd, known = _read_labels(labels_file, truth, table.tasks, layout, unmatched, classes)
+    crowd, known = _read_labels(labels_file, truth, table.tasks, layout, unmatched)
     if wanted is not None and test_truth is not None:
         train, test_is_truth = np.arange(len(table.rows)), True
         files = Path(wanted), Path(test_truth)
@@ -167,12 +167,7 @@ def load(
 
 
 def _read_labels(
-    path: Path,
-    truth: str | Path | None,
-    tasks: NDArray[Any],
-    layout: TableFormat,
-    unmatched: str,
-    classes: str | None,
+    path: Path, truth: str | Path | None, tasks: NDArray[Any], layout: TableFormat, unmatched: str
 ) -> tuple[Annotations, NDArray[np.int64] | None]:
     """Returns the annotations of the tasks, and the codes `[N]` of the truth (-1 where it is not
     known) or None without a file of it.
@@ -180,7 +175,7 @@ def _read_labels(
     crowd = read_annotations(
         path, tasks, layout=layout, unmatched="drop" if unmatched == "drop" else "error"
     )
-    crowd = _with_classes(crowd, classes, path)
+    _check_two_classes(crowd, path)
     known = None
     if truth is not None:
         known = read_truth(Path(truth), tasks, crowd.class_names, layout=layout)
@@ -225,37 +220,12 @@ def _test_file(
     return wanted
 
 
-def _with_classes(crowd: Annotations, classes: str | None, path: Path) -> Annotations:
-    """Returns the annotations with the classes that the user names, in that order; checks that
-    there are two at least.
-    """
+def _check_two_classes(crowd: Annotations, path: Path) -> None:
+    """Raises DataError for labels of fewer than two classes."""
     used = crowd.vote_counts().sum(axis=0) > 0
     if used.sum() < 2:
         received = f"only {spelt(crowd.class_names[used][0])}" if used.any() else "no labels"
         raise DataError(f"{path}: expected labels of at least two classes, received {received}")
-    if classes is None:
-        return crowd
-    wanted = list(TableFormat.of(classes=classes).classes)
-    found = [str(name) for name in crowd.class_names.tolist()]
-    for code in np.flatnonzero(used):
-        if found[code] not in wanted:
-            row = (
-                f"annotation {np.flatnonzero(crowd.labels == code)[0]}, column 'label': "
-                if crowd.has_identities
-                else ""
-            )
-            raise DataError(
-                f"{path}: {row}expected one of {', '.join(map(repr, wanted))}, received"
-                f" {found[code]!r}"
-            )
-    typed = dict(zip(found, crowd.class_names.tolist(), strict=True))
-    names = (
-        as_name_array([typed[name] for name in wanted])
-        if set(wanted) <= set(found)
-        else typed_names(wanted)
-    )
-    places = matched(as_name_array(found), as_name_array(wanted), "class")
-    return crowd._moved("class", places, names)
 
 
 def _read_instances(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.crowdlab import Crowdlab
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, concatenate
+from neucrowd_tf.labelling.belief import believe_with_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +32,7 @@ class InferredLabels:
 
     Attributes:
         crowd: their labels.
-        probas: `[N, C]` CROWDLAB's; `labels` the most probable classes.
+        probas: `[N, C]` of crowd and model together; `labels` the most probable classes.
         model: `[N, C]` the model's.
         held_out: `[N]` whether the model had not seen the instance's labels when it predicted it.
     """
@@ -97,10 +96,7 @@ def held_out_predictions(
 
 def infer_labels(dataset: CrowdDataset, estimator: Any, training: NDArray[Any]) -> InferredLabels:
     """Combines a dataset's crowd and a method that was fitted to its training rows, for which it
-    predicts `training` `[N, C]`.
-
-    References:
-        Goh, Tkachenko and Mueller (2022), CROWDLAB, section 3.
+    predicts `training` `[N, C]`: by `believe_with_model` where it is known who voted.
     """
     splits = annotated_parts(dataset)
     crowd = concatenate(
@@ -115,9 +111,7 @@ def infer_labels(dataset: CrowdDataset, estimator: Any, training: NDArray[Any]) 
     model /= model.sum(axis=1, keepdims=True)
     held = np.concatenate([held, np.ones(len(model) - len(held), dtype=bool)])
     if crowd.has_identities:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            probas = Crowdlab().fit(crowd, probabilities=model).probas_
+        probas = believe_with_model(crowd, model).probas
     else:
         votes = crowd.vote_counts()
         probas = (votes + _VOTE * model) / (votes.sum(axis=1, keepdims=True) + _VOTE)

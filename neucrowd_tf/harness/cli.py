@@ -1,17 +1,16 @@
-"""The command line: `run_experiment.py` in a checkout, `neucrowd` where the wheel is installed."""
+"""The command line of runs: `run_experiment.py` in a checkout, `neucrowd run` where the wheel is
+installed.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import NoReturn
 
 from absl import app, logging
@@ -29,8 +28,6 @@ CHECKOUT = (
     "Further methods, the benchmark data and the suites are in a checkout:"
     " python run_experiment.py there."
 )
-# Commands of their own: `neucrowd X` is `python -m neucrowd_tf.X`.
-COMMANDS = ("report", "predict", "aggregate", "convert", "relabel")
 
 
 def _tell(text: str) -> None:
@@ -236,28 +233,3 @@ def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
 
     app.run(begin, flags_parser=parse)
     raise SystemExit(0)
-
-
-def console_main() -> NoReturn:
-    """The installed command: `neucrowd --dataset=...`, or one of `COMMANDS` and its arguments."""
-    first, rest = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
-    if first == "--version":
-        print(f"neucrowd {version('neucrowd-tf')}")
-        raise SystemExit(0)
-    if first and not first.startswith("-"):
-        there = [name for name in COMMANDS if importlib.util.find_spec(f"neucrowd_tf.{name}")]
-        if first not in there:
-            _tell(f"error: expected flags or one of {', '.join(there)}, received {first!r}")
-            raise SystemExit(PROBLEM)
-        module = importlib.import_module(_main_module(first))
-        sys.argv = [f"neucrowd {first}", *rest]
-        raise SystemExit(module.main(rest))
-    start(installed=True)
-
-
-def _main_module(name: str) -> str:
-    """Returns the module whose `main` is a command's: a file, or a package's `__main__`."""
-    full = f"neucrowd_tf.{name}"
-    spec = importlib.util.find_spec(full)
-    package = spec is not None and spec.submodule_search_locations is not None
-    return f"{full}.__main__" if package else full

@@ -131,8 +131,13 @@ RULES: tuple[tuple[tuple[str, ...], Callable[[Options, str], object], str], ...]
     ),
     (("images",), _is_no_folder, "expected a folder of images, received {value}, which {state}"),
     (
-        tuple(name for name in TABLE_FLAGS if name != "images"),
+        tuple(name for name in TABLE_FLAGS if name not in ("images", "annotations")),
         _is_no_file,
+        "expected a CSV file, received {value}, which {state}",
+    ),
+    (
+        ("annotations",),  # SageMaker's export is a folder
+        lambda o, name: _is_no_file(o, name) and _is_no_folder(o, name),
         "expected a CSV file, received {value}, which {state}",
     ),
     (("data_dir",), _is_no_folder, "expected a folder, received {value}, which {state}"),

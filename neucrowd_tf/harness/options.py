@@ -1,5 +1,5 @@
-"""The command's flags: each stands once, its default as a field of `Options`, its help in `HELP`,
-its limits in `LIMITS`.
+"""The command's flags: each stands once, its default as a field of `Options`, its help in `HELP`
+(or, where other commands have it too, in `neucrowd_tf.io.table_flags`), its limits in `LIMITS`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from typing import Any
 
 from absl import flags
 
+from neucrowd_tf.io.table_flags import ANNOTATIONS, MODEL_ANNOTATOR, TABLE_OPTIONS
+
 MAX_SEED = 2**31 - 1
 TABLE_FLAGS = (
     *("features", "images", "texts", "annotations", "truth"),
     *("test_features", "test_texts", "test_truth"),
 )
 # How the tables are written, as the loader takes them; given only where they are not the default.
-LAYOUT_FLAGS = (
-    *("image_size", "max_pixels", "classes", "task_column", "worker_column", "label_column"),
-    *("separator", "unmatched", "missing", "exact_names", "ignore_columns"),
-)
+LAYOUT_FLAGS = (*("image_size", "max_pixels", "unmatched", "ignore_columns"), *TABLE_OPTIONS)
 # A suite's tables would not be what they say they are if a flag changed these.
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
@@ -78,6 +77,8 @@ class Options:
     unmatched: str = "error"
     missing: str | None = None
     exact_names: bool = False
+    question: str | None = None
+    first: bool = False
     ignore_columns: str | None = None
     max_pixels: int | None = None
     jobs: int = 1
@@ -131,8 +132,6 @@ resume: Skip finished runs and go on with half-finished ones.
 export: Also write each fitted model as a SavedModel.
 refit_all: --export: fit the method (of auto: the recommended one) once more, on every annotated
   row, and export that.
-model_annotator: --dataset=table: annotators that are models: labels like others', but counted apart
-  in the statistics of agreement.
 report: Write report.html into each run's folder; by default yes, but not for the runs of --suite.
 list: List methods and datasets and stop.
 device: auto, cpu, gpu, or one device such as gpu:1.
@@ -151,22 +150,11 @@ features: --dataset=table: CSV (or Parquet) with a column `task`, then numbers; 
 images: --dataset=table: in place of --features, a folder of images whose names are the tasks.
 image_size: --images: scale each to so many pixels high and wide.
 texts: --dataset=table: in place of --features, a CSV with columns task, text.
-annotations: --dataset=table: CSV with columns task, worker, label.
 truth: --dataset=table: CSV with columns task, label; for evaluation only.
 test_features: --dataset=table: features of the test rows.
 test_texts: --dataset=table: texts of the test rows.
 test_truth: --dataset=table: labels of the test rows.
-classes: --dataset=table: all classes in their order, separated by commas; by default those in use,
-  sorted.
-task_column: --dataset=table: the name of the column of tasks.
-worker_column: --dataset=table: the name of the column of annotators.
-label_column: --dataset=table: the name of the column of labels.
-separator: --dataset=table: the sign between the columns of CSVs, or tab.
 unmatched: --dataset=table: what becomes of labels of tasks that --features does not have.
-missing: --dataset=table: what stands for a missing label, separated by commas, as NA,-1; empty
-  where no text does.
-exact_names: --dataset=table: names that differ in case, spaces or a number's spelling alone are
-  others.
 ignore_columns: --dataset=table: columns of --features that are none, separated by commas.
 max_pixels: --images: the most pixels of one; 67 million by default.
 jobs: How many runs to train at once, each in a process of its own.
@@ -203,6 +191,8 @@ _KINDS = {"bool": "boolean", "int": "integer", "float": "float", "str": "string"
 def _define() -> tuple[str, ...]:
     """Defines absl's flags from the fields, and returns their names."""
     texts = dict(line.split(": ", 1) for line in HELP.replace("\n  ", " ").strip().splitlines())
+    shared = {"annotations": ANNOTATIONS, "model_annotator": MODEL_ANNOTATOR, **TABLE_OPTIONS}
+    texts |= {name: f"--dataset=table: {text}." for name, text in shared.items()}
     for field in dataclasses.fields(Options):
         default, limits = field.default, LIMITS.get(field.name, ())
         kind = _KINDS.get(str(field.type).partition(" ")[0], "multi_string")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import check_regular, read_json, read_npy
 from neucrowd_tf.io.ids import as_name_array, plain_integers, typed_names
-from neucrowd_tf.io.importers import Export, detect, read_export
+from neucrowd_tf.io.importers import detect, read_export
 from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, read_long, tell_missing
 from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, is_truth, same_header
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat, task_ids
@@ -33,8 +33,13 @@ MANY_ROWS = 10  # whose sums are not all the same by chance
 EMPTY = ("", "nan", "NaN")
 _POINT_ZERO = re.compile(r"(?<=\d)\.0+$")
 HEADER = (
-    "where there are ids the first line names the columns: task,worker,label, or task and a column"
-    " an annotator"
+    "where there are ids the first line names the columns: task,worker,label (--task_column,"
+    " --worker_column and --label_column say what they are called), or task and a column an"
+    " annotator"
+)
+A_ROW_A_LABEL = (
+    "if each row is one label, --worker_column and --label_column name the columns of annotators"
+    " and labels"
 )
 
 
@@ -63,6 +68,11 @@ def read_labels(
         check_regular(path)
         if (tool := detect(path)) is not None:
             return _exported(path, tool, layout)
+    for name in ("question", "first"):
+        if getattr(layout, name):
+            raise UsageError(
+                f"--{name}: expected an annotation tool's export with it, received {path}"
+            )
     if path.suffix == ".json":
         return read_answers(path, layout)
     if path.suffix == ".npy":
@@ -83,17 +93,12 @@ def read_labels(
     return _dense_csv(csv, num_tasks)
 
 
-def check_export(export: Export, layout: TableFormat = PLAIN) -> None:
-    """Checks the names in a tool's export as `check_table` does."""
-    triples = (export.tasks, export.workers, export.labels)
-    check_table(LabelTable(export.path, triples, line=lambda i: export.places[i]), layout)
-
-
 def _exported(path: Path, tool: str, layout: TableFormat) -> LabelTable:
-    export = read_export(path, tool)
+    export = read_export(path, tool, question=layout.question, first=layout.first)
     if export.left_out:
         warnings.warn(f"{path}: {export.summary()}", stacklevel=2)
-    check_export(export, layout)
+    triples = (export.tasks, export.workers, export.labels)
+    check_table(LabelTable(path, triples, line=lambda i: export.places[i]), layout)
     frame = export.frame()
     return LabelTable(path, (frame["task"], frame["worker"], frame["label"]))
 
@@ -146,7 +151,11 @@ def read_wide_frame(frame: Any) -> LabelTable:
 def _cells(csv: CsvFile, layout: TableFormat) -> tuple[NDArray[Any], pd.DataFrame]:
     """Returns the task ids `[N]` and the other columns as text."""
     frame = csv.table()
-    ids = task_ids(frame, csv.path, layout, csv)
+    try:
+        ids = task_ids(frame, csv.path, layout, csv)
+    except DataError as error:
+        hint = f"; {A_ROW_A_LABEL}" if "each task once" in str(error) else ""
+        raise DataError(f"{error}{hint}") from None
     cells = frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
     if cells.empty and not len(cells.columns):
         raise DataError(
@@ -192,6 +201,8 @@ def _wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
         markers=layout.missing is None,
     )
     check_table(table, layout, wide=True)
+    if not layout.classes:
+        _check_no_triples(cells.columns.tolist(), values, missing, csv)
     if len(set(labels)) < 2 and (values == MINUS_ONE).any():
         raise DataError(
             f"{csv.path}: expected labels of at least two classes, received only"
@@ -244,6 +255,40 @@ def _check_annotators(
                 f" {values[first, place]!r}, as all of the column one that nobody else gives;"
                 " take the column out, or --classes=... names all classes"
             )
+
+
+def _check_no_triples(
+    names: list[str], values: NDArray[Any], missing: NDArray[np.bool_], csv: CsvFile
+) -> None:
+    """Raises DataError for full columns that are a row's annotator and label (and what else was
+    kept of it) under names that are not known, rather than annotators: two columns, most of one's
+    values never in the other, or more of which no two share a value.
+
+    Annotators are known by agreeing more than by chance, or by names that differ in a number.
+    """
+    stems = {re.sub(r"\d+", "", name) for name in names}
+    if missing.any() or len(values) < 2 or len(names) < 2 or len(stems) == 1:
+        return
+    found = [set(column) for column in values.T.tolist()]
+    if len(names) > 2:
+        if sum(map(len, found)) > len(set.union(*found)):
+            return
+    else:
+        alone = [np.isin(values[:, j], list(found[1 - j]), invert=True).mean() for j in (0, 1)]
+        if max(alone) < 0.5 or _agree_more_than_chance(values[:, 0], values[:, 1]):
+            return
+    shown = " and ".join(repr(name) for name in names[:2])
+    raise DataError(
+        f"{csv.path}: columns {shown}: expected two annotators' labels, received values that hardly"
+        f" occur in both; {A_ROW_A_LABEL}, and --classes=... takes the columns for annotators"
+    )
+
+
+def _agree_more_than_chance(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Whether two columns hold equal values in more rows than chance explains (one side, 5 %)."""
+    rows = len(first)
+    chance = sum((first == v).sum() * (second == v).sum() for v in set(first)) / rows**2
+    return bool((first == second).mean() - chance > 1.645 * np.sqrt(chance * (1 - chance) / rows))
 
 
 def _check_no_counts(

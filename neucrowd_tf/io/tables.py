@@ -50,6 +50,8 @@ class TableFormat:
         exact_names: whether names that differ in case, spaces or how a number is spelt only are
             different ones, rather than refused.
         ignored: columns of features that are left out.
+        question: which question's answers, where an annotation tool's export has several.
+        first: whether the first of several choices in an export's answer is taken.
     """
 
     separator: str | None = None
@@ -60,6 +62,8 @@ class TableFormat:
     classes: tuple[str, ...] = ()
     exact_names: bool = False
     ignored: tuple[str, ...] = ()
+    question: str | None = None
+    first: bool = False
 
     @classmethod
     def of(
@@ -73,6 +77,8 @@ class TableFormat:
         classes: str | None = None,
         exact_names: bool = False,
         ignore_columns: str | None = None,
+        question: str | None = None,
+        first: bool = False,
     ) -> TableFormat:
         """Returns the format that flags of these names say; lists are separated by commas.
 
@@ -90,7 +96,16 @@ class TableFormat:
         listed = None if missing is None else tuple(text.strip() for text in missing.split(","))
         ignored = tuple(name.strip() for name in (ignore_columns or "").split(",") if name.strip())
         return cls(
-            sign, task_column, worker_column, label_column, listed, names, exact_names, ignored
+            separator=sign,
+            task=task_column,
+            worker=worker_column,
+            label=label_column,
+            missing=listed,
+            classes=names,
+            exact_names=exact_names,
+            ignored=ignored,
+            question=question,
+            first=first,
         )
 
     def roles(self, columns: Sequence[str]) -> dict[str, str]:

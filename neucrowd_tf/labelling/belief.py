@@ -9,6 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.labelling.activelab import calibrated
@@ -25,6 +26,8 @@ PSEUDO_LABELS = 8.0
 # The accuracy of annotators where no task has two labels, which alone would show it.
 UNKNOWN_ACCURACY = 0.7
 MOST_ACCURATE = 0.98
+# Of annotators and a classifier together.
+MOST_ITERATIONS, CONVERGED, LEAST = 100, 1e-4, 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +62,9 @@ def crowd_accuracy(crowd: Annotations) -> float:
     return float(np.clip(accuracy, 1.0 / size, MOST_ACCURATE))
 
 
-def believe(crowd: Annotations, gold: Any = None) -> Belief:
+def believe(
+    crowd: Annotations, gold: Any = None, people: NDArray[np.bool_] | None = None
+) -> Belief:
     """Fits Dawid and Skene's model, `PSEUDO_LABELS` of the crowd's accuracy added to each
     annotator's labels of each class, and the prior held at the shares of the labels: where tasks
     have one label each, nothing else keeps the likeliest solution from calling all of them one
@@ -68,13 +73,17 @@ def believe(crowd: Annotations, gold: Any = None) -> Belief:
     Args:
         crowd: with identities.
         gold: labels that are known, as `DawidSkene.fit` takes them.
+        people: `[R]` whether each annotator is a person; the crowd's accuracy is theirs alone.
+
+    Returns:
+        what is believed; an annotator without labels is one of the crowd's average.
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    size = crowd.num_classes
-    accuracy = crowd_accuracy(crowd)
-    row = np.full((size, size), (1.0 - accuracy) / max(size - 1, 1))
-    np.fill_diagonal(row, accuracy)
+    accuracy = crowd_accuracy(
+        crowd if people is None or people.all() else crowd.select(people[crowd.annotators])
+    )
+    row = _average(accuracy, crowd.num_classes)
     shares = crowd.vote_counts().sum(axis=0) + 1.0
     prior = shares / shares.sum()
     with warnings.catch_warnings():
@@ -84,6 +93,47 @@ def believe(crowd: Annotations, gold: Any = None) -> Belief:
     if model.errors_ is None:  # for the type checker: there are identities
         raise ValueError("expected annotators' errors")
     return Belief(model.probas_, model.errors_, accuracy)
+
+
+def _average(accuracy: float, size: int) -> NDArray[np.float64]:
+    """Returns `[C, C]` the confusion of an annotator of that accuracy, mistakes falling evenly."""
+    row = np.full((size, size), (1.0 - accuracy) / max(size - 1, 1))
+    np.fill_diagonal(row, accuracy)
+    return row
+
+
+def believe_with_model(crowd: Annotations, probas: NDArray[np.float64]) -> Belief:
+    """Fits annotators and the trust in a classifier together: Dawid and Skene's model in which each
+    task has a prior of its own, the classifier's probabilities raised to 1 / T and normalised.
+
+    Each iteration finds the T that fits the tasks' probabilities best, the annotators' confusions
+    (drawn towards the crowd's as `believe` draws them), and the probabilities that follow. So it
+    does not matter how sure the classifier says that it is: one that was calibrated to labels of a
+    noisy crowd is as unsure as the crowd, and counts for too little in a mean with its votes.
+
+    Args:
+        crowd: with identities.
+        probas: `[N, C]` of the classifier, best out of sample: where it has learnt a task's own
+            labels, they count twice.
+
+    References:
+        Raykar et al. (2010), Learning from crowds, section 2 (annotators and a classifier's
+        probabilities in one likelihood).
+    """
+    size, shape = crowd.num_classes, (crowd.num_annotators, crowd.num_classes, crowd.num_classes)
+    start = believe(crowd)
+    pseudo = PSEUDO_LABELS * _average(start.accuracy, size)
+    one_hot = crowd.one_hot()
+    found, errors = start.probas, start.errors
+    for _ in range(MOST_ITERATIONS):
+        prior = np.log(np.maximum(calibrated(probas, found), LEAST))
+        counts = np.asarray(one_hot.T @ found).reshape(shape).transpose(0, 2, 1) + pseudo
+        errors = counts / counts.sum(axis=2, keepdims=True)
+        told = one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size)
+        before, found = found, softmax(prior + told, axis=1)
+        if np.abs(found - before).max() < CONVERGED:
+            break
+    return Belief(found, errors, start.accuracy)
 
 
 def informed(belief: Belief, crowd: Annotations, probas: NDArray[np.float64]) -> Belief:

@@ -66,6 +66,7 @@ def make_plan(
     *,
     most_each: int | None = None,
     per_task: int = PER_TASK,
+    free: NDArray[np.bool_] | None = None,
 ) -> list[Request]:
     """Chooses labels to ask for, the most worthwhile first.
 
@@ -80,6 +81,7 @@ def make_plan(
         most_each: how many labels an annotator is asked for at most; by default twice an even
             share.
         per_task: how many labels of one task to ask for at most.
+        free: `[R]` who can be asked; everybody by default.
 
     Raises:
         UsageError: a number below 1.
@@ -88,19 +90,20 @@ def make_plan(
         if value is not None and value < 1:
             raise UsageError(f"{name}: expected a whole number from 1, received {value}")
     size = crowd.num_annotators
-    cap = math.ceil(EVEN_SHARES * budget / size) if most_each is None else most_each
-    free = np.ones((crowd.num_instances, size), dtype=bool)
-    free[crowd.instances, crowd.annotators] = False
+    can = np.ones(size, dtype=bool) if free is None else free
+    cap = math.ceil(EVEN_SHARES * budget / max(can.sum(), 1)) if most_each is None else most_each
+    open_to = np.tile(can, (crowd.num_instances, 1))
+    open_to[crowd.instances, crowd.annotators] = False
     load = np.zeros(size, dtype=np.int64)
     weights: dict[int, NDArray[np.float64]] = {}
     asked: dict[int, int] = {}
-    heap = _first_bids(belief, free, crowd)
+    heap = _first_bids(belief, open_to, crowd)
     plan: list[Request] = []
     while heap and len(plan) < budget:
         _, task, annotator, gain = heapq.heappop(heap)
         if load[annotator] < cap:
             plan.append(Request(task, annotator, gain))
-            free[task, annotator] = False
+            open_to[task, annotator] = False
             load[annotator] += 1
             asked[task] = asked.get(task, 0) + 1
             if asked[task] >= per_task:
@@ -108,23 +111,23 @@ def make_plan(
             before = weights.get(task, belief.probas[task][None])
             joint = before[:, :, None] * belief.errors[annotator]
             weights[task] = joint.transpose(0, 2, 1).reshape(-1, before.shape[1])
-        open_to = np.flatnonzero(free[task] & (load < cap))
-        if len(open_to):
+        others = np.flatnonzero(open_to[task] & (load < cap))
+        if len(others):
             found = weights.get(task, belief.probas[task][None])
-            worth, gains = worths(found, belief.errors[open_to])
+            worth, gains = worths(found, belief.errors[others])
             best = int(worth.argmax())
             if worth[best] > LEAST_WORTH:
-                bid = (-float(worth[best]), task, int(open_to[best]), float(gains[best]))
+                bid = (-float(worth[best]), task, int(others[best]), float(gains[best]))
                 heapq.heappush(heap, bid)
     return plan
 
 
 def _first_bids(
-    belief: Belief, free: NDArray[np.bool_], crowd: Annotations
+    belief: Belief, open_to: NDArray[np.bool_], crowd: Annotations
 ) -> list[tuple[float, int, int, float]]:
     """Returns the best annotator of each task as a heap of (-worth, task, annotator, gain)."""
     heap: list[tuple[float, int, int, float]] = []
-    tasks = np.flatnonzero(crowd.annotated & free.any(axis=1))
+    tasks = np.flatnonzero(crowd.annotated & open_to.any(axis=1))
     cells = crowd.num_annotators * crowd.num_classes**2
     step = max(1, BLOCK // cells)
     for start in range(0, len(tasks), step):
@@ -132,7 +135,7 @@ def _first_bids(
         probas = belief.probas[part][:, None, :]
         gain = expected_gain(probas, belief.errors[None])
         worth = gain + TIES * expected_information(probas, belief.errors[None])
-        worth[~free[part]] = -1.0
+        worth[~open_to[part]] = -1.0
         best = worth.argmax(axis=1)
         for row, (task, r) in enumerate(zip(part.tolist(), best.tolist(), strict=True)):
             if worth[row, r] > LEAST_WORTH:
@@ -142,7 +145,11 @@ def _first_bids(
 
 
 def reason(
-    crowd: Annotations, belief: Belief, votes: NDArray[np.integer[Any]], request: Request
+    crowd: Annotations,
+    belief: Belief,
+    votes: NDArray[np.integer[Any]],
+    given: NDArray[np.integer[Any]],
+    request: Request,
 ) -> str:
     """Says in words why a label is asked for.
 
@@ -150,15 +157,17 @@ def reason(
         crowd: the labels at hand.
         belief: what is believed because of them.
         votes: `[N, C]` how often each task was given each class.
+        given: `[R]` how many labels each annotator gave.
         request: the label.
     """
     names = [str(name) for name in crowd.class_names.tolist()]
-    row, given = belief.probas[request.task], votes[request.task]
+    row, counts = belief.probas[request.task], votes[request.task]
     likely = np.argsort(-row, kind="stable")[:2].tolist()
     said = ", ".join(
-        f"{int(given[c])} {names[c]!r}" for c in np.argsort(-given, kind="stable") if given[c]
+        f"{int(counts[c])} {names[c]!r}" for c in np.argsort(-counts, kind="stable") if counts[c]
     )
     belief_said = " or ".join(f"{names[c]!r} ({row[c]:.0%})" for c in likely)
     error = belief.errors[request.annotator]
     right = ", ".join(f"{names[c]!r} {error[c, c]:.0%}" for c in likely)
-    return f"labels: {said}; likely {belief_said}; asked since right on {right}"
+    known = "" if given[request.annotator] else " as the crowd is on average, no labels being known"
+    return f"labels: {said}; likely {belief_said}; asked since right on {right}{known}"

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, read_annotations
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.annotations import check_export
-from neucrowd_tf.io.importers import TOOLS, detect, read_export
-from neucrowd_tf.io.importers.sources import rows
-from neucrowd_tf.io.tables import PLAIN, TableFormat
+from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.importers import TOOLS, detect
+from neucrowd_tf.io.importers.sources import read_text, rows
+from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,32 +25,36 @@ STDIN = Path("-")
 
 
 def read_crowd(
-    path: Path, *, question: str | None = None, first: bool = False, layout: TableFormat = PLAIN
-) -> tuple[Annotations, str]:
+    path: Path, tasks: NDArray[Any] | None = None, layout: TableFormat = PLAIN
+) -> tuple[Annotations, list[str]]:
     """Reads labels.
 
     Args:
         path: a file in any layout that --dataset=table reads, the export of an annotation tool, or
             "-" for standard input.
-        question, first: as for `read_export`.
-        layout: how a table is written.
+        tasks: `[N]` task ids of a features table, as text; None takes the file's own.
+        layout: how a table is written, and what is taken of an export.
 
     Returns:
-        the annotations, and a line on what was left out of an export ("" for other files).
+        the annotations, and lines for stderr: what was warned of, and whose export it is.
 
     Raises:
-        DataError: what is wrong, with the file and, where known, the place in it.
+        UsageError, DataError: what is wrong, with the file and, where known, the place in it.
     """
-    with _on_disk(path) as file:
+    with _on_disk(path) as file, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         try:
+            crowd = read_annotations(file, tasks, layout=layout)
             tool = detect(file)
-            if tool is None:
-                return read_annotations(file, layout=layout), ""
-            export = read_export(file, tool, question=question, first=first)
-            check_export(export, layout)
         except DataError as error:
             raise DataError(str(error).replace(str(file), str(path))) from None
-    return Annotations.from_frame(export.frame()), f"{TOOLS[tool].title}: {export.summary()}"
+    notes = [f"warning: {one_line(w.message)}" for w in told]  # type: ignore[arg-type]
+    if tool is not None and not notes:
+        notes.append(
+            f"{TOOLS[tool].title}: {crowd.num_annotations:,} labels of"
+            f" {int(crowd.annotated.sum()):,} tasks by {crowd.num_annotators:,} annotators"
+        )
+    return crowd, [note.replace(str(file), str(path)) for note in notes]
 
 
 @contextlib.contextmanager
@@ -65,6 +69,27 @@ def _on_disk(path: Path) -> Iterator[Path]:
         file = Path(folder) / f"stdin{ending}"
         file.write_bytes(content)
         yield file
+
+
+def read_names(text: str) -> list[str]:
+    """Returns annotators' names: those in a file, a line each (the first cell of a CSV, whose
+    header `annotator` or `worker` is left out), or those that the text itself separates by commas.
+
+    Raises:
+        UsageError: none, or one twice.
+    """
+    path = Path(text)
+    if "," not in text and path.is_file():
+        cells = [line.split(",")[0].strip() for line in read_text(path).splitlines()]
+        names = [name for name in cells if name]
+        names = names[names[:1] in [[alias] for alias in ALIASES["worker"]] :]
+    else:
+        names = [name.strip() for name in text.split(",") if name.strip()]
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if not names or twice:
+        received = f"{twice[0]!r} again" if twice else "none"
+        raise UsageError(f"--ask: expected annotators' names, each once, received {received}")
+    return names
 
 
 def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:

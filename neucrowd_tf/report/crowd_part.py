@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,44 +77,13 @@ def crowd_part(
     agrees = _agreement(annotations, models) if known else None
     if agrees is not None:
         described |= {name: agrees[name] for name in ("kappa", "alpha")}
-    if not annotations.has_identities:
-        described = {name: value for name, value in described.items() if name not in _OF_ANNOTATORS}
-    agreed = crowd.consensus(annotations)
-    classes = [shown(name) for name in annotations.class_names.tolist()]
-    shares = {"majority vote": described["class_shares"]}
-    if "truth_class_shares" in described:
-        shares["truth"] = described["truth_class_shares"]
-    votes = statistics.annotations_per_instance(annotations)
-    pictures = [
-        draw(
-            artist,
-            "Classes by share of instances",
-            missing,
-            lambda a: a.bars(classes, shares, "share of instances"),
-        ),
-        draw(
-            artist,
-            "Labels an instance",
-            missing,
-            lambda a: a.histogram(votes, "labels", "instances"),
-        ),
-    ]
-    ranked = None
-    if annotations.has_identities:
-        given = annotations.labels_per_annotator()
-        pictures.append(
-            draw(
-                artist,
-                "Labels an annotator",
-                missing,
-                lambda a: a.histogram(given, "labels", "annotators"),
-            )
-        )
-        ranked = _annotators(annotations, agreed, truth, model, downloads)
     else:
+        described = {name: value for name, value in described.items() if name not in _OF_ANNOTATORS}
         missing.append(
             "Annotators are not ranked: the data holds vote counts, and it is not known who voted."
         )
+    agreed = crowd.consensus(annotations)
+    ranked = _annotators(annotations, agreed, truth, model, downloads) if known else None
     return {
         "facts": [
             (label, described[name], name)
@@ -122,13 +92,36 @@ def crowd_part(
         ],
         "stats": described,
         "consensus": agreed.method,
-        "pictures": [picture for picture in pictures if picture],
+        "pictures": _pictures(annotations, described, artist, missing),
         "annotators": ranked,
         "agreement": agrees,
         "relabelling": _relabelling(annotations, models, missing) if known else None,
         "instances": _instances(annotations, agreed, truth, model, missing, downloads),
         "truth_known": truth is not None and bool((truth >= 0).any()),
     }
+
+
+def _pictures(
+    annotations: Annotations,
+    described: Mapping[str, Any],
+    artist: Pictures | None,
+    missing: list[str],
+) -> list[dict[str, str]]:
+    """Returns the classes' shares, and labels an instance and an annotator."""
+    classes = [shown(name) for name in annotations.class_names.tolist()]
+    shares = {"majority vote": described["class_shares"]}
+    if "truth_class_shares" in described:
+        shares["truth"] = described["truth_class_shares"]
+    votes = statistics.annotations_per_instance(annotations)
+    wanted = [
+        ("Classes by share of instances", ("bars", classes, shares, "share of instances")),
+        ("Labels an instance", ("histogram", votes, "labels", "instances")),
+    ]
+    if annotations.has_identities:
+        given = annotations.labels_per_annotator()
+        wanted.append(("Labels an annotator", ("histogram", given, "labels", "annotators")))
+    drawn = [draw(artist, caption, missing, methodcaller(*call)) for caption, call in wanted]
+    return [picture for picture in drawn if picture]
 
 
 def _annotators(
@@ -236,18 +229,15 @@ def _relabelling(
             " makes it."
         )
         return None
-    belief = believe(annotations)
+    people = np.ones(annotations.num_annotators, dtype=bool)
+    people[model_codes(annotations, models)] = False
+    belief = believe(annotations, people=people)
     budget = int(np.clip(annotations.num_annotations // 10, 10, MOST_REQUESTS))
-    apart = set(model_codes(annotations, models).tolist())
-    plan = [
-        request
-        for request in make_plan(annotations, belief, budget)
-        if request.annotator not in apart
-    ]
+    plan = make_plan(annotations, belief, budget, free=people)
     tasks, names = annotations.instance_names.tolist(), annotations.annotator_names.tolist()
-    votes = annotations.vote_counts()
+    counts = (annotations.vote_counts(), annotations.labels_per_annotator())
     rows = [
-        (tasks[one.task], names[one.annotator], one.gain, reason(annotations, belief, votes, one))
+        (tasks[one.task], names[one.annotator], one.gain, reason(annotations, belief, *counts, one))
         for one in plan[:MOST_INSTANCES]
     ]
     now = float(belief.probas[annotations.annotated].max(axis=1).mean())
@@ -283,32 +273,26 @@ def _instances(
     predicted = None if model is None else model.training
     doubts = crowd.rank_by_doubt(annotations, agreed, difficulty, predicted)
     names, counts = annotations.class_names.tolist(), annotations.vote_counts()
-    rows = []
-    for place, code in enumerate(doubts.rows[:MOST_RELABELLED].tolist()):
-        given = [
-            (names[c], int(counts[code, c]))
-            for c in np.argsort(-counts[code], kind="stable")
-            if counts[code, c]
-        ]
-        rows.append(
-            {
-                "task": annotations.instance_names[code],
-                "consensus": names[agreed.labels[code]],
-                "score": doubts.score[place],
-                "votes": int(doubts.votes[place]),
-                "given": [(shown(name, 24), count) for name, count in given[:4]],
-                "share": doubts.share[place],
-                "entropy": doubts.entropy[place],
-                "difficulty": None if doubts.difficulty is None else doubts.difficulty[place],
-                "disagreement": None if doubts.disagreement is None else doubts.disagreement[place],
-                "predicted": (
-                    None
-                    if predicted is None or not np.isfinite(predicted[code]).all()
-                    else names[int(predicted[code].argmax())]
-                ),
-                "actual": None if truth is None or truth[code] < 0 else names[truth[code]],
-            }
-        )
+
+    def row(place: int, code: int) -> dict[str, Any]:
+        order = np.argsort(-counts[code], kind="stable")
+        given = [(names[c], int(counts[code, c])) for c in order if counts[code, c]]
+        told = predicted is not None and bool(np.isfinite(predicted[code]).all())
+        return {
+            "task": annotations.instance_names[code],
+            "consensus": names[agreed.labels[code]],
+            "score": doubts.score[place],
+            "votes": int(doubts.votes[place]),
+            "given": [(shown(name, 24), count) for name, count in given[:4]],
+            "share": doubts.share[place],
+            "entropy": doubts.entropy[place],
+            "difficulty": None if doubts.difficulty is None else doubts.difficulty[place],
+            "disagreement": None if doubts.disagreement is None else doubts.disagreement[place],
+            "predicted": names[int(predicted[code].argmax())] if told else None,
+            "actual": None if truth is None or truth[code] < 0 else names[truth[code]],
+        }
+
+    rows = [row(place, code) for place, code in enumerate(doubts.rows[:MOST_RELABELLED].tolist())]
     has = {
         name: any(row[name] is not None for row in rows)
         for name in ("difficulty", "disagreement", "predicted", "actual")

@@ -70,48 +70,55 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
         "comparison": list(model.comparison),
         "method_metrics": METRICS,
     }
-    pictures = []
+    shares = None
     if len(known):
         truth, scores = model.labels[known], model.probabilities[known]
         found |= _scores(truth, scores, classes, model)
         found["reliability"] = _reliability(truth, scores)
-        confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
-        np.add.at(confusion, (truth, scores.argmax(axis=1)), 1)
-        shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+        counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+        np.add.at(counts, (truth, scores.argmax(axis=1)), 1)
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         if len(classes) <= MOST_CELLS:
             cells = [
                 list(zip(row, part, strict=True))
-                for row, part in zip(confusion.tolist(), shares.tolist(), strict=True)
+                for row, part in zip(counts.tolist(), shares.tolist(), strict=True)
             ]
             found["confusion"] = list(zip(classes, cells, strict=True))
-        else:
-            pictures.append(
-                draw(
-                    artist,
-                    "Confusion matrix, shares of each true class",
-                    missing,
-                    lambda a: a.matrix(shares, model.labels_are),
-                )
-            )
+    found["pictures"] = _pictures(model, shares, artist, missing)
+    found["curves"] = _curves(model, artist, missing)
+    return found
+
+
+def _pictures(
+    model: ModelResults,
+    confusion: NDArray[np.float64] | None,
+    artist: Pictures | None,
+    missing: list[str],
+) -> list[dict[str, str]]:
+    """Returns the confusion matrix of many classes, calibration, and the map of the test rows.
+
+    Args:
+        confusion: `[C, C]` shares of each true class; None where no true class is known.
+    """
+    pictures = []
+    if confusion is not None:
+        if len(confusion) > MOST_CELLS:
+            caption = "Confusion matrix, shares of each true class"
+            matrix = methodcaller("matrix", confusion, model.labels_are)
+            pictures.append(draw(artist, caption, missing, matrix))
         caption = "Calibration: how often predictions of a given confidence are right"
-        pictures.append(draw(artist, caption, missing, lambda a: a.calibration(truth, scores)))
+        known = model.labels >= 0
+        curve = methodcaller("calibration", model.labels[known], model.probabilities[known])
+        pictures.append(draw(artist, caption, missing, curve))
     if model.points is not None:
         points, codes, wrong, what = model.points
         caption = (
             f"Map of the test rows: {what}, first two principal components; rings mark wrong"
             " predictions"
         )
-        pictures.append(
-            draw(
-                artist,
-                caption,
-                missing,
-                lambda a: a.scatter(points, codes, model.class_names.tolist(), wrong),
-            )
-        )
-    found["pictures"] = [picture for picture in pictures if picture]
-    found["curves"] = _curves(model, artist, missing)
-    return found
+        scatter = methodcaller("scatter", points, codes, model.class_names.tolist(), wrong)
+        pictures.append(draw(artist, caption, missing, scatter))
+    return [picture for picture in pictures if picture]
 
 
 def _scores(

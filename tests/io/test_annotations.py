@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import long_form
+from neucrowd_tf.io.tables import TableFormat
 
 
 def csv(tmp_path: pathlib.Path, text: str | bytes) -> pathlib.Path:
@@ -319,3 +320,49 @@ def test_more_confusion_matrices_than_memory(tmp_path: pathlib.Path) -> None:
     rows = "".join(f"t{i},w{i % 50},c{i}\n" for i in range(5000))
     with pytest.raises(DataError, match=r"expected 50 annotators' .* received 5,000 classes"):
         read_annotations(csv(tmp_path, "task,worker,label\n" + rows))
+
+
+NAMED = "--worker_column and --label_column name the columns of annotators and labels"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A label a task, so that no task is there twice: text, numbers, a further column.
+        "item,who,said\na,ann,pos\nb,bob,neg\nc,ann,neg\n",
+        "item,who,said\n" + "".join(f"{i},{i % 7},{i % 3 % 2}\n" for i in range(30)),
+        "item,who,said,when\na,ann,pos,10:01\nb,bob,neg,10:02\nc,ann,neg,10:03\n",
+        "item,who,said\na,ann,pos\na,bob,neg\nb,ann,neg\n",
+    ],
+    ids=["text", "numbers", "four columns", "tasks again"],
+)
+def test_labels_under_other_names_are_not_taken_for_annotators(
+    tmp_path: pathlib.Path, text: str
+) -> None:
+    path = csv(tmp_path, text)
+    with pytest.raises(DataError) as raised:
+        read_annotations(path)
+    assert NAMED in str(raised.value)
+    said = read_annotations(path, layout=TableFormat(worker="who", label="said"))
+    assert said.num_annotations == text.count("\n") - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "layout"),
+    [
+        ("item,ann,bob\na,pos,pos\nb,neg,neg\nc,pos,neg\n", TableFormat()),
+        ("item,w1,w2\na,pos,neg\nb,pos,neg\nc,pos,neg\n", TableFormat()),
+        ("item,ann,bob\na,pos,neg\nb,pos,neg\n", TableFormat(classes=("neg", "pos"))),
+        # Half of each one's labels the other never gives; on the rest they agree, which is twice
+        # what chance would make: .5 - .25 > 1.645 sqrt(.25 * .75 / 12).
+        (
+            "item,ann,bob\n" + "".join(f"{i},{'x,z' if i % 2 else 'y,y'}\n" for i in range(12)),
+            TableFormat(),
+        ),
+    ],
+    ids=["alike", "numbered", "classes named", "another class"],
+)
+def test_two_annotators_stay_annotators(
+    tmp_path: pathlib.Path, text: str, layout: TableFormat
+) -> None:
+    assert read_annotations(csv(tmp_path, text), layout=layout).num_annotators == 2

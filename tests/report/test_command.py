@@ -53,6 +53,29 @@ def test_what_an_export_leaves_out_is_said_without_a_place_in_the_code(
     assert "1 ignored by the annotator" in said[0]
 
 
+def test_names_and_signs_of_the_users_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        f"{task};{who};{'xy'[(task + (who == 'gpt')) % 2]}" for task in range(8) for who in "uv"
+    ]
+    rows += [f"{task};gpt;{'xy'[task % 2]}" for task in range(8)]
+    (tmp_path / "a.csv").write_text("\n".join(["text id;who;said", *rows]) + "\n")
+    (tmp_path / "t.csv").write_text("text id;said\n0;x\n1;y\n")
+    output = tmp_path / "page.html"
+    flags = [f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}"]
+    flags += [
+        "--separator=;",
+        "--task_column=text id",
+        "--worker_column=who",
+        "--label_column=said",
+    ]
+    assert main([*flags, "--model_annotator=gpt", f"--output={output}"]) == 0
+    assert "is a model and counted apart" in output.read_text(encoding="utf-8")
+    assert main([*flags, "--model_annotator=claude", f"--output={output}"]) == 2
+    assert "--model_annotator: expected an annotator's name" in capsys.readouterr().err
+
+
 def test_other_layouts(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
     (tmp_path / "a.json").write_text('{"t1": {"w1": "cat", "w2": "dog"}, "t2": {"w1": "cat"}}')

@@ -205,11 +205,7 @@ class Collector:
             return self.wanted
         if len(found) > 1:
             place = next(a.place for a in self._answers if a.question == found[1])
-            self.fail(
-                place,
-                "answers to one question",
-                f"{shown}; name one with --question of convert, aggregate or relabel",
-            )
+            self.fail(place, "answers to one question", f"{shown}; --question names one")
         return found[0] if found else ""
 
     def _one_choice(self, answer: _Answer, first: bool, left_out: Counter[str]) -> str | None:
@@ -221,8 +217,7 @@ class Collector:
                 shown = ", ".join(repr(choice) for choice in answer.choices[:SHOWN])
                 self.fail(
                     answer.place,
-                    "one choice an answer (--first of convert, aggregate or relabel takes the"
-                    " first)",
+                    "one choice an answer (--first takes the first)",
                     f"{len(answer.choices)}: {shown}",
                 )
             left_out[FURTHER] += len(answer.choices) - 1

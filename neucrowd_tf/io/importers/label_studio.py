@@ -121,5 +121,5 @@ def _question(entries: list[tuple[str, dict[str, Any]]], found: Collector) -> st
         "",
         "one field in which annotations of a task differ (JSON_MIN does not say which fields are"
         " answers)",
-        f"{shown or 'none'}; name one with --question of convert, aggregate or relabel",
+        f"{shown or 'none'}; --question names one",
     )

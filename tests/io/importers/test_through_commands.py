@@ -1,21 +1,20 @@
-"""Exports as they are, through the report and as a dataset of one's own."""
+"""Exports as they are, through the report and as a dataset of one's own; broken ones, one line."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from neucrowd_tf.aggregate import main as aggregate
 from neucrowd_tf.datasets import table
 from neucrowd_tf.io.importers import read_export
+from neucrowd_tf.relabel import main as relabel
 from neucrowd_tf.report.__main__ import main as report
-from tests.io.importers.exports import EXPORTS, IDS, label_studio_result
+from tests.io.importers.exports import EXPORTS, IDS, label_studio, label_studio_result
 
 Writer = Callable[[Path], Path]
 
@@ -47,39 +46,52 @@ def test_dataset(write: Writer, tmp_path: Path) -> None:
     assert len(said) == bool(export.left_out)
 
 
-@pytest.mark.slow
-def test_auto_on_an_export(tmp_path: Path, repository: Path) -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 80)
-    rows = np.column_stack([truth + rng.normal(0, 0.4, 80), rng.normal(size=80)])
-    tasks = [
-        {
-            "id": number,
-            "data": {"text": "a"},
-            "annotations": [
-                {
-                    "completed_by": worker,
-                    "result": label_studio_result("ny"[label ^ (rng.random() < 0.2)]),
-                }
-                for worker in range(4)
-            ],
-        }
-        for number, label in enumerate(truth.tolist())
-    ]
-    export, features = tmp_path / "export.json", tmp_path / "features.csv"
-    export.write_text(json.dumps(tasks))
-    lines = [f"{number},{a:.4f},{b:.4f}" for number, (a, b) in enumerate(rows.tolist())]
-    features.write_text("task,a,b\n" + "\n".join(lines) + "\n")
-    flags = ["--dataset=table", f"--features={features}", f"--annotations={export}"]
-    command = [sys.executable, "run_experiment.py", *flags, "--method=auto"]
-    output = tmp_path / "out"
-    done = subprocess.run(
-        [*command, f"--output_dir={output}"],
-        cwd=repository,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "ok" in (output / "results.csv").read_text()
+COMMANDS = {
+    "report": (report, ["--output={}"]),
+    "aggregate": (aggregate, ["--output={}"]),
+    "relabel": (relabel, ["--budget=3", "--output={}"]),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
+def test_a_truncated_one_is_one_line(
+    command: str, write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, output = write(tmp_path), tmp_path / "output"
+    part = next(path.rglob("*.json")) if path.is_dir() else path
+    part.write_bytes(part.read_bytes()[: int(part.stat().st_size * 0.75)])
+    main, flags = COMMANDS[command]
+    assert main([f"--annotations={path}", *(flag.format(output) for flag in flags)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith("error: ") and str(path) in said
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_mixed_questions_and_several_choices(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, flags = COMMANDS[command]
+    flags = [flag.format(tmp_path / "output") for flag in flags]
+    mixed, several = tmp_path / "mixed.json", tmp_path / "several.json"
+    tasks = json.loads(label_studio(tmp_path).read_text())
+    answer = tasks[0]["annotations"][0]
+    answer["result"] += label_studio_result("warm", "tone")
+    mixed.write_text(json.dumps(tasks))
+    answer["result"] = answer["result"][:1]
+    answer["result"][0]["value"]["choices"] = ["pos", "neg"]
+    several.write_text(json.dumps(tasks))
+    for path, message, way_out in (
+        (mixed, "'sentiment', 'tone'; --question names one", "--question=sentiment"),
+        (several, "one choice an answer (--first takes the first), received 2", "--first"),
+    ):
+        assert main([f"--annotations={path}", *flags]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and message in said
+        assert main([f"--annotations={path}", *flags, way_out]) == 0
+        capsys.readouterr()
+    plain = tmp_path / "plain.csv"
+    plain.write_text("task,worker,label\na,u,x\na,v,y\n")
+    assert main([f"--annotations={plain}", *flags, "--question=tone"]) == 2
+    assert "--question: expected an annotation tool's export with it" in capsys.readouterr().err

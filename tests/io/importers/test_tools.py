@@ -72,7 +72,7 @@ def test_label_studio_min_asks_where_it_cannot_tell(tmp_path: Path) -> None:
     entry = {"annotator": 1, "annotation_id": 1, "id": 1, "text": "a", "mood": "x"}
     path = tmp_path / "a.json"
     path.write_text(json.dumps([entry, {**entry, "annotator": 2}]))
-    with pytest.raises(DataError, match=r"'text', 'mood'; name one with --question"):
+    with pytest.raises(DataError, match=r"'text', 'mood'; --question names one"):
         read_export(path)
     assert read_export(path, question="mood").labels == ["x", "x"]
 

@@ -1,0 +1,80 @@
+"""Annotation tools' exports as --annotations of a run: auto on each, and what is wrong with one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from neucrowd_tf.harness import cli, process
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.io.importers import read_export
+from tests.io.importers.exports import EXPORTS, IDS, label_studio, label_studio_result
+
+Writer = Callable[[Path], Path]
+Parse = Callable[[Sequence[str]], Options]
+
+
+@pytest.fixture
+def auto(parse: Parse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs --method=auto, whose budget leaves mv_lr and ds_lr, on texts of an export's tasks."""
+    monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
+
+    def run(path: Path, tasks: Sequence[str], classes: Sequence[str], *more: str) -> int:
+        texts, new = tmp_path / "texts.csv", tmp_path / "new.csv"
+        lines = [f"{task},{'a joy' if i % 2 else 'never'} {i}" for i, task in enumerate(tasks)]
+        texts.write_text("\n".join(["task,text", *lines]) + "\n")
+        new.write_text("task,text\nnew-0,a joy\nnew-1,never\n")
+        truth = tmp_path / "truth.csv"
+        truth.write_text(f"task,label\nnew-0,{classes[0]}\nnew-1,{classes[-1]}\n")
+        given = ["--dataset=table", "--method=auto", f"--annotations={path}", f"--texts={texts}"]
+        given += [f"--test_texts={new}", f"--test_truth={truth}", f"--output_dir={tmp_path}"]
+        return cli.run(parse([*given, "--hparam=budget=1", "--noreport", *more]))
+
+    return run
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
+def test_auto(write: Writer, auto: Callable[..., int], tmp_path: Path) -> None:
+    path = write(tmp_path)
+    export = read_export(path)
+    tasks = list(dict.fromkeys(export.tasks))
+    assert auto(path, tasks, sorted(set(export.labels))) == 0
+    folder = tmp_path / "table" / "auto" / "seed-0"
+    labels = pd.read_csv(folder / "labels.csv", dtype=str)
+    # Two tasks each of both classes, as the crowd said.
+    assert labels["task"].tolist() == tasks and labels["label"].nunique() == 2
+    assert labels["label"].tolist() == [labels["label"][i % 2] for i in range(4)]
+    tried = json.loads((folder / "metrics.json").read_text())["recommendation"]["methods"]
+    scored = {row["method"] for row in tried if row["score"] is not None}
+    assert scored == {"mv_lr", "ds_lr", "average"}
+
+
+def test_one_question_of_several(
+    auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = label_studio(tmp_path)
+    tasks = json.loads(path.read_text())
+    tasks[0]["annotations"][0]["result"] += label_studio_result("warm", "tone")
+    path.write_text(json.dumps(tasks))
+    flags = (["1", "2", "3", "4"], ["neg", "pos"])
+    assert auto(path, *flags) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "'sentiment', 'tone'; --question names one" in said
+    assert auto(path, *flags, "--question=sentiment") == 0
+
+
+@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
+def test_truncated(
+    write: Writer, auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path)
+    part = next(path.rglob("*.json")) if path.is_dir() else path
+    part.write_bytes(part.read_bytes()[: int(part.stat().st_size * 0.75)])
+    assert auto(path, ["1"], ["neg", "pos"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith("error: ") and str(path) in said
