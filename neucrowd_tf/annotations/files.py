@@ -51,7 +51,8 @@ def read_annotations(
     if table.matrix is not None:
         codes = table.matrix.dtype.kind == "i"
         size = int(table.matrix.max(initial=-1)) + 1 if codes else 0
-        _check_classes(size, *table.matrix.shape, path)
+        rows, columns = table.matrix.shape
+        _check_classes(size, rows, columns, path)
         if codes and not size:
             raise DataError(f"{path}: expected at least one label, received none")
         return _with_classes(Annotations.from_table(table, instance_names=tasks), layout, path)
@@ -142,13 +143,13 @@ def _check_classes(classes: int, tasks: int, annotators: int, path: Path) -> Non
     """Raises DataError for labels that are no classes (a table of features, say, or ids), and for
     more of them than confusion matrices fit into memory.
     """
-    if annotators * classes**2 > MOST_CELLS:
-        raise DataError(
-            f"{path}: expected {annotators:,} annotators' confusion matrices to have at most"
-            f" {MOST_CELLS:,} cells, received {classes:,} classes"
-        )
     if classes > max(MOST_CLASSES, tasks):
         raise DataError(
             f"{path}: expected labels from a set of classes, received {classes:,} different ones"
             f" for {tasks:,} tasks"
+        )
+    if annotators * classes**2 > MOST_CELLS:
+        raise DataError(
+            f"{path}: expected {annotators:,} annotators' confusion matrices to have at most"
+            f" {MOST_CELLS:,} cells, received {classes:,} classes"
         )

@@ -68,7 +68,8 @@ def write(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
     output = Path("report.html") if arguments.output is None else arguments.output
     if output.is_dir():
         raise UsageError(f"--output: expected a file, received the folder {output}")
-    crowd, truth, model, notes = None, None, None, []
+    crowd, truth, model = None, None, None
+    notes: list[str] = []
     if arguments.annotations is not None:
         crowd, truth, notes = _crowd(arguments)
     models = model_names(

@@ -277,7 +277,6 @@ def _instances(
     def row(place: int, code: int) -> dict[str, Any]:
         order = np.argsort(-counts[code], kind="stable")
         given = [(names[c], int(counts[code, c])) for c in order if counts[code, c]]
-        told = predicted is not None and bool(np.isfinite(predicted[code]).all())
         return {
             "task": annotations.instance_names[code],
             "consensus": names[agreed.labels[code]],
@@ -288,7 +287,11 @@ def _instances(
             "entropy": doubts.entropy[place],
             "difficulty": None if doubts.difficulty is None else doubts.difficulty[place],
             "disagreement": None if doubts.disagreement is None else doubts.disagreement[place],
-            "predicted": names[int(predicted[code].argmax())] if told else None,
+            "predicted": (
+                None
+                if predicted is None or not np.isfinite(predicted[code]).all()
+                else names[int(predicted[code].argmax())]
+            ),
             "actual": None if truth is None or truth[code] < 0 else names[truth[code]],
         }
 
