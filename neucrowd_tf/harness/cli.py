@@ -197,7 +197,7 @@ def _compare(options: flags.Options, tasks: Sequence[Task]) -> None:
     """Brings the comparisons in these runs' reports up to date: each was written before the runs
     after it had finished.
     """
-    from neucrowd_tf.report import refresh_comparison
+    from neucrowd_tf.report.build import refresh_comparison
 
     for task in tasks:
         refresh_comparison(task.key.folder(options.output_dir, options.folds))

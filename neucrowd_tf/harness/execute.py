@@ -244,7 +244,7 @@ def _report(
     models: Sequence[str] = (),
 ) -> None:
     """Writes report.html; what goes wrong with it is told and costs the run nothing."""
-    from neucrowd_tf.report import write_report
+    from neucrowd_tf.report.build import write_report
 
     try:
         write_report(folder.path, dataset, estimator, metrics, model_annotators=models)

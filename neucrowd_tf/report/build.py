@@ -13,6 +13,7 @@ from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import all_annotated, annotated_parts
 from neucrowd_tf.io.files import write_text
+from neucrowd_tf.report import pictures
 from neucrowd_tf.report.crowd_part import crowd_part
 from neucrowd_tf.report.model_part import METRICS, model_part
 from neucrowd_tf.report.results import ModelResults, read_method, read_run, siblings
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neucrowd_tf.datasets import CrowdDataset
-    from neucrowd_tf.report.pictures import Pictures
 
 FILE = "report.html"
 LARGEST_PAGE = 5_000_000
@@ -177,12 +177,10 @@ def refresh_comparison(run_folder: str | Path) -> bool:
     return True
 
 
-def _artist(missing: list[str]) -> Pictures | None:
-    from neucrowd_tf.report.pictures import Pictures, available
-
-    if available():
+def _artist(missing: list[str]) -> pictures.Pictures | None:
+    if pictures.available():
         with contextlib.suppress(ImportError):
-            return Pictures()
+            return pictures.Pictures()
     missing.append(
         "Pictures need matplotlib, which is not installed: pip install 'neucrowd-tf[plots]'."
     )
