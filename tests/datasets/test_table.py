@@ -164,7 +164,7 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
     """
     classes = [0] * 30 + [1] * 20
     bare = {0, 1, 30, 31}
-    features = "task,x\n" + "".join(f"{i},{2 * i}\n" for i in range(50))
+    features = "task,x\n" + "".join(f"{i},{i * i}\n" for i in range(50))
     annotations = "task,worker,label\n" + "".join(
         f"{i},w,{c}\n" for i, c in enumerate(classes) if i not in bare
     )
