@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowding.crowd import Crowd
+from neucrowd_tf.crowding.crowd import Crowd, at_labels
 from neucrowd_tf.crowding.discriminator import (
     Discriminator,
     Encoded,
@@ -220,7 +220,7 @@ class DiscriminativeModule(keras.layers.Layer):
         unlikely = -latent_log_likelihood(latent, log_q) * generated
         auxiliary = tf.math.divide_no_nan(tf.reduce_sum(unlikely), tf.reduce_sum(generated))
         loss = tf.reduce_mean(losses) + self.output_penalty * penalty + self.information * auxiliary
-        believed = tf.gather(logits, labels, axis=1, batch_dims=1) > 0
+        believed = at_labels(logits, labels) > 0
         hits, size = (
             tf.cast(tf.equal(believed, authentic), tf.float32),
             tf.cast(tf.size(rows), tf.float32),

@@ -10,6 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.crowding.crowd import at_labels
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -185,7 +187,7 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any, *, literal: b
     References:
         CrowdInG, eq. 4 (V, as D maximises it).
     """
-    own = tf.gather(logits, labels, axis=1, batch_dims=1)
+    own = at_labels(logits, labels)
     on_generated = tf.nn.softplus(own)
     if literal:
         return tf.where(authentic, tf.nn.softplus(-own), on_generated)
@@ -212,5 +214,4 @@ def generator_signal(logits: Any, labels: Any) -> Any:
     References:
         CrowdInG, section 3.3.2.
     """
-    own = tf.gather(logits, labels, axis=-1, batch_dims=len(labels.shape))
-    return -tf.nn.softplus(own)
+    return -tf.nn.softplus(at_labels(logits, labels))

@@ -10,11 +10,12 @@ import keras
 import tensorflow as tf
 
 from neucrowd_tf.crowding.counterfactual import importance_ratios
-from neucrowd_tf.crowding.crowd import Crowd, batch_positions, batches_of, fold, gathered
+from neucrowd_tf.crowding.crowd import Crowd, at_labels, batch_positions, batches_of, fold, gathered
 from neucrowd_tf.crowding.generator import (
     Generator,
     draw_classes,
     draw_labels,
+    label_probabilities,
     log_answers,
     mixed,
     pair_noise,
@@ -92,6 +93,7 @@ class GenerativeModule(keras.layers.Layer):
         """
         return tf.cast(self.classifier(features, training=False), tf.float32)
 
+    @tf.function(autograph=False)
     def classify_all(self) -> Any:
         """Returns z-hat `[N, C]` of all instances."""
         features, size = self.crowd.features, self.crowd.num_instances
@@ -101,24 +103,24 @@ class GenerativeModule(keras.layers.Layer):
 
         return gathered(batches_of(size, _ROWS_AT_ONCE), (tf.float32,), compute)[0]
 
-    def logits(self, rows: Any, latent: Any, seed: Any) -> Any:
+    def logits(self, rows: Any, latent: Any, noise: Any) -> Any:
         """Returns the generator's logits `[B, R, C]`.
 
         Args:
             rows: `[B]` instance codes.
             latent: `[B, C]` z-hat of these instances, or `[B, R, C]` what each pair is given.
-            seed: `[2]`, decides the noise.
+            noise: `[B, R, k]`.
         """
-        annotators = self.crowd.annotators
-        features, noise = tf.gather(self.crowd.flat, rows), self._noise(rows, seed)
-        return self.generator.all_pairs(features, latent, annotators, noise)
+        features = tf.gather(self.crowd.flat, rows)
+        return self.generator.all_pairs(features, latent, self.crowd.annotators, noise)
 
-    def logits_by_class(self, rows: Any, seed: Any) -> Any:
+    def logits_by_class(self, rows: Any, noise: Any) -> Any:
         """Returns the generator's logits `[B, R, C, C]` for each class; see `logits`."""
-        features, noise = tf.gather(self.crowd.flat, rows), self._noise(rows, seed)
+        features = tf.gather(self.crowd.flat, rows)
         return self.generator.all_pairs_by_class(features, self.crowd.annotators, noise)
 
-    def _noise(self, rows: Any, seed: Any) -> Any:
+    def noise(self, rows: Any, seed: Any) -> Any:
+        """Returns the noise `[B, R, k]` that a batch of instances meets by a seed `[2]`."""
         columns = tf.shape(self.crowd.annotators)[0]
         return pair_noise(seed, [tf.shape(rows)[0], columns, self.generator.noise_size])
 
@@ -126,16 +128,17 @@ class GenerativeModule(keras.layers.Layer):
         """Draws what each annotator says of some instances, given z-hat or a class drawn from it.
 
         Args:
-            rows, seed: see `logits`; the seed decides all draws.
+            rows: `[B]` instance codes.
             latent: `[B, C]` z-hat.
+            seed: `[2]`, decides all draws, those of `noise` too.
         """
         fed, classes = latent, tf.zeros([tf.shape(rows)[0], 0], tf.int32)
         if self.by_class:
             classes = draw_classes(latent, tf.shape(self.crowd.annotators)[0], fold(seed, 2))
             fed = tf.one_hot(classes, tf.shape(latent)[1])
-        logits = self.logits(rows, fed, seed)
+        logits = self.logits(rows, fed, self.noise(rows, seed))
         labels = draw_labels(logits, fold(seed, 1))
-        chances = tf.gather(tf.nn.softmax(logits), labels, axis=2, batch_dims=2)
+        chances = label_probabilities(logits, labels)
         if self.by_class:
             chances = chances * tf.gather(latent, classes, axis=1, batch_dims=1)
         return Drawn(labels, chances, classes, fed, entropy(tf.nn.softmax(logits)))
@@ -206,25 +209,22 @@ class GenerativeModule(keras.layers.Layer):
         log_answers = self.some_log_answers(
             rows, tf.gather(crowd.codes, chosen), tf.gather(latent, rows), noise
         )
-        return -tf.reduce_mean(
-            tf.gather(log_answers, tf.gather(crowd.labels, chosen), axis=1, batch_dims=1)
-        )
+        return -tf.reduce_mean(at_labels(log_answers, tf.gather(crowd.labels, chosen)))
 
     def ratios(
-        self, rows: Any, latent: Any, labels: Any, logged: Any, seed: Any, classes: Any = None
+        self, rows: Any, latent: Any, labels: Any, logged: Any, noise: Any, classes: Any = None
     ) -> Any:
         """Returns G(y) / G_0(y) `[B, R]` of logged labels under the present module (eqs. 5, 6);
         where classes were drawn, of the pairs of class and label.
 
         Args:
-            rows, latent, seed: see `logits`; gradients go through `latent`.
+            rows, latent, noise: see `logits`; gradients go through `latent`.
             labels: `[B, R]` the labels that the logging policy drew.
             logged: `[B, R]` its probabilities of them.
             classes: `[B, R]` the classes that it drew, where the generator is fed classes.
         """
         fed = tf.one_hot(classes, tf.shape(latent)[1]) if self.by_class else latent
-        answers = tf.nn.softmax(self.logits(rows, fed, seed))
-        current = tf.gather(answers, labels, axis=2, batch_dims=2)
+        current = label_probabilities(self.logits(rows, fed, noise), labels)
         if self.by_class:
             current = current * tf.gather(latent, classes, axis=1, batch_dims=1)
         return importance_ratios(current, logged, cap=self.ratio_cap, floor=self.probability_floor)

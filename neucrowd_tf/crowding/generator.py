@@ -92,23 +92,27 @@ class Generator(keras.layers.Layer):
         References:
             CrowdInG, eq. 1.
         """
-        latent = self.from_classifier(probabilities)
-        if len(latent.shape) == 2:
-            latent = latent[:, None, :]
-        pair = self.instance_part(features)[:, None, :] + self.annotator_part(annotators)[None]
-        return self.scores(tf.nn.relu(pair + latent + self.from_noise(noise)))
+        if len(probabilities.shape) == 2:
+            instance = self.instance_part(features) + self.from_classifier(probabilities)
+            pair = instance[:, None, :] + self.annotator_part(annotators)
+        else:
+            pair = self._pairs(features, annotators) + of_pairs(self.from_classifier, probabilities)
+        return of_pairs(self.scores, tf.nn.relu(pair + of_pairs(self.from_noise, noise)))
 
     def all_pairs_by_class(self, features: Any, annotators: Any, noise: Any) -> Any:
         """Returns logits `[B, R, C, C]`: what each annotator makes of each instance, were it of the
         class of the third axis; see `all_pairs`.
         """
-        pair = self.instance_part(features)[:, None, :] + self.annotator_part(annotators)[None]
-        return self._by_class(pair + self.from_noise(noise))
+        return self._by_class(self._pairs(features, annotators) + of_pairs(self.from_noise, noise))
+
+    def _pairs(self, features: Any, annotators: Any) -> Any:
+        """Returns what instances and annotators add to the hidden layer, `[B, R, h]`."""
+        return self.instance_part(features)[:, None, :] + self.annotator_part(annotators)
 
     def _by_class(self, hidden: Any) -> Any:
         """Returns the logits `[..., C, C]` for each class from all that the class adds to."""
         classes = self.from_classifier(tf.eye(self.from_classifier.kernel.shape[0]))
-        return self.scores(tf.nn.relu(hidden[..., None, :] + classes))
+        return of_pairs(self.scores, tf.nn.relu(hidden[..., None, :] + classes))
 
     def some_pairs(
         self, features: Any, probabilities: Any, annotators: Any, noise: Any, codes: Any
@@ -157,6 +161,22 @@ class Generator(keras.layers.Layer):
         for layer, variances in parts:
             scale = 0.5 / tf.sqrt(tf.maximum(tf.reduce_mean(variances), _LEAST_VARIANCE))
             layer.kernel.assign(layer.kernel * scale)
+
+
+def of_pairs(layer: keras.layers.Dense, inputs: Any) -> Any:
+    """Applies a layer along the last axis, `[..., n] -> [..., units]`, as one product: Keras'
+    own is a dozen operations where shapes are open.
+    """
+    units, size = layer.kernel.shape[1], layer.kernel.shape[0]
+    shape = tf.concat([tf.shape(inputs)[:-1], [units]], axis=0)
+    return tf.reshape(layer(tf.reshape(inputs, [-1, size])), shape)
+
+
+def label_probabilities(logits: Any, labels: Any) -> Any:
+    """Returns softmax(logits) at one label each, `[..., C]` and `[...]` to `[...]`."""
+    flat = tf.reshape(logits, [-1, tf.shape(logits)[-1]])
+    unlikely = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(labels, [-1]), flat)
+    return tf.reshape(tf.exp(-unlikely), tf.shape(labels))
 
 
 def pair_noise(seed: Any, shape: Any) -> Any:

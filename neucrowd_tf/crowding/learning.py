@@ -24,6 +24,8 @@ from neucrowd_tf.crowding.discriminative import DiscriminativeModule
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.nn.steps import take_step
 
+_NOISE_KEPT = 1 << 24  # numbers, 64 MB
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -105,6 +107,7 @@ class Learning:
         self.generative, self.discriminative = generative, discriminative
         self.settings = settings
 
+    @tf.function(autograph=False, reduce_retracing=True)
     def logged(self, rows: Any, latent: Any, seed: Any) -> Logged:
         """Lets the present generative module, the logging policy, label all pairs of some
         instances.
@@ -128,7 +131,8 @@ class Learning:
             return drawn.labels, drawn.chances, *judged, drawn.classes
 
         kinds = (tf.int32, tf.float32, tf.float32, tf.float32, tf.int32)
-        return Logged(rows, *gathered(self._batches(rows), kinds, compute), seed)
+        labels, chances, signals, deltas, classes = gathered(self._batches(rows), kinds, compute)
+        return Logged(rows, labels, chances, signals, deltas, classes, seed)
 
     def by_draws(self, player: Player, losses: Any, logged: Logged) -> dict[str, Any]:
         """Makes the inner passes of one network's turn over logged labels.
@@ -146,10 +150,12 @@ class Learning:
         """
         variables, optimizer = player.variables, player.optimizer
 
+        noise_of = self._noise(logged.rows, logged.seed)
+
         def step(index: Any, multiplier: Any) -> Any:
-            part = self._batch(index)
+            part, noise = self._batch(index), noise_of(index)
             with tf.GradientTape() as tape:
-                ratios = self._ratios(logged, index, player.latent_of)
+                ratios = self._ratios(logged, part, noise, player.latent_of)
                 risk = counterfactual_risk(losses[part], ratios, multiplier)
                 risk += player.further(index)
             take_step(optimizer, gradients(tape, risk, variables), variables)
@@ -167,11 +173,12 @@ class Learning:
             CrowdInG, eqs. 5 and 6, figure 2b.
         """
         deltas, signals = logged.deltas, logged.signals
+        noise_of = self._noise(logged.rows, logged.seed)
 
         def step(index: Any, multipliers: Any) -> Any:
-            part = self._batch(index)
+            part, noise = self._batch(index), noise_of(index)
             with tf.GradientTape(persistent=True) as tape:
-                ratios = self._ratios(logged, index, classifier.latent_of)
+                ratios = self._ratios(logged, part, noise, classifier.latent_of)
                 risk = counterfactual_risk(deltas[part], ratios, multipliers[0])
                 risk += generator.further(index)
                 other = counterfactual_risk(signals[part], ratios, multipliers[1])
@@ -200,6 +207,7 @@ class Learning:
             latent: `[N, C]` z-hat of delta, which no gradient passes through.
         """
         size, variables = tf.size(rows), player.variables
+        noise_of = self._noise(rows, seed)
 
         def step(_: Any, index: Any) -> Any:
             chosen = rows[self._batch(index)]
@@ -207,9 +215,10 @@ class Learning:
             signals, log_q = self.discriminative.all_signals(chosen, self._log_answers(chosen, z))
             if not (player.name == "generator" and self.discriminative.information):
                 log_q = tf.zeros_like(log_q)
+            noise = noise_of(index)
             with tf.GradientTape() as tape:
                 answers, losses = self.expected(
-                    chosen, player.latent_of(chosen), z, signals, log_q, fold(seed, index)
+                    chosen, player.latent_of(chosen), z, signals, log_q, noise
                 )
                 risk = exact_risk(answers, losses)
                 loss = risk + player.further(index)
@@ -221,13 +230,13 @@ class Learning:
         return {f"{player.name}_loss": passes_over(passes, self._batches(rows), 1, step)[0]}
 
     def expected(
-        self, rows: Any, latent: Any, before: Any, signals: Any, log_q: Any, seed: Any
+        self, rows: Any, latent: Any, before: Any, signals: Any, log_q: Any, noise: Any
     ) -> tuple[Any, Any]:
         """Returns what the generative module says of all labels of some instances, and delta of
         each, for `exact_risk`.
 
         Args:
-            rows, seed: see `GenerativeModule.logits`.
+            rows, noise: see `GenerativeModule.logits`.
             latent: `[B, C]` z-hat, through which gradients go.
             before: `[B, C]` z-hat as it was before the turn.
             signals, log_q: from `DiscriminativeModule.all_signals`.
@@ -241,10 +250,10 @@ class Learning:
         """
         weight = self.discriminative.information
         if self.generative.by_class:
-            answers = tf.nn.softmax(self.generative.logits_by_class(rows, seed))
+            answers = tf.nn.softmax(self.generative.logits_by_class(rows, noise))
             losses = signals[:, :, None, :] - weight * tf.transpose(log_q, [0, 1, 3, 2])
             return latent[:, None, :, None] * answers, losses
-        answers = tf.nn.softmax(self.generative.logits(rows, latent, seed))
+        answers = tf.nn.softmax(self.generative.logits(rows, latent, noise))
         return answers, signals - weight * tf.reduce_sum(before[:, None, None] * log_q, axis=-1)
 
     def _log_answers(self, rows: Any, latent: Any) -> Any:
@@ -253,13 +262,37 @@ class Learning:
             return None
         return self.generative.log_answers(rows, latent)
 
-    def _ratios(self, logged: Logged, index: Any, latent_of: Callable[[Any], Any]) -> Any:
+    def _ratios(
+        self, logged: Logged, part: slice, noise: Any, latent_of: Callable[[Any], Any]
+    ) -> Any:
         """Returns the importance ratios of a batch; gradients go through z-hat."""
-        part = self._batch(index)
         rows = logged.rows[part]
         drawn = logged.labels[part], logged.chances[part]
-        return self.generative.ratios(
-            rows, latent_of(rows), *drawn, fold(logged.seed, index), logged.classes[part]
+        return self.generative.ratios(rows, latent_of(rows), *drawn, noise, logged.classes[part])
+
+    def _noise(self, rows: Any, seed: Any) -> Callable[[Any], Any]:
+        """Returns what gives the noise of a batch by its number, the same in each pass. It is kept
+        from the first where there is room, as drawing it is a third of a step's work.
+        """
+        generative, columns = self.generative, tf.shape(self.generative.crowd.annotators)[0]
+        size = generative.generator.noise_size
+        room = tf.size(rows) * columns <= _NOISE_KEPT // size
+
+        def drawn(index: Any) -> Any:
+            return generative.noise(rows[self._batch(index)], fold(seed, index))
+
+        def compute(index: Any) -> tuple[Any]:
+            return (tf.reshape(drawn(index), [-1, columns * size]),)
+
+        whole = tf.cond(
+            room,
+            lambda: gathered(self._batches(rows), (tf.float32,), compute)[0],
+            lambda: tf.zeros([0, columns * size]),
+        )
+        return lambda index: tf.cond(
+            room,
+            lambda: tf.reshape(whole[self._batch(index)], [-1, columns, size]),
+            lambda: drawn(index),
         )
 
     def _batch(self, index: Any) -> slice:

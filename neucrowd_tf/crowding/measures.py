@@ -46,12 +46,12 @@ def information(
     classes, sums, joint_sum = latent.shape[1], np.zeros(3), 0.0
     for index, first in enumerate(range(0, len(latent), generative.batch_rows)):
         rows = tf.range(first, min(first + generative.batch_rows, len(latent)))
-        z, seed = latent[rows.numpy()], fold(tf.constant(_SEED), index)
+        z, noise = latent[rows.numpy()], generative.noise(rows, fold(tf.constant(_SEED), index))
         fed = tf.constant(z, tf.float32)
         if generative.by_class:
-            answers = tf.nn.softmax(generative.logits_by_class(rows, seed))
+            answers = tf.nn.softmax(generative.logits_by_class(rows, noise))
         else:
-            answers = tf.nn.softmax(generative.logits(rows, fed, seed))
+            answers = tf.nn.softmax(generative.logits(rows, fed, noise))
             answers = tf.repeat(answers[:, :, None, :], classes, axis=2)
         joint = z[:, None, :, None] * np.asarray(answers, np.float64)
         _, log_q = discriminative.all_signals(rows, generative.log_answers(rows, fed))

@@ -74,6 +74,8 @@ def _one_device(model: keras.Model) -> Callable[[Iterator[Any], int], dict[str, 
         )[1]
 
     def run(iterator: Iterator[Any], count: int) -> dict[str, float]:
+        if model.steps_per_execution == 1:  # a loop would be traced for nothing
+            return _numbers(step(next(iterator)))
         return _numbers(several(iterator, tf.constant(count)))
 
     return run

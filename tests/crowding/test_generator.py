@@ -6,7 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.crowding.generator import Generator, draw_labels, pair_noise
+from neucrowd_tf.crowding.generator import (
+    Generator,
+    draw_labels,
+    label_probabilities,
+    of_pairs,
+    pair_noise,
+)
 from neucrowd_tf.crowding.selection import entropy, split_by_entropy
 
 RNG = np.random.default_rng(0)
@@ -80,6 +86,19 @@ def test_labels_are_drawn_from_the_distribution_and_by_the_seed() -> None:
     np.testing.assert_array_equal(drawn, draw_labels(logits, [1, 2]))
     assert (drawn != np.asarray(draw_labels(logits, [1, 3]))).any()
     np.testing.assert_array_equal(pair_noise([3, 4], [2, 3, 2]), pair_noise([3, 4], [2, 3, 2]))
+
+
+def test_the_probability_of_a_label_is_that_of_the_softmax() -> None:
+    # Logits log 1, log 2, log 5: probabilities 1/8, 2/8, 5/8.
+    logits = np.tile(np.log([1.0, 2.0, 5.0]).astype(np.float32), (1, 3, 1))
+    found = label_probabilities(logits, np.array([[2, 0, 1]]))
+    np.testing.assert_allclose(found, [[0.625, 0.125, 0.25]], rtol=1e-6)
+
+
+def test_a_layer_of_pairs_is_that_of_each_pair() -> None:
+    layer = made().from_noise
+    expected = [[NOISE[n, r] @ layer.get_weights()[0] for r in range(len(E))] for n in range(6)]
+    np.testing.assert_allclose(of_pairs(layer, NOISE), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_entropy_by_hand() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from neucrowd_tf.crowding import learning
 from neucrowd_tf.crowding.crowd import Crowd, fold, observed_cells
 from neucrowd_tf.crowding.discriminative import (
     Auxiliary,
@@ -175,18 +176,21 @@ def test_ratios_are_one_under_the_logging_policy_and_pick_the_drawn_labels() -> 
     game = make_game()
     module, rows, seed = game.generative, np.array([9, 2, 30, 31]), tf.constant([5, 6])
     latent = tf.gather(module.classify_all(), rows)
-    p = softmax(module.logits(rows, latent, seed))
+    noise = module.noise(rows, seed)
+    p = softmax(module.logits(rows, latent, noise))
     labels = np.random.default_rng(0).integers(0, C, (4, R)).astype(np.int32)
     own = np.take_along_axis(p, labels[..., None], axis=2)[..., 0].astype(np.float32)
     np.testing.assert_allclose(
-        module.ratios(rows, latent, labels, own, seed), np.ones((4, R)), rtol=1e-4
+        module.ratios(rows, latent, labels, own, noise), np.ones((4, R)), rtol=1e-4
     )
     logged = np.full((4, R), 0.5, np.float32)
     np.testing.assert_allclose(
-        module.ratios(rows, latent, labels, logged, seed), own / 0.5, rtol=1e-4
+        module.ratios(rows, latent, labels, logged, noise), own / 0.5, rtol=1e-4
     )
     assert not np.allclose(
-        module.ratios(rows, latent, labels, own, tf.constant([5, 7])), 1.0, atol=1e-3
+        module.ratios(rows, latent, labels, own, module.noise(rows, tf.constant([5, 7]))),
+        1.0,
+        atol=1e-3,
     ), "other noise, other answers"
 
 
@@ -198,7 +202,7 @@ def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     np.testing.assert_allclose(latent, module.classifier(game.crowd.features), rtol=1e-5)
     for index, first in enumerate(range(0, N, BATCH)):
         rows = np.arange(first, min(first + BATCH, N))
-        logits = module.logits(rows, tf.gather(latent, rows), fold(seed, index))
+        logits = module.logits(rows, tf.gather(latent, rows), module.noise(rows, fold(seed, index)))
         p = softmax(logits)
         np.testing.assert_allclose(
             np.asarray(entropies)[rows], -(p * np.log(p)).sum(axis=2), rtol=1e-4, atol=1e-6
@@ -245,7 +249,11 @@ def test_what_is_logged_is_the_present_modules_own_draw() -> None:
         # The noise of (seed, the batch's number) meets the same pairs again: the ratios start at
         # one.
         ratios = game.generative.ratios(
-            rows[part], z, labels[part], chances[part], fold(seed, index)
+            rows[part],
+            z,
+            labels[part],
+            chances[part],
+            game.generative.noise(rows[part], fold(seed, index)),
         )
         np.testing.assert_allclose(ratios, np.ones(ratios.shape), rtol=1e-4)
         signal, delta = game.discriminative.signals(rows[part], z, labels[part])
@@ -266,7 +274,7 @@ def risk_after(game: CrowdInGModel, rows: Any, seed: Any, logged: Logged, losses
             tf.gather(latent, rows[part]),
             logged.labels[part],
             logged.chances[part],
-            fold(seed, index),
+            game.generative.noise(rows[part], fold(seed, index)),
         )
         total += float(tf.reduce_sum((losses[part] - tf.reduce_mean(losses)) * ratios))
     return total / float(tf.size(losses))
@@ -298,6 +306,19 @@ def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) ->
     )
     assert risk_after(game, rows, seed, logged, losses) < -1e-5
     assert sorted(rows.numpy()) == sorted(chosen.numpy())
+
+
+def test_a_turn_is_the_same_where_its_noise_is_kept_and_where_it_is_drawn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends = []
+    for kept in (learning._NOISE_KEPT, 0):
+        monkeypatch.setattr(learning, "_NOISE_KEPT", kept)
+        game = make_game(passes=2)
+        game.generator_turn(tf.constant(1), tf.range(N), game.generative.classify_all())
+        ends.append(parts(game)["generator"])
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_joint_turn_changes_both_and_no_judge() -> None:
@@ -364,7 +385,7 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     module.generator.from_noise.kernel.assign(
         tf.zeros_like(module.generator.from_noise.kernel)
     )  # the noise says nothing
-    p = softmax(module.logits(np.arange(N), module.classify_all(), tf.constant([0, 0])))
+    p = softmax(module.logits(np.arange(N), module.classify_all(), tf.zeros([N, R, 2])))
     expected = np.mean(
         [
             -np.log(p[i, r, y])

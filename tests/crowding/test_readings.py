@@ -42,10 +42,11 @@ def density_ratio(**settings: Any) -> CrowdInGModel:
 
 def test_answers_for_each_class_are_those_to_its_one_hot_vector() -> None:
     module = make_game().generative
-    answers = np.asarray(module.logits_by_class(ROWS, tf.constant(SEED)))
+    noise = module.noise(ROWS, tf.constant(SEED))
+    answers = np.asarray(module.logits_by_class(ROWS, noise))
     for z in range(C):
         fed = np.tile(np.eye(C, dtype=np.float32)[z], (3, 1))
-        expected = module.logits(ROWS, fed, tf.constant(SEED))
+        expected = module.logits(ROWS, fed, noise)
         np.testing.assert_allclose(answers[:, :, z], expected, rtol=1e-4, atol=1e-5)
 
 
@@ -56,10 +57,7 @@ def test_a_mixture_by_hand_and_by_a_loop() -> None:
     np.testing.assert_allclose(np.exp(found), [0.875, 0.125], rtol=1e-5)
     game = by_class()
     latent = RNG.dirichlet(np.ones(C), 3).astype(np.float32)
-    game.generative.generator.from_noise.kernel.assign(
-        tf.zeros_like(game.generative.generator.from_noise.kernel)
-    )
-    answers = softmax(game.generative.logits_by_class(ROWS, tf.constant(SEED)))
+    answers = softmax(game.generative.logits_by_class(ROWS, tf.zeros([3, R, 2])))
     expected = np.log([[latent[n] @ answers[n, r] for r in range(R)] for n in range(3)])
     np.testing.assert_allclose(game.generative.log_answers(ROWS, latent), expected, rtol=1e-4)
     codes = np.array([1, 0, 2])
@@ -73,16 +71,12 @@ def test_drawn_classes_follow_z_hat_and_ratios_of_both_start_at_one() -> None:
     drawn = [module.draw(ROWS, latent, fold(tf.constant(SEED), i)) for i in range(60)]
     shares = np.bincount(np.concatenate([d.classes.numpy().ravel() for d in drawn]), minlength=C)
     np.testing.assert_allclose(shares / shares.sum(), [0.2, 0.8, 0.0], atol=0.05)
-    one = drawn[0]
-    ratios = module.ratios(
-        ROWS, latent, one.labels, one.chances, fold(tf.constant(SEED), 0), one.classes
-    )
+    one, noise = drawn[0], module.noise(ROWS, fold(tf.constant(SEED), 0))
+    ratios = module.ratios(ROWS, latent, one.labels, one.chances, noise, one.classes)
     np.testing.assert_allclose(ratios, 1.0, rtol=1e-4)
     # With z-hat at (.4, .6, 0) a pair that was fed class 0 is twice as probable, class 1 3/4 so.
     moved = np.array([[0.4, 0.6, 0.0]] * 3, np.float32)
-    ratios = module.ratios(
-        ROWS, moved, one.labels, one.chances, fold(tf.constant(SEED), 0), one.classes
-    )
+    ratios = module.ratios(ROWS, moved, one.labels, one.chances, noise, one.classes)
     np.testing.assert_allclose(ratios, np.where(one.classes == 0, 2.0, 0.75), rtol=1e-4)
 
 
@@ -114,6 +108,26 @@ def test_mutual_information_by_hand_and_of_the_module() -> None:
     assert told["score_variance"] > 0
 
 
+@pytest.mark.slow
+def test_the_information_loss_raises_what_labels_tell_of_classes() -> None:
+    ends = {}
+    for weight in (0.0, 3.0):
+        game = by_class(risk="exact", passes=4)
+        game.discriminative.information = weight
+        before = information(game.generative, game.discriminative)
+        latent, turn = (
+            game.generative.classify_all(),
+            tf.function(game.generator_turn, autograph=False),
+        )
+        for epoch in map(tf.constant, range(8)):
+            game.discriminative_turn(epoch, tf.constant(4), latent)
+            turn(epoch, tf.range(N), latent)
+        ends[weight] = information(game.generative, game.discriminative)
+    told, start = ends[3.0]["conditional_information"], before["conditional_information"]
+    assert told > 2 * start and told > 2 * ends[0.0]["conditional_information"]
+    assert ends[3.0]["bound"] <= told + 1e-6  # eq. 3
+
+
 # ------------------------------------------------------- the exact risk
 
 
@@ -130,8 +144,9 @@ def test_the_exact_risk_is_what_draws_estimate(classes: bool) -> None:
     game.generative.by_class = classes
     rows, seed = np.tile(ROWS, 300), tf.constant(SEED)  # 4,500 pairs, each with its own noise
     z = tf.gather(game.generative.classify_all(), rows)
+    noise = game.generative.noise(rows, seed)
     answers, losses = game.learning.expected(
-        rows, z, z, *game.discriminative.all_signals(rows), seed
+        rows, z, z, *game.discriminative.all_signals(rows), noise
     )
     assert float(tf.reduce_sum(answers)) == pytest.approx(len(rows) * R, rel=1e-4)
     drawn = game.generative.draw(rows, z, seed)
