@@ -305,6 +305,25 @@ def by_mark(results: dict[str, Any], kind: str) -> list[str]:
     return lines
 
 
+def verdicts(results: dict[str, Any]) -> list[str]:
+    """Returns on which crowds `item_annotator` needs at most 60 % of random's labels, and where
+    fewer than ActiveLab's, on average over draws; where it misses in a draw, it does not.
+    """
+    lines = []
+    for other, limit, said in (
+        ("random", 0.6, "At most 60 % of random's labels"),
+        ("activelab", 1.0, "Fewer labels than ActiveLab"),
+    ):
+        shares = {name: found[f"share_of_{other}"] for name, found in results.items()}
+        holds = {name: s for name, s in shares.items() if s is not None and s[0] <= limit}
+        unsure = [name for name, s in holds.items() if s[2] > limit]
+        rest = [name for name in shares if name not in holds]
+        line = f"- {said}: {', '.join(holds) or 'nowhere'}"
+        line += f" (the interval ends above on {', '.join(unsure)})" if unsure else ""
+        lines.append(line + (f"; not on {', '.join(rest)}." if rest else "."))
+    return lines
+
+
 def markdown(results: dict[str, Any], draws: int) -> str:
     """Returns the page of results."""
     lines = [
@@ -337,6 +356,8 @@ def markdown(results: dict[str, Any], draws: int) -> str:
         shares = [share(found, other) for other in ("random", "activelab")]
         lines.append(f"| {name} | {' | '.join(shares)} |")
     lines += [
+        "",
+        *verdicts(results),
         "",
         "The same after 50 % more, by other ways to a consensus:",
         "",

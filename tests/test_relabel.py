@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from benchmarks.relabel import ask, needed, replay, simulated
+from benchmarks.relabel import ask, needed, replay, simulated, verdicts
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.errors import UsageError
@@ -466,6 +466,18 @@ def test_needed_by_hand() -> None:
     assert needed(curve, 0.55) == pytest.approx(0.05)
     assert needed(curve, 0.7) == pytest.approx(0.26)  # .15 of .25 of the way from .2 to .3
     assert needed(curve, 0.9) == float("inf")
+
+
+def test_verdicts_by_hand() -> None:
+    shares = {"a": ([0.3, 0.1, 0.7], [0.9, 0.8, 1.1]), "b": ([0.7, 0.6, 0.8], None)}
+    results = {
+        name: {"share_of_random": random, "share_of_activelab": other}
+        for name, (random, other) in shares.items()
+    }
+    assert verdicts(results) == [
+        "- At most 60 % of random's labels: a (the interval ends above on a); not on b.",
+        "- Fewer labels than ActiveLab: a (the interval ends above on a); not on b.",
+    ]
 
 
 def test_ask_takes_a_task_once_a_round() -> None:
