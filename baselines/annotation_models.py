@@ -122,20 +122,11 @@ class OutlierModel(AnnotationModel):
     """
 
     def __init__(
-        self,
-        network: Any,
-        head: Any,
-        features: Any,
-        num_classes: int,
-        *,
-        num_annotations: int,
-        sparsity: float,
-        power: float,
-        **options: Any,
+        self, *args: Any, num_annotations: int, sparsity: float, power: float, **options: Any
     ) -> None:
-        super().__init__(network, head, features, num_classes, **options)
-        self.outliers = Outliers(num_annotations, num_classes)
-        self.parts = [network, head, self.outliers]
+        super().__init__(*args, **options)
+        self.outliers = Outliers(num_annotations, self.num_classes)
+        self.parts = [*self.parts, self.outliers]
         self.sparsity, self.power = sparsity, power
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:

@@ -81,23 +81,19 @@ class CoupledModel(AnnotationModel):
 
     def __init__(
         self,
-        network: Any,
-        head: Any,
-        features: Any,
-        num_classes: int,
-        *,
+        *args: Any,
         members: Sequence[keras.Model],
         groups: int,
         rate: float,
         meta_batch: int,
         **options: Any,
     ) -> None:
-        super().__init__(network, head, features, num_classes, **options)
+        super().__init__(*args, **options)
         self.members, self.groups = list(members), groups
         self.rate, self.meta_batch = rate, meta_batch
         self._correcting = tf.Variable(False, trainable=False, name="correcting")
         self._groups = tf.Variable(
-            tf.zeros([2, head.num_annotators], tf.int32), trainable=False, name="groups"
+            tf.zeros([2, self.head.num_annotators], tf.int32), trainable=False, name="groups"
         )
         self._meta = [
             tf.Variable(

@@ -44,6 +44,7 @@ class CrowdModel(InstanceModel):
     ) -> None:
         super().__init__(features, parts, augment)
         self.network, self.head, self.gamma = parts[0], head, gamma
+        self.num_classes = num_classes
         self.annotator_optimizer: keras.optimizers.Optimizer | None = None
         self._weights = tf.Variable(tf.ones([num_classes]), trainable=False, name="class_weights")
 
