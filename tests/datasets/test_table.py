@@ -175,7 +175,7 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
         found = load(**paths)
     assert len(found.test) == 10 and bare <= set(found.test.names.tolist())
     assert np.bincount(found.test.labels).tolist() in ([6, 4], [5, 5])
-    assert np.array_equal(found.test.features[:, 0], 2 * found.test.names.astype(np.float32))
+    assert np.array_equal(found.test.features[:, 0], found.test.names.astype(np.float32) ** 2)
     assert table.load(None, 1, **paths).test.names.tolist() != found.test.names.tolist()
     assert load(**paths).test.names.tolist() == found.test.names.tolist()
 
