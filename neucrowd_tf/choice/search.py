@@ -205,17 +205,20 @@ def cores() -> int:
 def _ready() -> None:
     """Readies a worker process, which keeps to one thread and prints nothing."""
     quiet()
+    # What is imported stays: looking through its million objects for garbage, again and again while
+    # they are made and networks are traced, takes a tenth of the time.
+    gc.disable()
     with without_notes():
+        import keras  # noqa: F401
         import tensorflow as tf
 
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(100_000, 20, 20)
     tf.get_logger().setLevel("ERROR")
     with contextlib.suppress(RuntimeError):  # TensorFlow is at work already, with one thread
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-    # What was imported stays: looking through its million objects for garbage, again and again
-    # while networks are traced, takes a tenth of the time.
-    gc.collect()
-    gc.freeze()
 
 
 def _pinned(function: Callable[[Task], Result], task: Task) -> Result:
