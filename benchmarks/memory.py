@@ -11,6 +11,8 @@ to stderr.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import gc
 import itertools
 import json
@@ -28,8 +30,12 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def held() -> float:
-    """Returns the megabytes of this process that are in memory."""
+    """Returns the megabytes of this process that are in memory, without garbage and without what
+    the allocator keeps free: that goes up to the most there ever was between two collections.
+    """
     gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # no glibc
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE / 1e6
 
 
