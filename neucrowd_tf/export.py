@@ -67,6 +67,8 @@ def export_saved_model(
         archive.add_endpoint("serving_default", serve, input_signature=[signature])
     else:
         archive.track(vectors)
+        # Keras 3.8 exports the lookup tables of its own layers alone.
+        archive.variables.extend(vectors.tables)
         signature = tf.TensorSpec((None,), tf.string, name="texts")
         archive.add_endpoint(
             "serving_default", lambda texts: serve(vectors(texts)), input_signature=[signature]

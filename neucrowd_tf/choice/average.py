@@ -83,7 +83,7 @@ class Average(CrowdEstimator):
             probabilities = keras.ops.cast(probabilities, "float32")
             logs.append(keras.ops.log(keras.ops.maximum(probabilities, LEAST)))
         mean = keras.ops.mean(keras.ops.stack(logs), axis=0)
-        mean = mean - keras.ops.logsumexp(mean, axis=1, keepdims=True)
+        # A row's sum, which `predict_proba` takes out before, would cancel in the softmax.
         shifted = mean / self.temperature_ + self.shift_[None].astype(np.float32)
         return keras.Model(inputs, {"probabilities": keras.ops.softmax(shifted, axis=-1)})
 
