@@ -16,6 +16,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG, playing
+from neucrowd_tf.crowding.game import move_average
 from neucrowd_tf.crowding.networks import Networks
 from neucrowd_tf.crowding.playing import Game, held_out
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
@@ -137,7 +138,7 @@ def test_what_predicts_is_a_running_average_of_the_classifier(
         variable.assign(variable + 1.0)
     before = [np.array(v) for v in game.averaged.trainable_variables]
     now = [np.array(v) for v in game.generative.classifier.trainable_variables]
-    game.average()  # .8 of itself and .2 of the classifier
+    move_average(game.averaged, game.generative.classifier, 0.8)  # .8 of itself, .2 of the latter
     for variable, a, b in zip(game.averaged.trainable_variables, before, now, strict=True):
         np.testing.assert_allclose(variable, 0.8 * a + 0.2 * b, rtol=1e-5, atol=1e-7)
 
