@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +36,8 @@ an input that takes over 20 s.
 
 A run is broken up to three times and then resumed to its end, which is compared with an unbroken
 run by the bytes of predictions.csv, annotators.csv and metrics.json without its timings. Methods,
-one for each class of estimators that is registered ({number}): {methods}.
+one for each class of estimators that is registered ({number}):
+{methods}.
 """
 MEMORY = """
 ## Memory
@@ -149,7 +151,7 @@ class Record:
             inputs="\n".join(rows),
             kills="\n".join(broken),
             number=len(methods),
-            methods=", ".join(methods),
+            methods=textwrap.fill(", ".join(methods), 100),
         )
         if memory:
             sizes = memory["megabytes_a_fit"].items()
