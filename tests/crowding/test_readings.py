@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.counterfactual import exact_risk, of_each, quantiles, search_multiplier
 from neucrowd_tf.crowding.crowd import fold
@@ -18,6 +19,8 @@ from neucrowd_tf.crowding.generator import mixed
 from neucrowd_tf.crowding.learning import Settings
 from neucrowd_tf.crowding.measures import information, mutual_information
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
 from tests.crowding.conftest import ARGUMENTS, C, N, R, make_crowd
 from tests.crowding.test_model import LAMBDA, changed, make_game, parts, softmax
 
@@ -228,6 +231,65 @@ def test_without_the_generated_term_only_authentic_annotations_count() -> None:
     alone = game.discriminative.loss(*(part[:1] for part in given), latent[:1])[0]
     game.discriminative.generated_term = 0.0
     assert float(game.discriminative.loss(*given, latent)[0]) == pytest.approx(float(alone) / 2)
+
+
+# As docs/settled_crowding.md and the suite `crowding_controls` have it.
+DENSITY_RATIO: dict[str, Any] = {
+    "discriminator_loss": "density_ratio",
+    "selection": "observed",
+    "output_penalty": 0.0,
+    "latent": "class",
+    "risk": "exact",
+}
+
+
+def played_on_held_out(reading: dict[str, Any]) -> tuple[float, float, dict[str, Any]]:
+    """The mean of -log G over held-out annotations of a simulated crowd before a game of twelve
+    epochs and after it, and what labels tell of classes then.
+    """
+    rng, size, annotators = np.random.default_rng(0), 240, 8
+    truth = np.arange(size) % C
+    features = (1.5 * np.eye(C, 4)[truth] + rng.normal(size=(size, 4))).astype(np.float32)
+    right = rng.random((size, annotators)) < np.linspace(0.5, 0.9, annotators)
+    labels = np.where(right, truth[:, None], (truth[:, None] + 1) % C)
+    given = rng.random(labels.shape) < 0.5
+    held = given & (rng.random(labels.shape) < 0.2) & (given.sum(axis=1, keepdims=True) > 2)
+    crowd = Annotations.from_dense(np.where(given & ~held, labels, -1), num_classes=C)
+    arguments = {
+        **ARGUMENTS,
+        **reading,
+        "generator_pretrain_epochs": 10,
+        "generator_pretrain_learning_rate": 1e-2,
+        "passes": 5,
+        "batch_size": 60,
+        "averaging": 0.0,
+        "collapse_drop": 1.0,
+        "measured": True,
+    }
+    model = CrowdInG(**arguments)
+
+    def unlikely() -> float:
+        rows, columns = np.nonzero(held)
+        chances = model.predict_annotators(features)[rows, columns, labels[held]]
+        return float(-np.log(chances).mean())
+
+    still = {"epochs": 1, "generator_learning_rate": 1e-9, "classifier_learning_rate": 1e-9}
+    model.set_params(**still).fit(features, crowd, (features, truth))
+    before = unlikely()
+    model.set_params(epochs=12, generator_learning_rate=1e-3, classifier_learning_rate=1e-4)
+    # Without validation data the last epoch is what is kept.
+    data = TrainingData(features, crowd, None, np.arange(size))
+    game = model._train(data, Run(), 12)
+    return before, unlikely(), game.information
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("reading", "near"), [(DENSITY_RATIO, True), ({}, False)])
+def test_whether_generated_distributions_stay_near_held_out_annotations(
+    reading: dict[str, Any], near: bool
+) -> None:
+    before, after, _ = played_on_held_out(reading)
+    assert after - before < 0.05 if near else after - before > 0.15
 
 
 # ------------------------------------------------------- passes, scales, penalties, mu
