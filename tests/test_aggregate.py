@@ -66,7 +66,8 @@ def test_annotators(labels_csv: Path) -> None:
     assert frame["num_labels"].tolist() == [4, 4, 3]
     np.testing.assert_allclose(frame["skill"], [1.0, 0.75, 2 / 3], rtol=1e-8)
     # Wilson at 95 % for 4 of 4: 4 / (4 + 1.96^2) = .5101 to 1.
-    np.testing.assert_allclose(frame.loc["u", ["skill_low", "skill_high"]], [0.5101, 1], atol=1e-4)
+    bounds = frame.loc["u", ["skill_low", "skill_high"]].astype(float)
+    np.testing.assert_allclose(bounds, [0.5101, 1], atol=1e-4)
     assert (frame["skill_low"] <= frame["skill"]).all()
     assert (frame["skill"] <= frame["skill_high"]).all()
     assert set(frame["kind"]) == {"person"}

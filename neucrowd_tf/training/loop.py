@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import keras
 import numpy as np
 
+from neucrowd_tf.training.network_cache import free_earlier
 from neucrowd_tf.training.run import Run, checkpoints_at, save_checkpoint, warn_damaged
 from neucrowd_tf.training.state import (
     fits,
@@ -244,6 +245,7 @@ def train(
         FloatingPointError: the loss is not finite.
     """
     if not model.optimizer.built:
+        free_earlier()
         with run.scope():
             model.optimizer.build(model.trainable_variables)
     variables = model_variables(model)

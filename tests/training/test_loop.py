@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from neucrowd_tf.training import network_cache
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run, checkpoints_at
 from neucrowd_tf.training.state import (
@@ -325,3 +326,11 @@ def checkpoints_at_quietly(path: pathlib.Path) -> list[tuple[pathlib.Path, dict[
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return list(checkpoints_at(path))
+
+
+def test_each_fourth_network_frees_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed: list[int] = []
+    monkeypatch.setattr(network_cache.gc, "collect", lambda: freed.append(1))
+    for _ in range(3 * network_cache.EACH):
+        network_cache.free_earlier()
+    assert len(freed) == 3
