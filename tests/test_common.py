@@ -103,10 +103,10 @@ def _parameters() -> list[Any]:
         )
         if method.name in LONG:
             marks.append(pytest.mark.slow)
-        # Self-training is one code, whichever crowd layer it refits.
-        if method.name in OTHER_READINGS or (
-            hasattr(method.factory, "layer") and method.name != "dasc_crowd_layer"
-        ):
+        # Self-training is one code, whichever crowd layer it refits; smoke has all of them.
+        if hasattr(method.factory, "layer") and method.name != "dasc_crowd_layer":
+            marks.append(pytest.mark.slow)
+        if method.name in OTHER_READINGS:
             marks.append(pytest.mark.ci)
         found.append(pytest.param(method, id=method.name, marks=marks))
     return found
