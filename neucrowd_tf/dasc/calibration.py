@@ -4,6 +4,7 @@ annotations that it was not trained on.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,30 +68,20 @@ def held_out_annotations(
         seed: of the draw.
     """
     order = np.random.default_rng([seed, 0x7E]).permutation(annotations.num_annotations)
-    left = np.bincount(annotations.instances, minlength=annotations.num_instances)
-    by = np.bincount(annotations.annotators, minlength=annotations.num_annotators)
+    instances, annotators = annotations.instances.tolist(), annotations.annotators.tolist()
+    left, by = Counter(instances), Counter(annotators)
     held: list[int] = []
-    for place in order:
+    for place in order.tolist():
         if len(held) >= share * len(order):
             break
-        instance, annotator = annotations.instances[place], annotations.annotators[place]
+        instance, annotator = instances[place], annotators[place]
         if left[instance] > 1 and by[annotator] > 1:
             left[instance] -= 1
             by[annotator] -= 1
-            held.append(int(place))
-    found = np.sort(np.asarray(held, dtype=np.int64))
-    dense = annotations.to_dense(np.int32)
-    dense[annotations.instances[found], annotations.annotators[found]] = -1
-    rows, columns = np.nonzero(dense >= 0)
-    kept = Annotations(
-        rows.astype(np.int32),
-        columns.astype(np.int32),
-        dense[rows, columns].astype(np.int32),
-        num_instances=annotations.num_instances,
-        annotator_names=annotations.annotator_names,
-        class_names=annotations.class_names,
-    )
-    return kept, found
+            held.append(place)
+    kept = np.ones(len(order), dtype=bool)
+    kept[held] = False
+    return annotations.select(kept), np.flatnonzero(~kept)
 
 
 class Calibrated:

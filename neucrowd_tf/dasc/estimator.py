@@ -254,8 +254,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
             model.annotations_expected = observed.num_annotations + most
         kept = self._networks
         with model.reused(kept) if hasattr(model, "reused") else contextlib.nullcontext():
-            answering = model if filling is None else filling
-            self.temperatures_ = self._calibrate(answering, data, run) if self.calibration else None
+            self.temperatures_ = self._calibrate(model if filling is None else filling, data, run)
             if filling is not None:
                 self._fit_model(filling, observed, data, 0, run.stage("filling"))
             for number in range(rounds + 1):
@@ -264,8 +263,8 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
                 result.stopped = self._stopped(result, known, last=number == rounds)
                 if result.stopped:
                     break
-                answering = model if filling is None else filling
-                selected, lost = self._select(answering, data.features, observed, known, number)
+                fills = model if filling is None else filling
+                selected, lost = self._select(fills, data.features, observed, known, number)
                 result.history["lost"][-1] = lost
                 result.selections.append(selected)
                 result.history["selected"][-1] = len(selected)
@@ -282,8 +281,12 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         result.last = model
         return result
 
-    def _calibrate(self, model: Any, data: TrainingData, run: Run) -> NDArray[np.float64]:
-        """Returns a temperature for each annotator `[R]`, from a fit without some annotations."""
+    def _calibrate(self, model: Any, data: TrainingData, run: Run) -> NDArray[np.float64] | None:
+        """Returns a temperature for each annotator `[R]`, from a fit without some annotations; None
+        where none are left out.
+        """
+        if not self.calibration:
+            return None
         observed = data.annotations.observed()
         kept, held = held_out_annotations(observed, self.calibration, self.seed)
         self._fit_model(model, kept, data, 0, run.stage("calibration"))
