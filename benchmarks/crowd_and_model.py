@@ -13,7 +13,6 @@ unsure as a temperature of 3 makes them. `together` is what labels.csv of a run 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,11 +23,10 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 
-from benchmarks.relabel import KEEP, cell, classifier, over_draws, published, right, simulated
+from benchmarks.relabel import KEEP, cell, classifier, over_draws, published, right, simulated, tell
 from neucrowd_tf.aggregation import Crowdlab
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import remove_annotations
-from neucrowd_tf.io.files import write_text
 from neucrowd_tf.labelling.belief import believe, believe_with_model
 
 if TYPE_CHECKING:
@@ -108,12 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         draws = 1 if name.endswith("100%") else arguments.draws
         columns = zip(*(accuracies(make(seed)) for seed in range(draws)), strict=True)
         results[name] = dict(zip(COLUMNS, map(list, columns), strict=True))
-    page = markdown(results, arguments.draws)
-    print(page, file=sys.stderr)
-    if arguments.output is not None:
-        write_text(arguments.output, page)
-    if arguments.json:
-        print(json.dumps(results))
+    tell(markdown(results, arguments.draws), results, arguments)
     return 0
 
 

@@ -372,6 +372,15 @@ def markdown(results: dict[str, Any], draws: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def tell(page: str, results: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Prints a page of results, and writes it or its figures where they are asked for."""
+    print(page, file=sys.stderr)
+    if arguments.output is not None:
+        write_text(arguments.output, page)
+    if arguments.json:
+        print(json.dumps(results))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -398,12 +407,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         results[name] = summary(draws)
         results[name]["seconds"] = time.perf_counter() - began
         print(f"{name}: {results[name]['seconds']:.0f} s", file=sys.stderr)
-    page = markdown(results, arguments.draws)
-    print(page, file=sys.stderr)
-    if arguments.output is not None:
-        write_text(arguments.output, page)
-    if arguments.json:
-        print(json.dumps(results))
+    tell(markdown(results, arguments.draws), results, arguments)
     return 0
 
 
