@@ -14,6 +14,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.counterfactual import exact_risk, of_each, quantiles, search_multiplier
 from neucrowd_tf.crowding.crowd import fold
+from neucrowd_tf.crowding.discriminator import discriminator_losses
 from neucrowd_tf.crowding.game import CrowdInGModel
 from neucrowd_tf.crowding.generator import mixed
 from neucrowd_tf.crowding.learning import Settings
@@ -197,16 +198,20 @@ def test_the_logit_of_a_density_ratio_is_that_of_two_distributions() -> None:
 
 
 def test_its_optimum_is_what_annotators_say() -> None:
-    # Authentic labels (.7, .2, .1) and generated ones (.2, .5, .3) of one cell: the loss over
-    # logits log p - log g has its minimum at p = (.7, .2, .1).
+    # Authentic labels (.7, .2, .1) and generated ones (.2, .5, .3) of one cell: of all
+    # distributions that D's scores can be, p = (.7, .2, .1) has the least loss.
     p, g = np.array([0.7, 0.2, 0.1]), np.array([0.2, 0.5, 0.3])
+    module = density_ratio().discriminative
+    labels, weights = np.tile(np.arange(3), 2), np.concatenate([p, g])
+    authentic = np.arange(6) < 3
 
     def loss(q: np.ndarray) -> float:
-        logits = np.log(q / g)
-        return float((p * np.log1p(np.exp(-logits)) + g * np.log1p(np.exp(logits))).sum())
+        scores, answers = np.log(np.tile([q, g], (6, 1, 1))).astype(np.float32).swapaxes(0, 1)
+        logits = module.judged(scores, answers)
+        losses = discriminator_losses(logits, labels, authentic, literal=True)
+        return float((weights * losses.numpy()).sum())
 
-    others = RNG.dirichlet(np.ones(3), 300)
-    assert loss(p) < min(map(loss, others))
+    assert loss(p) < min(map(loss, RNG.dirichlet(np.ones(3), 300)))
 
 
 def test_observed_selection_judges_generated_labels_in_the_place_of_authentic_ones() -> None:
