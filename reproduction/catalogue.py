@@ -1,41 +1,106 @@
-"""All suites in one place, as data."""
+"""All suites in one place, read from the files in `suites/`.
+
+A section there is a suite. Its keys are the fields of `Suite`, words separated by spaces, and, for
+all of its cases, what a case may say; `cases` lists what is different between them. A case says
+`datasets`, `methods`, `setting`, `seeds`, `first_seed`, `x`; flags of the command (`OPTIONS`); all
+else is a hyper-parameter, and names the setting where nothing else does. A list of `x` is a case
+for each, with it in the place of "{x}". A word $name stands for those under `names`, `printed` for
+rows of other tables ("table dataset method").
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import tomllib
+from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from neucrowd_tf import registry
-from reproduction import (
-    crowding_suites,
-    dasc_suites,
-    dataset_tables,
-    iced_suites,
-    neucrowd_suites,
-    rivals,
-    smoke,
-    truth_inference,
-)
+from reproduction import smoke
+from reproduction.printed import TABLES, Table
 from reproduction.run import run_suite
-from reproduction.suite import Suite
+from reproduction.suite import Analysis, Case, Suite
 
-SUITES: tuple[Suite, ...] = (
-    *neucrowd_suites.SUITES,
-    *dasc_suites.SUITES,
-    *crowding_suites.SUITES,
-    *iced_suites.SUITES,
-    *truth_inference.SUITES,
-    *rivals.SUITES,
-    Suite(
-        "dataset_tables",
-        "Datasets, table 1 of NeuCrowd, DASC and ICED and table 3 of DASC, recomputed",
-        (),
-        analysis=dataset_tables.write,
-        note=(
-            "Statistics of the public data, and the means over several draws of simulated crowds,"
-            " beside the printed ones. Kappa and class ratio are those of all rows that the crowd"
-            " labelled, test and validation rows too."
-        ),
-    ),
+# In the order in which they are listed.
+FILES = ("neucrowd", "dasc", "crowding", "iced", "others")
+OPTIONS = (
+    *("evaluation", "folds", "repeats", "keep_annotations", "keep_one", "dataset_option", "curves"),
+)
+_CASE = ("datasets", "methods", "setting", "seeds", "first_seed", "x")
+_SUITE = tuple(field.name for field in dataclasses.fields(Suite))
+
+
+def read(path: Path) -> Iterator[Suite]:
+    """Yields the suites of a file."""
+    sections = tomllib.loads(path.read_text(encoding="utf-8"))
+    names = sections.pop("names", {})
+    for name, section in sections.items():
+        rows = section.pop("cases", [{}] if "methods" in section else [])
+        about = {key: section.pop(key) for key in _SUITE if key in section}
+        if "metrics" in about:
+            about["metrics"] = tuple(about["metrics"].split())
+        if "printed" in about:
+            about["printed"] = _printed(about["printed"])
+        if "analysis" in about:
+            about["analysis"] = _function(about["analysis"])
+        cases = (case for row in rows for case in _cases({**section, **row}, names))
+        yield Suite(name, cases=tuple(cases), **about)
+
+
+def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
+    """Yields a row's cases, one for each value of `x`."""
+    places = row.get("x")
+    for x in places if isinstance(places, list) else [places]:
+        values = {key: _value(key, x if value == "{x}" else value) for key, value in row.items()}
+        hparams = {key: values[key] for key in values if key not in (*_CASE, *OPTIONS)}
+        named = ",".join(f"{key}={value}" for key, value in hparams.items())
+        yield Case(
+            _words(row["datasets"], names),
+            _words(row["methods"], names),
+            values.get("setting", named).format(x=x),
+            hparams=hparams,
+            options={key: values[key] for key in values if key in OPTIONS},
+            x=x,
+            **{key: values[key] for key in ("seeds", "first_seed") if key in values},
+        )
+
+
+def _value(key: str, value: Any) -> Any:
+    if key == "dataset_option":
+        return tuple(value.items())
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the words of a text, with those that stand for others."""
+    words = text.split()
+    return tuple(
+        full
+        for word in words
+        for full in (_words(names[word[1:]], names) if word.startswith("$") else (word,))
+    )
+
+
+def _printed(rows: Mapping[str, str]) -> Table:
+    found: Table = {}
+    for name, place in rows.items():
+        table, dataset, method = place.split()
+        found[dataset, name] = TABLES[table][dataset, method]
+    return found
+
+
+def _function(place: str) -> Analysis:
+    """Returns `module.function` of this package."""
+    module, name = place.split(".")
+    function: Analysis = getattr(importlib.import_module(f"reproduction.{module}"), name)
+    return function
+
+
+SUITES = tuple(
+    suite for name in FILES for suite in read(Path(__file__).parent / "suites" / f"{name}.toml")
 )
 
 

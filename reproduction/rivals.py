@@ -16,37 +16,8 @@ from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.curves import RESULTS
-from reproduction.suite import Suite, case
+from reproduction.suite import Suite
 
-# Chosen on no dataset here: the first run of these seeds is the table's.
-FIRST_SEED = 10_400
-_LABELS_FIRST = "mv_dl ds_dl ds_mixup"
-_CROWD_LAYERS = (
-    "crowd_layer anno_reg trace_reg geocrowdnet_f geocrowdnet_w unionnet_a unionnet_b conal crowdar"
-    " annot_mix madl coinnet ccc"
-)
-_OTHERS = "aggnet max_mig"
-_SELF_TRAINED = "dasc_crowd_layer dasc_anno_reg dasc_geocrowdnet_w"
-METHODS = f"{_LABELS_FIRST} {_CROWD_LAYERS} {_OTHERS} {_SELF_TRAINED}"
-# Means of networks, of rivals too: what a mean gains is not a method's.
-MEMBERS = 4
-AVERAGED = "crowd_layer conal annot_mix dasc_crowd_layer"
-OURS = "dasc_ensemble neucrowd_joint"
-REAL = "labelme music"
-DATASETS = "labelme music usps_syn cifar10n digits breast_cancer"
-NOTE = (
-    "All have the same base and optimizer, and the crowd layers' presets of batches and epochs;"
-    " self-training makes six fits, each from fresh weights and on LabelMe of an eighth of the"
-    " steps. Nothing was tuned for these seeds: neither with crowd labels nor with validation"
-    " truth; but the rates of annot_mix's, madl's and trace_reg's annotators were set after one"
-    " look at seed 10300 (LabelMe's validation images; on Music the rate that is printed)."
-    " `ensemble=4` is the mean of four fits, of rivals too; dasc_ensemble of eight. digits and"
-    " breast_cancer are simulated crowds, drawn anew for each seed. Seeds from 10400 on. Seconds"
-    " are of fits beside other work. neucrowd_joint was designed with test scores of hotel and"
-    " breast_cancer in view. Printed figures are of other features, schedules and choices of the"
-    " epoch, and therefore not beside these. The ranks, with intervals that count seeds and test"
-    " instances as drawn: rivals_ranks.md."
-)
 RANKS = (
     "dataset",
     "rank",
@@ -117,25 +88,3 @@ def write_ranks(suite: Suite, options: Options) -> list[Path]:
     write_text(made[0], to_csv(RANKS, rows))
     write_text(made[1], head + "\n".join(lines) + "\n")
     return made
-
-
-SUITES: tuple[Suite, ...] = (
-    Suite(
-        "rivals",
-        "Rivals, methods of today and ours on the same splits",
-        (
-            case(DATASETS, METHODS, first_seed=FIRST_SEED),
-            case(REAL, OURS, first_seed=FIRST_SEED),
-            case(
-                *(REAL, AVERAGED, f"ensemble={MEMBERS}"),
-                hparams={"ensemble": MEMBERS},
-                first_seed=FIRST_SEED,
-            ),
-        ),
-        ("accuracy", "balanced_accuracy", "log_loss", "fit_seconds"),
-        printed={},
-        baseline="crowd_layer",
-        analysis=write_ranks,
-        note=NOTE,
-    ),
-)

@@ -55,11 +55,6 @@ class Case:
         return f"{self.setting}/{method}" if self.setting else method
 
 
-def case(datasets: str, methods: str, setting: str = "", **fields: Any) -> Case:
-    """Returns a case whose datasets and methods are separated by spaces."""
-    return Case(tuple(datasets.split()), tuple(methods.split()), setting, **fields)
-
-
 # An analysis makes more files from finished runs and the data: (suite, the command's options) ->
 # the files written.
 Analysis = Callable[["Suite", Options], list[Path]]

@@ -170,23 +170,3 @@ def _write(suite: Suite, options: Options, rows: list[list[str]]) -> list[Path]:
     said += ["| " + " | ".join(row) + " |" for row in rows]
     write_text(page, "\n".join([*said, ""]))
     return [csv_path, page]
-
-
-SUITES: tuple[Suite, ...] = (
-    Suite(
-        "truth_inference",
-        "Truth inference, published benchmarks without features",
-        (),
-        analysis=write,
-        note=(
-            "Accuracy on the instances with a truth (a label tied at the top counts by its share);"
-            " printed: EBCC's, IBCC's and BWA's from Li, Rubinstein and Cohn's notebooks, with 40"
-            " restarts of EBCC. Seconds are of one process, memory is the peak above what there"
-            " was before (0 where memory that an earlier row left free was enough), for the means"
-            " the largest. crowd-kit ran in the same run; its MACE with one start, as all of its"
-            " starts are the same. It mixes up the habits of annotators whose names do not appear"
-            " in sorted order, as here; with names that do, its labels are ours but for some in a"
-            " thousand."
-        ),
-    ),
-)

@@ -8,7 +8,7 @@ import pytest
 
 from neucrowd_tf.io.files import write_json, write_text
 from reproduction.rivals import interval_of, ranked
-from reproduction.suite import Suite, case
+from reproduction.suite import Case, Suite
 
 
 def made(root: Path, method: str, seed: int, right: str) -> None:
@@ -21,7 +21,7 @@ def made(root: Path, method: str, seed: int, right: str) -> None:
 
 
 def test_ranks_by_hand(tmp_path: Path) -> None:
-    suite = Suite("s", "S", (case("d", "a b lucky", seeds=2, first_seed=7),))
+    suite = Suite("s", "S", (Case(("d",), ("a", "b", "lucky"), seeds=2, first_seed=7),))
     made(tmp_path, "a", 7, "1110")
     made(tmp_path, "a", 8, "1100")
     made(tmp_path, "b", 7, "0100")

@@ -13,7 +13,7 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import read_json, write_json
-from reproduction import catalogue, page, printed, run, smoke
+from reproduction import catalogue, curves, page, printed, run, smoke
 from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import (
     ABOVE,
@@ -135,6 +135,45 @@ def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
         < lines.index("| NeuCrowd | 6 | 3 | 1 | 2 |")
         < lines.index("By hand.")
     )
+
+
+def test_a_file_of_suites(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "some.toml").write_text(
+        """
+        [names]
+        both = "a $more"
+        more = "b"
+        [one]
+        title = "Paper, table 1"
+        metrics = "accuracy f1"
+        printed = { a = "neucrowd_table3 hotel neucrowd" }
+        analysis = "curves.over_settings"
+        datasets = "d"
+        methods = "$both c"
+        seeds = 2
+        cases = [
+          {},
+          { setting = "k={x}", k = "{x}", units = [8, 4], x = [2, 3] },
+          { methods = "a", rate = 0.5, curves = true, dataset_option = { rate = 0.3 } },
+        ]
+        [two]
+        title = "Paper, figure 1"
+        """
+    )
+    one, two = catalogue.read(tmp_path / "some.toml")
+    plain = partial(Case, ("d",), ("a", "b", "c"), seeds=2)
+    assert one.cases == (
+        plain(),
+        plain(setting="k=2", hparams={"k": 2, "units": (8, 4)}, x=2),
+        plain(setting="k=3", hparams={"k": 3, "units": (8, 4)}, x=3),
+        Case(
+            *(("d",), ("a",), "rate=0.5", 2, {"rate": 0.5}),
+            options={"curves": True, "dataset_option": (("rate", 0.3),)},
+        ),
+    )
+    assert one.metrics == ("accuracy", "f1") and one.analysis is curves.over_settings
+    assert one.figures == {("hotel", "a"): printed.TABLES["neucrowd_table3"]["hotel", "neucrowd"]}
+    assert two.cases == () and two.printed is None
 
 
 def test_runs_are_shared_by_setting() -> None:
