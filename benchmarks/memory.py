@@ -107,10 +107,8 @@ def _forked(name: str, fits: int) -> float:
 
 def measure(names: list[str], fits: int) -> Iterator[tuple[str, float]]:
     """Yields each method's megabytes a fit."""
-    from neucrowd_tf.harness import process
     from neucrowd_tf.io.quiet import import_tensorflow
 
-    process.quiet()
     import_tensorflow()
     import tensorflow_probability  # noqa: F401
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from neucrowd_tf.harness import cli, flags, plugins, process
+from neucrowd_tf.harness import cli, flags, plugins
+from neucrowd_tf.io.quiet import quiet
 
 
 def kill_before(name: str, count: int) -> None:
@@ -37,7 +38,7 @@ def kill_before(name: str, count: int) -> None:
 
 
 def main() -> None:
-    process.quiet()
+    quiet()
     plugins.register(("baselines", "data"))
     import keras  # noqa: F401
     import tensorflow  # noqa: F401

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import gc
 import os
 import shutil
 import sys
@@ -23,7 +22,7 @@ from tqdm import tqdm
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
-from neucrowd_tf.io.quiet import quiet, without_notes
+from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run, warn_damaged
 
@@ -204,17 +203,9 @@ def cores() -> int:
 @functools.cache
 def _ready() -> None:
     """Readies a worker process, which keeps to one thread and prints nothing."""
-    quiet()
-    # What is imported stays: looking through its million objects for garbage, again and again while
-    # they are made and networks are traced, takes a tenth of the time.
-    gc.disable()
-    with without_notes():
-        import keras  # noqa: F401
-        import tensorflow as tf
+    import_tensorflow()
+    import tensorflow as tf
 
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(100_000, 20, 20)
     tf.get_logger().setLevel("ERROR")
     with contextlib.suppress(RuntimeError):  # TensorFlow is at work already, with one thread
         tf.config.threading.set_intra_op_parallelism_threads(1)

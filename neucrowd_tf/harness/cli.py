@@ -22,6 +22,7 @@ from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.run_config import Task
 from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.io.quiet import quiet
 
 PROBLEM = 2
 CHECKOUT = (
@@ -51,7 +52,7 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
     Returns:
         the exit code: 0, 1 when some runs failed, 2 for flags, data or folders that cannot be used.
     """
-    process.quiet()
+    quiet()
     process.plain_warnings()
     try:
         with _stopped_by_sigterm():

@@ -16,6 +16,7 @@ from typing import Any
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import plugins, pool, process
+from neucrowd_tf.io.quiet import quiet
 
 
 class Cluster:
@@ -84,7 +85,7 @@ class Place:
 def _begin(place: Place) -> None:
     """Readies a worker for a command, once."""
     sys.path += [entry for entry in place.path if entry not in sys.path and Path(entry).exists()]
-    process.quiet()
+    quiet()
     process.plain_warnings()
     plugins.register(place.modules)
     try:

@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
 from neucrowd_tf.harness import plugins, process
+from neucrowd_tf.io.quiet import quiet
 
 # Then a new process takes over, so that memory that TensorFlow keeps does not add up.
 RUNS_PER_WORKER = 20
@@ -62,7 +63,7 @@ def _begin(modules: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends its workers
     os.dup2(2, 1)  # whatever prints, it is not the command's result
     threading.Thread(target=_end_with_the_command, daemon=True).start()
-    process.quiet()
+    quiet()
     process.plain_warnings()
     plugins.register(modules)
 

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.quiet import quiet, without_notes
+from neucrowd_tf.io.quiet import import_tensorflow
 
 PACKAGES = (
     "neucrowd-tf",
@@ -60,12 +60,10 @@ def start(options: Options) -> Any:
         return _started["strategy"]
     import threadpoolctl
 
-    quiet()
-    with without_notes():
-        import keras
-        import tensorflow as tf
+    import_tensorflow()
+    import keras
+    import tensorflow as tf
 
-        tf.config.list_physical_devices()
     tf.get_logger().setLevel(
         "ERROR"
     )  # notes on retracing, which fits of several models in one process cannot avoid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import sys
@@ -49,9 +50,22 @@ def without_notes() -> Iterator[None]:
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow and looks for its devices, without notes."""
-    quiet()
-    with without_notes():
-        import tensorflow as tf
+    """Imports TensorFlow and Keras and looks for devices, without notes; for a command's process.
 
-        tf.config.list_physical_devices()
+    What is imported stays: looking through its million objects for garbage, while they are made
+    and again at each network, would take a good part of a small run's time.
+    """
+    first = "tensorflow" not in sys.modules
+    quiet()
+    gc.disable()
+    try:
+        with without_notes():
+            import keras  # noqa: F401
+            import tensorflow as tf
+
+            tf.config.list_physical_devices()
+    finally:
+        gc.enable()
+    if first:
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 20)

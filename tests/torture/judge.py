@@ -62,10 +62,8 @@ def limited(seconds: int = SECONDS) -> Iterator[None]:
 
 def prepare() -> None:
     """Imports what all commands need, which no input is to answer for."""
-    from neucrowd_tf.harness import process
     from neucrowd_tf.io.quiet import import_tensorflow
 
-    process.quiet()
     import_tensorflow()
     import neucrowd_tf.aggregate
     import neucrowd_tf.two_stage.labels_first  # noqa: F401

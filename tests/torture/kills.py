@@ -276,9 +276,10 @@ def _begin() -> None:
     """Imports what runs import, so that a forked one need not; nothing is computed yet, which a
     fork would not survive.
     """
-    from neucrowd_tf.harness import plugins, process
+    from neucrowd_tf.harness import plugins
+    from neucrowd_tf.io.quiet import quiet
 
-    process.quiet()
+    quiet()
     plugins.register(PLUGINS)
     import keras  # noqa: F401
     import tensorflow  # noqa: F401
