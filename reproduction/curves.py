@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.io.csv_cells import to_csv
+from neucrowd_tf.io.files import write_text
 from reproduction import panels
 from reproduction.collect import suite_runs
 from reproduction.panels import Point
@@ -30,6 +32,27 @@ def write(
 ) -> list[Path]:
     """Writes one of a suite's figures as CSV and PNG."""
     return panels.write(figure_path(suite, options, name), points, suite.title, x, y, draw=draw)
+
+
+def write_rows(
+    suite: Suite,
+    options: Options,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    name: str = "",
+    title: str = "",
+    note: str = "",
+) -> list[Path]:
+    """Writes a table of text as CSV and, under its title, the command and a note, as Markdown."""
+    stem = options.output_dir / RESULTS / f"{suite.name}{name}"
+    command = f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT"
+    said = [f"## {title or suite.title}", "", f"`{command}`", "", note or suite.note, ""]
+    lines = [f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows)]
+    made = [stem.with_suffix(".csv"), stem.with_suffix(".md")]
+    write_text(made[0], to_csv(columns, rows))
+    write_text(made[1], "\n".join([*said, *lines, ""]))
+    return made
 
 
 def tuplet_losses(suite: Suite, options: Options) -> list[Path]:

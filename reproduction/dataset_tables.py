@@ -16,10 +16,9 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.run_config import data_statistics
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.csv_cells import number_cell
 from reproduction import printed
-from reproduction.curves import RESULTS
+from reproduction.curves import write_rows
 from reproduction.suite import FIRST_SEED, Suite
 
 DATASETS = {
@@ -104,20 +103,5 @@ def write(suite: Suite, options: Options) -> list[Path]:
                 [paper, name, key, number_cell(value), "", "", "", "not recomputed: private data"]
                 for key, value in figures.items()
             ]
-    folder = options.output_dir / RESULTS
-    write_text(folder / f"{suite.name}.csv", to_csv(COLUMNS, rows))
-    said = [
-        f"## {suite.title}",
-        "",
-        f"`python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT`",
-        "",
-        suite.note,
-        "",
-    ]
-    said += [f"`least` and `most` are over {SEEDS} draws of simulated data.", ""]
-    said += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    write_text(
-        folder / f"{suite.name}.md",
-        "\n".join([*said, *("| " + " | ".join(row) + " |" for row in rows), ""]),
-    )
-    return [folder / f"{suite.name}.csv", folder / f"{suite.name}.md"]
+    note = f"{suite.note}\n\n`least` and `most` are over {SEEDS} draws of simulated data."
+    return write_rows(suite, options, COLUMNS, rows, note=note)

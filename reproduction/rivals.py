@@ -12,23 +12,14 @@ import pandas as pd
 from neucrowd_tf.evaluation.crossed import crossed_interval
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.csv_cells import number_cell
 from reproduction.collect import FinishedRun, suite_runs
-from reproduction.curves import RESULTS
+from reproduction.curves import write_rows
 from reproduction.suite import Suite
 
 RANKS = (
-    "dataset",
-    "rank",
-    "method",
-    "accuracy",
-    "low",
-    "high",
-    "behind",
-    "behind_low",
-    "behind_high",
-    "seeds",
+    *("dataset", "rank", "method", "accuracy", "low", "high", "behind", "behind_low"),
+    *("behind_high", "seeds"),
 )
 
 
@@ -74,17 +65,10 @@ def ranked(suite: Suite, root: Path) -> list[list[str]]:
 
 def write_ranks(suite: Suite, options: Options) -> list[Path]:
     """Writes the ranks beside the suite's table."""
-    rows = ranked(suite, options.output_dir)
-    folder = options.output_dir / RESULTS
-    lines = [f"| {' | '.join(row)} |" for row in [list(RANKS), ["---"] * len(RANKS), *rows]]
-    head = (
-        "## Rivals: ranks by accuracy\n\n"
-        "`python run_experiment.py --suite=rivals --data_dir=DATA --output_dir=OUT`\n\n"
+    note = (
         "95 % intervals over seeds and test instances together where all seeds share one test"
         " split, else over seeds. behind: how far behind the first of those with all seeds, on the"
-        " same seeds and instances; an interval above 0 is a difference.\n\n"
+        " same seeds and instances; an interval above 0 is a difference."
     )
-    made = [folder / f"{suite.name}_ranks.{ending}" for ending in ("csv", "md")]
-    write_text(made[0], to_csv(RANKS, rows))
-    write_text(made[1], head + "\n".join(lines) + "\n")
-    return made
+    rows, title = ranked(suite, options.output_dir), "Rivals: ranks by accuracy"
+    return write_rows(suite, options, RANKS, rows, name="_ranks", title=title, note=note)

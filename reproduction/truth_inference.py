@@ -20,9 +20,8 @@ import numpy as np
 from data import truth_inference as benchmarks
 from neucrowd_tf.aggregation import AGGREGATORS, make_aggregator
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
-from reproduction.curves import RESULTS
+from neucrowd_tf.io.csv_cells import number_cell
+from reproduction.curves import write_rows
 from reproduction.suite import Suite
 
 # Accuracy, the printed one, seconds and MB.
@@ -144,29 +143,10 @@ def _row(name: str, method: str, figures: tuple[float, ...]) -> list[str]:
 def write(suite: Suite, options: Options) -> list[Path]:
     """Writes the table as CSV and Markdown, again after each benchmark."""
     if options.data_dir is None or not benchmarks.names(options.data_dir):
-        return _write(suite, options, [["", "", "", "", "", "", ABSENT]])
+        return write_rows(suite, options, COLUMNS, [["", "", "", "", "", "", ABSENT]])
     figures: list[tuple[str, str, Figures]] = []
     for one in measured(options.data_dir, options.seed):
         if figures and one[0] != figures[-1][0]:
-            _write(suite, options, table(figures))
+            write_rows(suite, options, COLUMNS, table(figures))
         figures.append(one)
-    return _write(suite, options, table(figures))
-
-
-def _write(suite: Suite, options: Options, rows: list[list[str]]) -> list[Path]:
-    folder = options.output_dir / RESULTS
-    csv_path, page = folder / f"{suite.name}.csv", folder / f"{suite.name}.md"
-    write_text(csv_path, to_csv(COLUMNS, rows))
-    said = [
-        f"## {suite.title}",
-        "",
-        f"`python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT`",
-        "",
-        suite.note,
-        "",
-        "| " + " | ".join(COLUMNS) + " |",
-        "|" + "---|" * len(COLUMNS),
-    ]
-    said += ["| " + " | ".join(row) + " |" for row in rows]
-    write_text(page, "\n".join([*said, ""]))
-    return [csv_path, page]
+    return write_rows(suite, options, COLUMNS, table(figures))

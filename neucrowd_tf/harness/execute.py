@@ -93,25 +93,21 @@ def _outcome(
 ) -> Outcome:
     try:
         return Outcome(OK, _execute(task, options, dataset, folder, strategy))
-    except (IdentitiesError, UnsupportedDataError) as error:
-        return _ended(folder, Outcome(SKIPPED, reason=_line(error), mendable=True))
-    except OSError as error:
-        if error.errno in FATAL:
-            raise
-        return _ended(folder, Outcome(FAILED, reason=_line(error)))
     except Exception as error:
-        process.check_workers(error)
-        if _about_arguments(error, task.hparams):
-            return _ended(
-                folder,
-                Outcome(FAILED, reason=f"--hparam: {' '.join(str(error).split())}", mendable=True),
-            )
-        return _ended(
-            folder,
-            Outcome(
-                FAILED, reason=_line(error), mendable=isinstance(error, (DataError, UsageError))
-            ),
-        )
+        return _ended(folder, _failure(error, task.hparams))
+
+
+def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
+    """Returns how a run ended that an error ended; those that every run would meet are raised."""
+    reason = _line(error)
+    if isinstance(error, (IdentitiesError, UnsupportedDataError)):
+        return Outcome(SKIPPED, reason=reason, mendable=True)
+    if isinstance(error, OSError) and error.errno in FATAL:
+        raise error
+    process.check_workers(error)
+    if _about_arguments(error, hparams):
+        return Outcome(FAILED, reason=f"--hparam: {' '.join(str(error).split())}", mendable=True)
+    return Outcome(FAILED, reason=reason, mendable=isinstance(error, (DataError, UsageError)))
 
 
 def _about_arguments(error: Exception, hparams: dict[str, Any]) -> bool:
@@ -262,26 +258,25 @@ def _fitted(
     check_supported(method, dataset)
     annotations = _training_annotations(method, dataset)
     hparams, timings = dict(task.hparams), {}
-    estimator = make(method, task.key, hparams)
-    if not folder.finished:  # what a finished run was made with stays as it is
-        write_json(folder / CONFIG, config(task, options, dataset, estimator))
+
+    def configured() -> Any:
+        made = make(method, task.key, hparams)
+        if not folder.finished:  # what a finished run was made with stays as it is
+            write_json(folder / CONFIG, config(task, options, dataset, made))
+        return made
+
+    estimator = configured()
     if options.tune:
         from neucrowd_tf.harness.tuning import tune
 
         began = time.perf_counter()
-        hparams |= tune(
-            method,
-            hparams,
-            dataset,
-            annotations,
-            trials=options.tune,
-            seed=task.key.seed,
-            path=folder / "tuning.csv",
-            strategy=run.strategy,
-        )
-        estimator = make(method, task.key, hparams)
-        if not folder.finished:
-            write_json(folder / CONFIG, config(task, options, dataset, estimator))
+        search: dict[str, Any] = {
+            "trials": options.tune,
+            "seed": task.key.seed,
+            "path": folder / "tuning.csv",
+        }
+        hparams |= tune(method, hparams, dataset, annotations, strategy=run.strategy, **search)
+        estimator = configured()
         timings["tune_seconds"] = time.perf_counter() - began
     key = task.key
     names = {"method": key.method, "dataset": key.dataset, "seed": key.seed}
@@ -315,13 +310,8 @@ def accompany(task: Task, options: Options, dataset: CrowdDataset, strategy: Any
         process.forget_networks()
         run.meet()
         estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
-    except (IdentitiesError, UnsupportedDataError) as error:
-        return Outcome(SKIPPED, reason=_line(error), mendable=True)
-    except (DataError, UsageError) as error:
-        return Outcome(FAILED, reason=_line(error), mendable=True)
     except Exception as error:
-        process.check_workers(error)
-        return Outcome(FAILED, reason=_line(error))
+        return _failure(error, task.hparams)
     return Outcome(OK, reason="trained along")
 
 

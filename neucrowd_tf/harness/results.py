@@ -248,46 +248,35 @@ def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
 
 def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:
     """Returns the summary as a table for a terminal."""
-    lines = [
-        (
-            "dataset",
-            "method",
-            "runs",
-            "accuracy",
-            "AUC",
-            "F1",
-            "log loss",
-            "seconds",
-            "paper acc/AUC",
-            "beats mv_lr (acc/AUC)",
-        )
-    ]
-    for record in summarise(rows, output_dir):
-        cells = [
-            record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
-            record["method"],
-            str(record["runs"]),
-        ]
-        for metric in ("accuracy", "auc", "f1", "log_loss"):
-            mean, half = (
-                record[f"{metric}_mean"],
-                record[f"{metric}_high"] - record[f"{metric}_mean"],
-            )
-            cells.append(
-                "-"
-                if math.isnan(mean)
-                else f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}")
-            )
-        seconds = record["fit_seconds_mean"]
-        cells.append("-" if math.isnan(seconds) else f"{seconds:.1f}")
-        paper = [record[f"{metric}_paper"] for metric in COMPARED]
-        cells.append(
-            "-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper)
-        )
-        cells.append("/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED))
-        lines.append(tuple(cells))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    head = (
+        *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
+        *("paper acc/AUC", "beats mv_lr (acc/AUC)"),
+    )
+    lines = [head, *map(_cells, summarise(rows, output_dir))]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
+    )
+
+
+def _cells(record: dict[str, Any]) -> tuple[str, ...]:
+    """Returns a record as a line of the terminal's table."""
+
+    def known(value: float, text: str) -> str:
+        return "-" if math.isnan(value) else text
+
+    def spread(metric: str) -> str:
+        mean, half = record[f"{metric}_mean"], record[f"{metric}_high"] - record[f"{metric}_mean"]
+        return known(mean, f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}"))
+
+    seconds, paper = record["fit_seconds_mean"], [record[f"{name}_paper"] for name in COMPARED]
+    return (
+        record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
+        record["method"],
+        str(record["runs"]),
+        *map(spread, ("accuracy", "auc", "f1", "log_loss")),
+        known(seconds, f"{seconds:.1f}"),
+        "-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper),
+        "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED),
     )
