@@ -9,17 +9,12 @@ With --json one JSON object goes to stdout and the table to stderr.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
 import time
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import numpy as np
 
-from benchmarks.dasc import peak_memory_mb
+from benchmarks.timing import peak_memory_mb, run
 
 
 def simulated(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -86,30 +81,14 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
         "memory_before_mb": before,
         "peak_memory_mb": peak_memory_mb(),
         "accuracy": float((model.predict(features) == truth).mean()),
-        **{name: value for name, value in vars(arguments).items() if name != "json"},
+        **{
+            name: value
+            for name, value in vars(arguments).items()
+            if name not in ("json", "data_dir")
+        },
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", action="store_true")
-    sizes = {"instances": 200_000, "features": 50, "labels": 1_000_000, "annotators": 2000}
-    sizes |= {"classes": 5, "epochs": 3, "batch": 128, "seed": 0, "threads": 2}
-    for name, value in sizes.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
-    arguments = parser.parse_args()
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    result = measured(arguments)
-    out = sys.stderr if arguments.json else sys.stdout
-    for name, value in result.items():
-        shown = f"{value:>14,.3f}" if isinstance(value, float) else f"{value:>14,}"
-        print(f"{name:<24}{shown}", file=out)
-    if arguments.json:
-        print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    sizes = {"instances": 200_000, "features": 50, "labels": 1_000_000, "annotators": 2000}
+    run(__doc__, measured, **sizes, classes=5, epochs=3, batch=128, seed=0)

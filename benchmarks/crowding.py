@@ -16,20 +16,11 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import os
-import resource
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-
-def peak_memory_mb() -> float:
-    """Returns the most memory that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+from benchmarks.timing import peak_memory_mb, run
 
 
 def memory_mb() -> float:
@@ -41,19 +32,6 @@ def memory_mb() -> float:
     return peak_memory_mb()
 
 
-def data_folder(given: str | None) -> str | None:
-    """Returns the given folder, or one of the usual places that exists."""
-    if given is not None:
-        return given
-    for place in (
-        os.environ.get("NEUCROWD_DATA"),
-        Path(__file__).resolve().parent.parent.parent / "shared" / "data",
-    ):
-        if place is not None and Path(place).is_dir():
-            return str(place)
-    return None
-
-
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the times of one fit, and the growth over many."""
     import data  # noqa: F401  (registers the datasets)
@@ -61,7 +39,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     from neucrowd_tf import registry
     from neucrowd_tf.training import loop
 
-    labelme = registry.dataset("labelme").load(data_folder(arguments.data_dir))
+    labelme = registry.dataset("labelme").load(arguments.data_dir)
     model = registry.method("crowding").make(
         dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0
     )
@@ -110,24 +88,5 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data_dir", default=None)
-    parser.add_argument("--json", action="store_true")
-    for name, value in (("epochs", 10), ("refits", 50), ("seed", 0), ("threads", 2)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    arguments = parser.parse_args()
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    result = measure(arguments)
-    out = sys.stderr if arguments.json else sys.stdout
-    for name, value in result.items():
-        print(f"{name:<30}{value:>12.4f}", file=out)
-    if arguments.json:
-        print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, epochs=10, refits=50, seed=0)

@@ -10,22 +10,16 @@ looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import resource
-import sys
 import time
-from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 
+from benchmarks.timing import peak_memory_mb, run
 
-def peak_memory_mb() -> float:
-    """Returns the most memory that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+def measured(arguments: argparse.Namespace) -> dict[str, Any]:
+    return large_rounds(seed=arguments.seed) if arguments.large else five_rounds(arguments)
 
 
 def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -117,34 +111,5 @@ def large_rounds(
     }
 
 
-def default_data_dir() -> str | None:
-    """Returns where the published data lies, or None for the cache."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    return os.environ.get("NEUCROWD_DATA") or (str(beside) if beside.is_dir() else None)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data_dir", default=default_data_dir())
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--large", action="store_true")
-    for name, value in (("rounds", 5), ("seed", 0), ("threads", 2)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    arguments = parser.parse_args()
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    result = large_rounds(seed=arguments.seed) if arguments.large else five_rounds(arguments)
-    out = sys.stderr if arguments.json else sys.stdout
-    for name, value in result.items():
-        print(
-            f"{name:<24}{value:>14,.3f}" if isinstance(value, float) else f"{name:<24}{value:>14,}",
-            file=out,
-        )
-    if arguments.json:
-        print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, measured, large=True, rounds=5, seed=0)

@@ -10,17 +10,12 @@ looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import resource
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import numpy as np
+
+from benchmarks.timing import peak_memory_mb, run
 
 
 def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -72,44 +67,9 @@ def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
         "label_accuracy_original": float(scores["label_accuracy"].iloc[0]),
         "label_accuracy_first": float(scores["label_accuracy"].iloc[1]),
         "label_accuracy_final": float(scores["label_accuracy"].iloc[-1]),
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_mb": peak_memory_mb(),
     }
 
 
-def data_folder(given: str | None) -> str | None:
-    """Returns the folder with the data, or None for the cache."""
-    for folder in (
-        given,
-        os.environ.get("NEUCROWD_DATA"),
-        Path(__file__).resolve().parent.parent.parent / "shared" / "data",
-    ):
-        if folder is not None and (given is not None or Path(folder).is_dir()):
-            return str(folder)
-    return None
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data_dir", default=None)
-    parser.add_argument("--json", action="store_true")
-    for name, value in (("rounds", 20), ("seed", 0), ("threads", 2)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    arguments = parser.parse_args()
-    arguments.data_dir = data_folder(arguments.data_dir)
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    result = timed_fit(arguments)
-    out = sys.stderr if arguments.json else sys.stdout
-    for name, value in result.items():
-        print(
-            f"{name:<32}{value:>12.4f}" if isinstance(value, float) else f"{name:<32}{value:>12}",
-            file=out,
-        )
-    if arguments.json:
-        print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, timed_fit, rounds=20, seed=0)

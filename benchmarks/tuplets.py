@@ -9,16 +9,12 @@ With --json one JSON object goes to stdout and the table to stderr.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import resource
-import sys
 import time
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import numpy as np
+
+from benchmarks.timing import peak_memory_mb, run
 
 
 def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -88,53 +84,16 @@ def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
         "epoch_seconds_min": float(np.min(clock.epochs[2:])),
         "safety_seconds": float(np.median(clock.safety[2:])),
         "pipeline_seconds": time.perf_counter() - start,
+        "tuplets_a_second": steps * arguments.batch / float(np.median(clock.epochs[2:])),
         "tuplets": arguments.tuplets,
         "trained_tuplets": steps * arguments.batch,
         "batch": arguments.batch,
         "n": arguments.n,
         "pool_factor": arguments.pool_factor,
         "instances": len(labels),
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_mb": peak_memory_mb(),
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data_dir", default=None)
-    parser.add_argument("--json", action="store_true")
-    for name, value in (
-        ("tuplets", 60_000),
-        ("batch", 512),
-        ("n", 5),
-        ("pool_factor", 2),
-        ("repeats", 5),
-        ("threads", 2),
-    ):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    arguments = parser.parse_args()
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    result = timed_epochs(arguments)
-    out = sys.stderr if arguments.json else sys.stdout
-    print(f"{'part':<28}{'seconds':>10}", file=out)
-    rest = result["epoch_seconds"] - result["safety_seconds"]
-    for name, seconds in (
-        ("an epoch in fit", result["epoch_seconds"]),
-        ("  safety (embed, neighbours)", result["safety_seconds"]),
-        ("  steps", rest),
-        ("pipeline alone", result["pipeline_seconds"]),
-    ):
-        print(f"{name:<28}{seconds:>10.4f}", file=out)
-    print(
-        f"{result['trained_tuplets'] / result['epoch_seconds']:,.0f} tuplets a second,"
-        f" {result['peak_memory_mb']:.0f} MB at most",
-        file=out,
-    )
-    if arguments.json:
-        print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, timed_epochs, tuplets=60_000, batch=512, n=5, pool_factor=2, repeats=5)
