@@ -7,23 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.annotations import statistics
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.harness.run_config import data_statistics
 
 
 def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
-    """Returns the sizes of a dataset's splits and the statistics of its annotations by name.
-
-    See `neucrowd_tf.annotations.statistics.describe` for most; added are `num_features`, the split
-    sizes and, with truth, the sizes of the largest and smallest class.
+    """Returns the sizes of a dataset's splits and the statistics of its annotations by name; with
+    truth, the sizes of the largest and smallest class too.
     """
-    found = {
-        "num_features": int(np.prod(dataset.features.shape[1:])),
-        "train_size": len(dataset.features),
-        "validation_size": 0 if dataset.validation is None else len(dataset.validation),
-        "test_size": len(dataset.test),
-        **statistics.describe(dataset.annotations, dataset.truth),
-    }
+    features = int(np.prod(dataset.features.shape[1:]))
+    found = {"num_features": features, **data_statistics(dataset)}
     if dataset.truth is not None:
         sizes = np.bincount(dataset.truth[dataset.truth >= 0], minlength=dataset.num_classes)
         found["majority_size"], found["minority_size"] = int(sizes.max()), int(sizes.min())

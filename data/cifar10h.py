@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from data import catalogue
 from data.cifar import CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.tables import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
@@ -34,66 +35,6 @@ SUBSETS = ("crowding", "dasc", "all")
 ANNOTATORS = {"crowding": 103, "dasc": 49}
 TEST_PER_CLASS = 100
 RATIO = 5.0
-
-_SOURCE = (
-    "https://github.com/jcpeterson/cifar-10h (data/cifar10h-raw.zip); images"
-    " https://www.cs.toronto.edu/~kriz/cifar.html"
-)
-_CITATION = (
-    "Peterson, Battleday, Griffiths, Russakovsky: Human uncertainty makes classification more"
-    " robust, ICCV 2019"
-)
-_NOTES = (
-    "The annotated images are CIFAR-10's test images; attention checks (task -99999) are left out."
-    " No image is in both training and test, and there is no validation split. "
-)
-CARDS = {
-    "crowding": Card(
-        title="CIFAR-10H, CrowdInG's annotators",
-        source=_SOURCE,
-        licence="CC BY-NC-SA 4.0 (labels)",
-        citation=_CITATION,
-        paper={
-            "num_annotators": 103,
-            "train_size": 8687,
-            "test_size": 10000,
-            "annotations_per_instance": 2.37,
-            "annotations_per_annotator": 200,
-            "mean_annotator_accuracy": 0.782,
-        },
-        notes=_NOTES
-        + "The 103 annotators of lowest accuracy. The paper tests on CIFAR-10's 10,000 test images,"
-        " which are the annotated ones; here the test set is those of them that no chosen"
-        " annotator labelled.",
-    ),
-    "dasc": Card(
-        title="CIFAR-10H, DASC's long tail",
-        source=_SOURCE,
-        licence="CC BY-NC-SA 4.0 (labels)",
-        citation=_CITATION,
-        paper={
-            "num_annotators": 49,
-            "train_size": 2837,
-            "test_size": 1000,
-            "imbalance_ratio": 3.093,
-            "truth_imbalance_ratio": 5.000,
-            "mean_annotator_accuracy": 0.556,
-            "std_annotator_accuracy": 0.197,
-            "annotations_per_annotator": 89.2,
-        },
-        notes=_NOTES
-        + "Test: the first 100 images of each class. Training: the other images that the 49"
-        " annotators of lowest accuracy labelled, class sizes falling 5 to 1. The paper does not"
-        " say which annotators it took.",
-    ),
-    "all": Card(
-        title="CIFAR-10H",
-        source=_SOURCE,
-        licence="CC BY-NC-SA 4.0 (labels)",
-        citation=_CITATION,
-        notes=_NOTES + "All annotators; test: the first 100 images of each class.",
-    ),
-}
 
 
 @register_dataset(
@@ -166,7 +107,7 @@ def load(
         annotations=crowd,
         truth=truth[train],
         test=Split(as_features(images[test]), truth[test], test),
-        card=CARDS[subset],
+        card=catalogue.card(f"cifar10h_{subset}"),
     )
 
 

@@ -7,16 +7,16 @@ made from it once by the user.
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data import catalogue
 from data.cifar import BATCH, CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_dataset
 
@@ -26,24 +26,7 @@ if TYPE_CHECKING:
 BATCHES = 5
 OPTIONS = ("size", "ratio")
 
-CARD = Card(
-    title="CIFAR-10N",
-    source=(
-        "https://github.com/UCSC-REAL/cifar-10-100n; images"
-        " https://www.cs.toronto.edu/~kriz/cifar.html"
-    ),
-    licence="CC BY-NC 4.0 (labels)",
-    citation=(
-        "Wei, Zhu, Cheng, Liu, Niu, Liu: Learning with Noisy Labels Revisited, ICLR 2022;"
-        " Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009"
-    ),
-    notes=(
-        "Tasks are the positions of the images in CIFAR-10's training batches. Only images of the"
-        " batches that are there, and annotators with a label among them, are kept. No validation"
-        " split: methods hold out training annotations. Training pictures and the order of the long"
-        " tail are chosen by position, not by the seed."
-    ),
-)
+CARD = catalogue.card("cifar10n")
 
 
 @register_dataset(
@@ -100,9 +83,7 @@ def load_long_tailed(
 ) -> CrowdDataset:
     """Loads the long-tailed variant; arguments as for `load`."""
     dataset = load(data_dir, seed, size=size, ratio=ratio)
-    return dataset.replace(
-        name="cifar10n_lt", card=dataclasses.replace(CARD, title="CIFAR-10N, long-tailed")
-    )
+    return dataset.replace(name="cifar10n_lt", card=catalogue.card("cifar10n_lt"))
 
 
 def _training_images(

@@ -14,10 +14,8 @@ import numpy as np
 
 from data.arrays import read_numbers, same_length
 from data.download import locate
-from data.imbalanced import NOTES, PAIR_OPTIONS, Crowd, imbalanced_pair
-from neucrowd_tf.datasets import Card, CrowdDataset
+from data.imbalanced import register_pair
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,62 +24,6 @@ FEATURES = 5000
 PARTS = ("train", "valid")
 # UCI's archive keeps the validation labels outside the folder of the others.
 PLACES = ("", "GISETTE")
-
-CARD = Card(
-    title="Gisette-Syn",
-    source="https://archive.ics.uci.edu/dataset/170/gisette",
-    licence="CC BY 4.0",
-    citation=(
-        "Guyon, Gunn, Ben-Hur, Dror: Result analysis of the NIPS 2003 feature selection challenge,"
-        " NIPS 2004"
-    ),
-    paper={
-        "num_features": 5000,
-        "train_size": 3080,
-        "majority_size": 2800,
-        "minority_size": 280,
-        "num_annotators": 7,
-        "test_size": 1400,
-    },
-    notes=(
-        f"{NOTES} Drawn from the 7,000 labelled rows (training and validation), 3,500 of either"
-        " class."
-    ),
-)
-
-
-@register_dataset(
-    "gisette_syn", summary="fours and nines, 10 to 1, 5,000 features, 7 simulated annotators (ICED; needs UCI's files in --data_dir)",  # noqa: E501
-    simulated=True, options=PAIR_OPTIONS,
-)  # fmt: skip
-def load(
-    data_dir: Path | None = None,
-    seed: int = 0,
-    *,
-    majority: int = 1,
-    minority: int = -1,
-    ratio: float = 0.1,
-    annotators: int = 7,
-    low: float = 0.4,
-    high: float = 0.9,
-    rate: float = 1.0,
-) -> CrowdDataset:
-    """Draws Gisette-Syn from the seed; see `data.imbalanced.imbalanced_pair` for the options.
-    Classes are 1 and -1.
-    """
-    features, labels = read(data_dir)
-    crowd = Crowd(annotators, low, high, rate)
-    return imbalanced_pair(
-        "gisette_syn",
-        features,
-        labels,
-        seed=seed,
-        card=CARD,
-        majority=majority,
-        minority=minority,
-        ratio=ratio,
-        crowd=crowd,
-    )
 
 
 def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -118,3 +60,14 @@ def _find(data_dir: Path, name: str) -> Path:
             " without it"
         )
     return found
+
+
+load = register_pair(
+    "gisette_syn",
+    "fours and nines, 10 to 1, 5,000 features, 7 simulated annotators (ICED; needs UCI's files in"
+    " --data_dir)",
+    read,
+    majority=1,
+    minority=-1,
+    annotators=7,
+)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from data.download import Source, locate
+from data import catalogue
+from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.tables import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
@@ -22,42 +23,8 @@ if TYPE_CHECKING:
 ANNOTATORS = 7
 LABEL, VOTES = "mv_fluency", "votes"
 
-SOURCE = Source(
-    "crowd-data-mining/NeuCrowd",
-    "28152112b52663566a5edc6f4f3539ca8dcb0197",
-    "data/hotel",
-    {
-        "train.csv": "eeb4f19466034c19bd11cc4bca9879278e7cad5af1615d6542702b517fac9256",
-        "valid.csv": "fc88a0dcaec01570b15e9ef6d283ed2f3f322ba74ed315699b260e6738f00645",
-        "test.csv": "f35cbe1dd2093b23758a1af03082e454bf5500e497c0aedff7871de13548c58e",
-    },
-)
-
-CARD = Card(
-    title="Hotel",
-    source="https://github.com/crowd-data-mining/NeuCrowd (data/hotel)",
-    licence="none stated",
-    citation=(
-        "Hao, Ding, Liu: NeuCrowd: Neural Sampling Network for Representation Learning with"
-        " Crowdsourced Labels"
-    ),
-    paper={
-        "num_annotators": 7,
-        "num_features": 300,
-        "train_size": 447,
-        "validation_size": 112,
-        "test_size": 140,
-        "kappa": 0.80,
-        "class_ratio": 0.43,
-    },
-    notes=(
-        "Vote counts only: it is not known who voted, and there is no expert truth, so validation"
-        " and test labels are majority votes too. 7 rows stand in both training and validation, 5"
-        " in training and test, 4 in validation and test. The printed kappa and class ratio are"
-        " those of all 699 rows, which are .800 and .428; computed below are those of the training"
-        " rows."
-    ),
-)
+SOURCE = catalogue.source("hotel")
+CARD = catalogue.card("hotel")
 
 
 @register_dataset(

@@ -9,26 +9,22 @@ and a tenth as many of the minority class.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from data import catalogue
 from neucrowd_tf.annotations import simulation
-from neucrowd_tf.datasets import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TEST_SHARE = 0.2
-PAIR_OPTIONS = ("majority", "minority", "ratio", "annotators", "low", "high", "rate")
-
-NOTES = (
-    "Which rows, the annotators and their labels are drawn from the seed. Class 0 is the majority"
-    " class, class 1 the minority class; the test set is balanced and holds the truth. As in the"
-    " paper there is no validation split: methods hold out training annotations."
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,69 +61,89 @@ class Crowd:
             )
 
 
-def imbalanced_pair(
-    name: str,
-    features: NDArray[Any],
-    labels: NDArray[Any],
-    *,
-    seed: int,
-    card: Card,
-    majority: int,
-    minority: int,
-    ratio: float,
-    crowd: Crowd,
-) -> CrowdDataset:
-    """Draws a two-class task as the paper does.
+Read = Callable[[Path | None], "tuple[NDArray[Any], NDArray[Any]]"]
+Load = Callable[..., CrowdDataset]
+
+
+def register_pair(
+    name: str, summary: str, read: Read, *, majority: int, minority: int, annotators: int
+) -> Load:
+    """Registers a two-class task as the paper draws it, and returns its loader.
 
     Args:
-        name: of the dataset.
-        features: `[M, d]`.
-        labels: `[M]` the classes as published.
-        seed: of the rows, the annotators and their labels.
-        card: provenance.
-        majority, minority: which classes.
-        ratio: minority over majority in training.
-        crowd: who labels them.
-
-    Raises:
-        UsageError: the same class twice, or a ratio outside 0 to 1.
-        DataError: too few rows of a class.
+        name, summary: of the dataset.
+        read: returns features `[M, d]` and the classes `[M]` as published.
+        majority, minority: which classes, where nobody says others.
+        annotators: how many, likewise.
     """
-    if majority == minority or not isinstance(ratio, (int, float, np.number)) or not 0 < ratio <= 1:
-        raise UsageError(
-            f"{name}: expected two classes and a ratio above 0 and at most 1, received {majority},"
-            f" {minority} and {ratio}"
-        )
-    size = int((labels == majority).sum())
-    test = int(TEST_SHARE * size)
-    sizes = [size - test, int(ratio * (size - test))]
-    return _draw(
-        name, features, labels, [majority, minority], sizes, test, seed=seed, card=card, crowd=crowd
-    )
+
+    def load(
+        data_dir: Path | None = None,
+        seed: int = 0,
+        *,
+        majority: int = majority,
+        minority: int = minority,
+        ratio: float = 0.1,
+        annotators: int = annotators,
+        low: float = 0.4,
+        high: float = 0.9,
+        rate: float = 1.0,
+    ) -> CrowdDataset:
+        """Draws the rows, the annotators and their labels from the seed.
+
+        Args:
+            data_dir: where the files are.
+            seed: of the draw.
+            majority, minority: which classes.
+            ratio: minority over majority in training.
+            annotators, low, high, rate: see `Crowd`.
+
+        Raises:
+            UsageError: the same class twice, or a ratio outside 0 to 1.
+            DataError: too few rows of a class.
+        """
+        features, labels = read(data_dir)
+        crowd, number = Crowd(annotators, low, high, rate), (int, float, np.number)
+        if majority == minority or not isinstance(ratio, number) or not 0 < ratio <= 1:
+            raise UsageError(
+                f"{name}: expected two classes and a ratio above 0 and at most 1, received"
+                f" {majority}, {minority} and {ratio}"
+            )
+        size = int((labels == majority).sum())
+        test = int(TEST_SHARE * size)
+        sizes = [size - test, int(ratio * (size - test))]
+        return _draw(name, features, labels, [majority, minority], sizes, test, seed, crowd)
+
+    options = ("majority", "minority", "ratio", "annotators", "low", "high", "rate")
+    return register_dataset(name, summary=summary, simulated=True, options=options)(load)
 
 
-def long_tailed(
-    name: str,
-    features: NDArray[Any],
-    labels: NDArray[Any],
-    *,
-    seed: int,
-    card: Card,
-    ratio: float,
-    crowd: Crowd,
-) -> CrowdDataset:
-    """Draws a task of all C classes whose training sizes fall exponentially, `ratio` to 1 from
-    class 0 to class C - 1.
-
-    The test set takes, from each class, a fifth of the rarest class's rows. Arguments as for
-    `imbalanced_pair`.
+def register_long_tail(name: str, summary: str, read: Read, *, annotators: int) -> Load:
+    """Registers a task of all C classes whose training sizes fall exponentially, `ratio` to 1 from
+    class 0 to class C - 1, and returns its loader. The test set takes, from each class, a fifth of
+    the rarest class's rows.
     """
-    classes, counts = np.unique(labels, return_counts=True)
-    test = int(TEST_SHARE * counts.min())
-    sizes = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
-    return _draw(
-        name, features, labels, classes.tolist(), sizes, test, seed=seed, card=card, crowd=crowd
-    )
+
+    def load(
+        data_dir: Path | None = None,
+        seed: int = 0,
+        *,
+        ratio: float = 10.0,
+        annotators: int = annotators,
+        low: float = 0.4,
+        high: float = 0.9,
+        rate: float = 1.0,
+    ) -> CrowdDataset:
+        """Draws the rows, the annotators and their labels from the seed; see `register_pair`."""
+        features, labels = read(data_dir)
+        crowd = Crowd(annotators, low, high, rate)
+        classes, counts = np.unique(labels, return_counts=True)
+        test = int(TEST_SHARE * counts.min())
+        sizes = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
+        return _draw(name, features, labels, classes.tolist(), sizes, test, seed, crowd)
+
+    options = ("ratio", "annotators", "low", "high", "rate")
+    return register_dataset(name, summary=summary, simulated=True, options=options)(load)
 
 
 def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
@@ -154,9 +170,7 @@ def _draw(
     classes: Sequence[int],
     sizes: Sequence[int],
     test_size: int,
-    *,
     seed: int,
-    card: Card,
     crowd: Crowd,
 ) -> CrowdDataset:
     generator = np.random.default_rng([seed, 0x1CED])
@@ -187,5 +201,5 @@ def _draw(
         ),
         truth=truth,
         test=Split(features[test].astype(np.float32, copy=False), test_truth, test),
-        card=card,
+        card=catalogue.card(name),
     )

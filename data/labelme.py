@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data import catalogue
 from data.arrays import as_codes, read_npy, read_numbers, same_length
-from data.download import Source, locate
+from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import Card, CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_dataset
 
@@ -22,60 +23,14 @@ if TYPE_CHECKING:
 CLASSES = 8
 SPLITS = ("train", "valid", "test")
 
-SOURCE = Source(
-    "fmenat/PyLearningCrowds",
-    "0edf617d0357a43b48dc53f10f4181ec0163d4db",
-    "data/LabelMe",
-    {
-        "LabelMe_VGG_avg_train.npy": (
-            "0ddfbcbd722aab70e81525a459cc37d47c1d344322b401ee35a3e9b158a209e8"
-        ),
-        "LabelMe_VGG_avg_valid.npy": (
-            "cb80ce99ef9fc80c666e6b9c43259ee0aac4e0cf82f8ac654b8bb309fb28953d"
-        ),
-        "LabelMe_VGG_avg_test.npy": (
-            "af407538f702f98e775f233652152cdcb58583c9d4668492308151c126ce7873"
-        ),
-        "LabelMe_Z_train.txt": "229556bdc5da327dd7d4e4154ba180969091c83f43cf8cbee3727131c5a062f6",
-        "LabelMe_Z_valid.txt": "40aba43f903a539b38243c411e214da1f8c696cc47aa59811cc3388cc6899892",
-        "LabelMe_Z_test.txt": "6d508b638d41fa84b2628615270456df96a49dce18054d201ac6261b03ea77bc",
-        "answers.txt": "354c282e10835a59962494acb1d180fe997b65a0aa1e27f870cdb4ef51ef3e2b",
-    },
-)
+SOURCE = catalogue.source("labelme")
 PREPARED = (
     "answers.npy",
     *(f"data_{split}_vgg16.npy" for split in SPLITS),
     *(f"labels_{split}.npy" for split in SPLITS),
 )
 
-CARD = Card(
-    title="LabelMe",
-    source=(
-        "https://github.com/fmenat/PyLearningCrowds (data/LabelMe), from"
-        " http://fprodrigues.com/publications/deep-crowds/"
-    ),
-    licence="none stated",
-    citation=(
-        "Rodrigues, Pereira: Deep Learning from Crowds, AAAI 2018; Rodrigues, Lourenco, Ribeiro,"
-        " Pereira: Learning Supervised Topic Models for Classification and Regression from Crowds,"
-        " TPAMI 2017"
-    ),
-    paper={
-        "train_size": 1000,
-        "test_size": 1188,
-        "imbalance_ratio": 2.479,
-        "truth_imbalance_ratio": 1.730,
-        "mean_annotator_accuracy": 0.692,
-        "std_annotator_accuracy": 0.181,
-        "annotations_per_annotator": 43.2,
-    },
-    notes=(
-        "Classes 0 to 7: highway, insidecity, tallbuilding, street, forest, coast, mountain,"
-        " opencountry. Features are VGG-16 convolution features, average-pooled to 512. Validation"
-        " labels are ground truth, as published. The papers train on 10,000 augmented images"
-        " un-pooled: with a `prepared/` folder of that layout, `pooled=False` reads those."
-    ),
-)
+CARD = catalogue.card("labelme")
 
 
 @register_dataset(

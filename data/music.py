@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from data.download import Source, locate
+from data import catalogue
+from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import Card, CrowdDataset, Split, encode_labels
+from neucrowd_tf.datasets import CrowdDataset, Split, encode_labels
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.tables import read_csv, require_columns
 from neucrowd_tf.registry import register_dataset
@@ -22,40 +23,8 @@ if TYPE_CHECKING:
 
 FEATURES = [f"feature{number}" for number in range(124)]
 
-SOURCE = Source(
-    "shahanaibrahimosu/end-to-end-crowdsourcing",
-    "7653680c475ba8faa5d4a7b104b42a2a5204cef9",
-    "data/Music",
-    {
-        "music_genre_gold.csv": "28cd73e9bf555e5847de0b0fc4c4998264d4a272d657c452edf2c93c206bda64",
-        "music_genre_mturk.csv": "20abf70b06d77653742125d8ae57a6b46d3e6d5e0291de4fc9c76d433cd9b834",
-        "music_genre_test.csv": "952b423483bef4e0aa38b628815232b600a745d028fc8dfe8addd49e616931b8",
-    },
-)
-
-CARD = Card(
-    title="Music genres",
-    source=(
-        "https://github.com/shahanaibrahimosu/end-to-end-crowdsourcing (data/Music), from"
-        " http://fprodrigues.com"
-    ),
-    licence="none stated",
-    citation=(
-        "Rodrigues, Pereira, Ribeiro: Learning from multiple annotators: Distinguishing good from"
-        " random labelers, Pattern Recognition Letters 2013; songs: Tzanetakis, Cook: Musical genre"
-        " classification of audio signals, 2002"
-    ),
-    paper={
-        "train_size": 700,
-        "test_size": 300,
-        "imbalance_ratio": 1.753,
-        "truth_imbalance_ratio": 1.188,
-        "mean_annotator_accuracy": 0.733,
-        "std_annotator_accuracy": 0.242,
-        "annotations_per_annotator": 66.9,
-    },
-    notes="No validation split is published: methods hold out training annotations.",
-)
+SOURCE = catalogue.source("music")
+CARD = catalogue.card("music")
 
 
 @register_dataset(

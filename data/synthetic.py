@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import make_classification
 
+from data import catalogue
 from neucrowd_tf.annotations import simulation
-from neucrowd_tf.datasets import Card, CrowdDataset
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.datasets.crowds import sklearn_seed, with_simulated_crowd
 from neucrowd_tf.registry import register_dataset
 
@@ -18,33 +19,7 @@ FEATURES = 1200
 TRAIN, VALIDATION, TEST = 800, 200, 500
 
 
-def _card(title: str, annotators: int, kappa: float) -> Card:
-    return Card(
-        title=title,
-        source="drawn from the seed with sklearn.datasets.make_classification",
-        licence="none needed",
-        citation=(
-            "Hao, Ding, Liu: NeuCrowd; Guyon, Gunn, Ben-Hur, Dror: Result analysis of the NIPS 2003"
-            " feature selection challenge"
-        ),
-        paper={
-            "num_annotators": annotators,
-            "num_features": FEATURES,
-            "train_size": TRAIN,
-            "validation_size": VALIDATION,
-            "test_size": TEST,
-            "kappa": kappa,
-            "class_ratio": 0.50,
-        },
-        notes=(
-            "Features, splits, annotators and labels are drawn anew for each seed, and kappa varies"
-            " with it (about .4 to .7). Validation labels are the simulated crowd's majority votes;"
-            " test labels are the truth."
-        ),
-    )
-
-
-def _generate(name: str, annotators: int, seed: int, card: Card) -> CrowdDataset:
+def _generate(name: str, annotators: int, seed: int) -> CrowdDataset:
     size = TRAIN + VALIDATION + TEST
     # Deviation: the paper gives the hypercube and the clusters, not the number of informative
     # features; all of them matches the spread of the authors' published sample.
@@ -63,7 +38,9 @@ def _generate(name: str, annotators: int, seed: int, card: Card) -> CrowdDataset
     )
     rows = np.arange(size)
     parts = [rows[:TRAIN], rows[TRAIN : TRAIN + VALIDATION], rows[TRAIN + VALIDATION :]]
-    return with_simulated_crowd(name, features, truth, crowd, parts, seed=seed, card=card)
+    return with_simulated_crowd(
+        name, features, truth, crowd, parts, seed=seed, card=catalogue.card(name)
+    )
 
 
 @register_dataset(
@@ -73,7 +50,7 @@ def _generate(name: str, annotators: int, seed: int, card: Card) -> CrowdDataset
 )
 def load_syn1(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Draws Syn1 from the seed; `data_dir` is not used."""
-    return _generate("syn1", 7, seed, _card("Syn1", 7, 0.52))
+    return _generate("syn1", 7, seed)
 
 
 @register_dataset(
@@ -83,4 +60,4 @@ def load_syn1(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
 )
 def load_syn2(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Draws Syn2 from the seed; `data_dir` is not used."""
-    return _generate("syn2", 11, seed, _card("Syn2", 11, 0.44))
+    return _generate("syn2", 11, seed)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from data import cards
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.run_config import data_statistics
 from neucrowd_tf.io.csv_cells import number_cell
 from reproduction import printed
 from reproduction.curves import write_rows
@@ -40,7 +40,7 @@ def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     of hotel's 699 the printed .80 and .43 are right, of the 447 training rows alone they are .83
     and .45.
     """
-    found = {"num_features": int(np.prod(dataset.features.shape[1:])), **data_statistics(dataset)}
+    found = cards.dataset_statistics(dataset)
     crowds = (
         dataset.annotations,
         *(part.annotations for part in (dataset.validation, dataset.test) if part is not None),
@@ -49,9 +49,6 @@ def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     found["kappa"] = statistics.fleiss_kappa(votes)
     if dataset.num_classes == 2:
         found["class_ratio"] = statistics.class_ratio(votes)
-    if dataset.truth is not None:
-        sizes = np.bincount(dataset.truth[dataset.truth >= 0], minlength=dataset.num_classes)
-        found |= {"majority_size": int(sizes.max()), "minority_size": int(sizes.min())}
     return found
 
 
