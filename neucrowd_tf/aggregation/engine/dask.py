@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import distributed
+import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.errors import UsageError
@@ -45,7 +46,9 @@ class Dask:
                 memory_limit=0,
             )
             scheduler = self._cluster.scheduler_address
-        self.client = connect(scheduler)
+        # Sums of many annotators are large: past the scheduler, which would copy them on their way.
+        # Workers elsewhere may be out of reach.
+        self.client = connect(scheduler, direct=self._cluster is not None)
         self.client.run_on_scheduler(_allow_deaths)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -70,14 +73,17 @@ class Dask:
             self._cluster.close()
 
 
-def connect(scheduler: str) -> distributed.Client:
-    """Returns a client of a scheduler that has workers.
+def connect(scheduler: str, direct: bool = False) -> distributed.Client:
+    """Returns a client of a scheduler that has workers, and which results reach directly or through
+    the scheduler.
 
     Raises:
         UsageError: none answers, or it has no worker.
     """
     try:
-        client = distributed.Client(scheduler, set_as_default=False, timeout=10)
+        client = distributed.Client(
+            scheduler, set_as_default=False, timeout=10, direct_to_workers=direct
+        )
     except (OSError, ValueError) as error:
         raise UsageError(
             f"--scheduler={scheduler}: expected a Dask scheduler's address, as in"
@@ -100,6 +106,7 @@ def _allow_deaths(dask_scheduler: Any) -> None:
 @functools.cache
 def _limit_threads() -> None:
     threadpool_limits(1, user_api="blas")
+    pa.set_cpu_count(1)
 
 
 def _one_thread(function: Callable[[Item], Result], item: Item) -> Result:
