@@ -57,6 +57,8 @@ def settings(part: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "neucrowd", {"embedding_dropout": True, "slot_dropout": True}
         yield "neucrowd", {"head_standardise": False, "head_balanced": True}
         yield "neucrowd", {"safety_start": 1}
+        for figure in ("accuracy", "log_loss"):
+            yield "neucrowd", {"monitor": figure}
     else:
         for name in ("neucrowd", "rll", "rll_bayesian", *_METRIC_LEARNING):
             for l2 in (1e-3, 1e-2):

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation.base import Prior
     from neucrowd_tf.annotations import Annotations
 
-# Deviation: C classes, with wrong labels equally likely; the M-step is L-BFGS, a few steps of it,
-# where the paper climbs by conjugate gradients (EM climbs as long as the M-step does); skills are
-# averaged over difficulties. exp(b) stays finite whatever a line search tries.
+# Deviation: C classes, with wrong labels equally likely.
+# Deviation: at most a few steps of L-BFGS from the last parameters, where the paper climbs by
+# conjugate gradients to the end of each M-step; EM climbs as long as the M-step does.
+# exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0
 
 

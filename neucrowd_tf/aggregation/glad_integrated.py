@@ -15,7 +15,7 @@ from neucrowd_tf.aggregation.sums import TINY, LatentModel, Shard, Sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Deviation: the paper estimates difficulties with the abilities.
+# Deviation: difficulties are averaged over, in the paper they are parameters.
 POINTS = 9
 CLIMBS = 10
 

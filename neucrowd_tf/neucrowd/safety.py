@@ -69,7 +69,8 @@ def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDA
         NeuCrowd, section 3.3.1 (safe examples get "higher probabilities"); section 4.4 says that
             unsafe ones are excluded (`unsafe_weight=0`).
     """
-    # Deviation: the paper gives no number; `reproduction.neucrowd_choice --part=others` tries some.
+    # Deviation: "higher probabilities" and "exclude" are two rules, and neither has a number; here
+    # unsafe examples have a sampling weight (`reproduction.neucrowd_choice --part=others`).
     return np.where(safe, 1.0, unsafe_weight)
 
 

@@ -346,11 +346,20 @@ def test_one_class_alone_is_one_clear_error() -> None:
 
 def test_registered_methods() -> None:
     assert registry.method("iced").make(seed=3).get_params()["candidates"] == "classifier"
-    literal = registry.method("iced_literal").make(rounds=2)
-    assert (literal.candidates, literal.interpolation, literal.warm_up, literal.rounds) == (
-        "inferred",
-        "printed",
-        "groups",
-        2,
-    )
+    # Sections 2.3 to 2.5 and table 3's 2 x 3 epochs.
+    printed = {
+        "candidates": "inferred",
+        "first_labels": "majority",
+        "interpolation": "printed",
+        "prior": "update",
+        "em": "hard",
+        "smoothing": 0.0,
+        "balance": "synthesis",
+        "warm_up": "groups",
+        "warm_up_evened": False,
+        "warm_up_epochs": 6,
+        "rounds": 2,
+    }
+    literal = registry.method("iced_literal").make(rounds=2).get_params()
+    assert {name: literal[name] for name in printed} == printed
     assert neucrowd_tf.iced.ICED is ICED

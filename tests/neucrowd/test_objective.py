@@ -11,6 +11,7 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
+from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.representation import EmbeddingData
 
@@ -70,6 +71,18 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
                 else assurance[member] * np.exp(3.0 * relevance)
             )
         assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
+
+
+def test_the_robust_anchor_layer_is_what_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With a layer that says nothing but 0, every similarity is C minus the embedding's length.
+    model, (tuplets, which), method, _ = made(sampling_network=False)
+    assert isinstance(model.robust_anchor, RobustAnchor)
+    monkeypatch.setattr(RobustAnchor, "call", lambda self, anchors, *_: tf.zeros_like(anchors))
+    losses = model.tuplet_losses(tuplets, which, training=False).numpy()
+    members = tuplets.numpy()[:, 1:]
+    length = np.linalg.norm(model.embed_instances(), axis=1)[members]
+    terms = np.exp(3.0 * method.assurance_[members] * (method.offset - length))
+    np.testing.assert_allclose(losses, -np.log(terms[:, 0] / terms.sum(axis=1)), rtol=1e-3)
 
 
 def test_anchors_combined_in_input_space_are_embedded_afterwards() -> None:

@@ -33,15 +33,34 @@ def pull(assurance: float, scores: list[float], **form: Any) -> float:
 @pytest.mark.parametrize(
     "form", [{"weight_inside": True}, {"weight_inside": True, "weight_loss": 1}]
 )
-@pytest.mark.parametrize("scores", [[1.0, 1.0, 1.0], [0.5, -0.5, -1.0]])
-def test_a_less_assured_positive_pulls_less(form: dict[str, Any], scores: list[float]) -> None:
+def test_before_it_is_near_a_less_assured_positive_pulls_less(form: dict[str, Any]) -> None:
     # By hand, all similarities 1, loss weighted: the posterior is 1/3, the gradient A * 5 * 2/3.
-    if "weight_loss" in form and scores[1] == 1.0:
-        assert pull(0.5, scores, **form) == pytest.approx(0.5 * 5 * 2 / 3, rel=1e-5)
-    if scores[1] == 1.0:
-        found = [pull(a, scores, **form) for a in (0.1, 1 / 7, 0.3, 0.5)]
-        assert found == sorted(found)
-    assert pull(1 / 7, scores, **form) < pull(1.0, [1.0, 1.0, 1.0], **form)
+    even = [1.0, 1.0, 1.0]
+    if "weight_loss" in form:
+        assert pull(0.5, even, **form) == pytest.approx(0.5 * 5 * 2 / 3, rel=1e-5)
+    found = [pull(a, even, **form) for a in (0.1, 1 / 7, 0.3, 0.5, 1.0)]
+    assert found == sorted(found)
+
+
+def test_inside_the_pull_is_assurance_times_what_the_posterior_lacks() -> None:
+    # As printed it is eta A (1 - p): at one posterior A times as hard. But p falls with A. Where
+    # the positive is near (2 and 0, C = 2) a sure one's p is e^10 / (e^10 + 2), a doubtful one's
+    # e^(10/7) / (e^(10/7) + 2) = .676: its pull is 5/7 * .324 = .231, the sure one's .0005.
+    near = [2.0, 0.0, 0.0]
+    doubtful, sure = (pull(a, near, weight_inside=True) for a in (1 / 7, 1.0))
+    lacks = 2 / (np.exp(10 / 7) + 2)
+    assert doubtful == pytest.approx(5 / 7 * lacks, rel=1e-5)
+    assert sure == pytest.approx(5 * 2 / (np.exp(10) + 2), rel=1e-2)
+    assert doubtful == pytest.approx(0.2315, abs=1e-4) and sure < doubtful / 100
+
+
+@pytest.mark.parametrize("scores", [[1.0, 1.0, 1.0], [0.5, -0.5, -1.0], [1.0, 0.0, 0.0]])
+def test_in_a_weighted_loss_the_pull_is_the_assurance_wherever_it_stands(
+    scores: list[float],
+) -> None:
+    form: dict[str, Any] = {"weight_inside": True, "weight_loss": 1}
+    ratio = pull(1 / 7, scores, **form) / pull(1.0, scores, **form)
+    assert ratio == pytest.approx(1 / 7, rel=1e-3)
 
 
 def test_outside_the_exponent_a_less_assured_positive_pulls_more() -> None:
