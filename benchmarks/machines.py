@@ -1,11 +1,13 @@
 """Training on several machines: two processes of one thread each against one, on one machine.
 
-    python -m benchmarks.machines [--images=512] [--base=resnet18] [--data_dir=DIR] [--epochs=3]
-        [--batch_size=64] [--optimizer=sgd] [--learning_rate=0.01] [--json]
+    python -m benchmarks.machines [--method=crowd_layer] [--images=512] [--base=resnet18] [--json]
+        [--data_dir=DIR] [--epochs=3] [--batch_size=64] [--optimizer=sgd] [--learning_rate=0.01]
 
 A crowd layer on 32 x 32 images: CIFAR-10N's where --data_dir has it, otherwise drawn ones. Weights
 are compared after the first epoch (`largest_difference`), images a second are the best of the later
-epochs, and `cpu_ratio` is the ratio by seconds of processor, for busy machines.
+epochs, and `cpu_ratio` is the ratio by seconds of processor, for busy machines. --method=neucrowd
+trains NeuCrowd's tuplets with such an encoder, an epoch as many of them as there are images; its
+weights are not compared, as each process selects tuplets from its part of the pool.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Timed(Run):
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         self.times.append((time.perf_counter(), time.process_time()))
-        if not step:
+        if not step and hasattr(self.estimator, "model_"):
             found = self.estimator.model_.weights
             self.weights.update({str(i): value.numpy() for i, value in enumerate(found)})
 
@@ -61,6 +63,25 @@ def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
     return shown.astype(np.float32), simulate(truth, annotators, 0)
 
 
+def estimator(options: argparse.Namespace) -> Any:
+    """Returns what is trained."""
+    import keras
+
+    from neucrowd_tf import NeuCrowd
+    from neucrowd_tf.crowd_layers import CrowdLayer
+    from neucrowd_tf.crowd_layers.bases import resnet18_base, small_cnn_base
+
+    how: dict[str, Any] = {
+        name: getattr(options, name) for name in ("learning_rate", "epochs", "batch_size")
+    }
+    if options.method == "crowd_layer":
+        return CrowdLayer(options.base, dropout=0.0, optimizer=options.optimizer, **how)
+    base = {"resnet18": resnet18_base, "small_cnn": small_cnn_base}[options.base]((32, 32, 3), 10)
+    encoder = keras.Model(base.inputs, base.layers[-2].output)
+    steps = max(options.images // options.batch_size, 1)
+    return NeuCrowd(encoder=encoder, steps_per_epoch=steps, **how)
+
+
 def fit(options: argparse.Namespace) -> dict[str, Any]:
     """Trains in this process, alone or with the others of TF_CONFIG."""
     import tensorflow as tf
@@ -70,17 +91,8 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     strategy = None
     if "TF_CONFIG" in os.environ:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    from neucrowd_tf.crowd_layers import CrowdLayer
-
     images, annotations = crowd(options)
-    model = CrowdLayer(
-        options.base,
-        optimizer=options.optimizer,
-        learning_rate=options.learning_rate,
-        epochs=options.epochs,
-        batch_size=options.batch_size,
-        dropout=0.0,
-    )
+    model = estimator(options)
     run = Timed(progress=False, strategy=strategy, estimator=model)
     model.fit(images, annotations, run=run)
     np.savez(options.output, **run.weights)
@@ -121,6 +133,7 @@ def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[d
 def main() -> None:
     """Compares one process with two."""
     parser = argparse.ArgumentParser(description="Speed of training on several machines.")
+    parser.add_argument("--method", choices=("crowd_layer", "neucrowd"), default="crowd_layer")
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--base", default="resnet18")
     parser.add_argument("--data_dir", type=Path)
@@ -140,6 +153,8 @@ def main() -> None:
         with np.load(Path(name) / "1-0.npz") as alone, np.load(Path(name) / "2-1.npz") as other:
             differences = [np.abs(alone[key] - other[key]).max() for key in alone.files]
     slowest = {key: max(each[key] for each in two) for key in ("seconds", "cpu_seconds")}
+    if options.method == "neucrowd":
+        differences = [np.nan]
     result = {
         "images_per_second": round(options.images / one[0]["seconds"], 1),
         "images_per_second_of_two": round(options.images / slowest["seconds"], 1),

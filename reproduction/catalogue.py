@@ -28,6 +28,7 @@ from reproduction.suite import Analysis, Case, Suite
 FILES = ("neucrowd", "dasc", "crowding", "iced", "others")
 OPTIONS = (
     *("evaluation", "folds", "repeats", "keep_annotations", "keep_one", "dataset_option", "curves"),
+    *("tune", "tune_by"),
 )
 _CASE = ("datasets", "methods", "setting", "seeds", "first_seed", "x")
 _SUITE = tuple(field.name for field in dataclasses.fields(Suite))

@@ -272,6 +272,7 @@ def _fitted(
         began = time.perf_counter()
         search: dict[str, Any] = {
             "trials": options.tune,
+            "by": options.tune_by,
             "seed": task.key.seed,
             "path": folder / "tuning.csv",
         }

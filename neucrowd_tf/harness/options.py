@@ -23,7 +23,7 @@ LAYOUT_FLAGS = (*("image_size", "max_pixels", "unmatched", "ignore_columns"), *T
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
     *("target", "gold"),
-    *("keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats", "tune"),
+    *("keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats", "tune", "tune_by"),
     *(*TABLE_FLAGS, *LAYOUT_FLAGS),
 )
 PATHS = ("data_dir", "output_dir", *TABLE_FLAGS)
@@ -87,6 +87,7 @@ class Options:
     folds: int = 5
     repeats: int = 1
     tune: int = 0
+    tune_by: str = "validation"
     # One thread: the models are small, and two threads that wait for each other cost three times
     # the time on a busy machine.
     threads: int = 1
@@ -164,6 +165,8 @@ evaluation: The dataset's own split, or repeated stratified cross-validation.
 folds: Folds of --evaluation=cv.
 repeats: Repeats of --evaluation=cv.
 tune: Try so many hyper-parameter settings on validation data before each run.
+tune_by: --tune: what settings are scored against: the validation split where there is one, or
+  held-out annotations of the crowd even so.
 threads: Threads of each run; part of what makes results repeat bit for bit.
 checkpoint_seconds: The least time between two checkpoints.
 """
@@ -183,6 +186,7 @@ LIMITS: dict[str, tuple[Any, ...]] = {
     "image_size": (1, 4096),
     "distribute": ("none", "mirrored", "multi_worker"),
     "evaluation": ("split", "cv"),
+    "tune_by": ("validation", "crowd"),
     "target": ("as_trained", "balanced"),
 }
 _KINDS = {"bool": "boolean", "int": "integer", "float": "float", "str": "string", "Path": "string"}

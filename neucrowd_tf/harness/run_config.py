@@ -57,6 +57,8 @@ def settings(task: Task, options: Options) -> dict[str, Any]:
     }
     if options.evaluation == "cv":
         values["folds"] = options.folds
+    if options.tune and options.tune_by != "validation":
+        values["tune_by"] = options.tune_by
     if options.dataset_option:
         values["dataset_option"] = dict(options.dataset_option)
     if task.key.dataset == "table":

@@ -59,12 +59,17 @@ def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, f
 
 
 def trial_score(
-    fit: Fit, setting: dict[str, Any], dataset: CrowdDataset, annotations: Annotations, seed: int
+    fit: Fit,
+    setting: dict[str, Any],
+    dataset: CrowdDataset,
+    annotations: Annotations,
+    seed: int,
+    by: str = "validation",
 ) -> tuple[str, float]:
-    """Returns the score of one setting: on the validation split, or by cross-validation against the
-    crowd's majority vote.
+    """Returns the score of one setting: on the validation split, or, where there is none or `by` is
+    "crowd", by cross-validation against the crowd's majority vote.
     """
-    pair = dataset.validation_pair()
+    pair = dataset.validation_pair() if by == "validation" else None
     if pair is not None:
         estimator = fit(setting, dataset.features, annotations, pair)
         return score(
@@ -101,6 +106,7 @@ def tune(
     trials: int,
     seed: int,
     path: Path,
+    by: str = "validation",
     strategy: Any = None,
 ) -> dict[str, Any]:
     """Returns the best setting found; the trials are in tuning.csv, which a resumed run goes on
@@ -114,6 +120,8 @@ def tune(
         trials: how many settings to try; the defaults are the first.
         seed: of the draws and of every trial's fit.
         path: tuning.csv.
+        by: "validation" (the validation split, where there is one) or "crowd" (held-out
+            annotations even so).
 
     Raises:
         Exception: what the last trial raised, when none could be fitted.
@@ -133,7 +141,7 @@ def tune(
         row = done.get(text)
         if row is None:
             try:
-                metric, value = trial_score(fit, setting, dataset, annotations, seed)
+                metric, value = trial_score(fit, setting, dataset, annotations, seed, by)
                 row = {"metric": metric, "score": number_cell(value), "status": "ok"}
             except (IdentitiesError, UnsupportedDataError):
                 raise

@@ -39,7 +39,7 @@ def test_score_is_auc_or_minus_log_loss() -> None:
     assert name == "minus_log_loss" and value == pytest.approx((np.log(0.8) + np.log(0.4)) / 2)
 
 
-def tuned(tiny: Any, path: Path, **changes: Any) -> dict[str, Any]:
+def tuned(tiny: Any, path: Path, by: str = "validation", **changes: Any) -> dict[str, Any]:
     dataset = dataclasses.replace(registry.dataset("tiny").load(None, 0), **changes)
     return tune(
         registry.method("mean"),
@@ -49,6 +49,7 @@ def tuned(tiny: Any, path: Path, **changes: Any) -> dict[str, Any]:
         trials=4,
         seed=0,
         path=path / "tuning.csv",
+        by=by,
     )
 
 
@@ -86,6 +87,13 @@ def test_without_validation_data_the_folds_are_scored_against_the_crowd(
     tuned(tiny, tmp_path, validation=None)
     assert tiny.calls == 4 * 3
     assert pd.read_csv(tmp_path / "tuning.csv")["score"].between(0.5, 1).all()
+
+
+def test_by_crowd_the_validation_split_plays_no_part(tiny: Any, tmp_path: Path) -> None:
+    tuned(tiny, tmp_path / "kept", by="crowd")
+    tuned(tiny, tmp_path / "none", validation=None)
+    kept, none = (tmp_path / name / "tuning.csv" for name in ("kept", "none"))
+    assert kept.read_bytes() == none.read_bytes()
 
 
 def test_a_failing_trial_is_recorded(
