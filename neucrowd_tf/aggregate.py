@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser
+from neucrowd_tf.io.command_line import Parser, check_outputs
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers.catalogue import detect
@@ -70,16 +70,20 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         UsageError, DataError: what cannot be used, in a line.
     """
     path = arguments.annotations
+    check_outputs(arguments, ("output", "annotators"), ("annotations", "gold"), folders=True)
     parts = path.suffix == ".parquet" or (path.is_dir() and detect(path) is None)
     if arguments.engine is not None or parts:
         return _out_of_core(arguments)
-    given = [name for name in SCALE if getattr(arguments, name) not in (None, False)]
-    if given:
-        raise UsageError(f"--{given[0]}: expected --engine=local or --engine=dask with it")
+    for name in SCALE:
+        if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
+            raise UsageError(
+                f"--{name}: expected --engine=local or --engine=dask with it, received none"
+            )
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.aggregation.catalogue import make_aggregator
     from neucrowd_tf.labelling.source import read_crowd, read_gold
 
+    check_outputs(arguments, ("output", "annotators"))
     method = make_aggregator(arguments.method, arguments.seed)
     crowd, notes = read_crowd(arguments.annotations, layout=layout_of(arguments))
     models = model_names(arguments.model_annotator, crowd.annotator_names.tolist())

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser
+from neucrowd_tf.io.command_line import Parser, check_outputs
 from neucrowd_tf.io.csv_cells import to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
@@ -100,6 +100,7 @@ def convert(arguments: argparse.Namespace) -> Export:
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
+    check_outputs(arguments, ("output", "tasks", "gold"), ("input",))
     export = (
         _table(arguments)
         if arguments.tool == "table"

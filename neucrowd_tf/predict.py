@@ -15,7 +15,7 @@ import numpy as np
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.io.command_line import Parser
+from neucrowd_tf.io.command_line import Parser, check_outputs
 from neucrowd_tf.io.csv_cells import csv_writer, text_cell
 from neucrowd_tf.io.features import read_feature_table
 from neucrowd_tf.io.files import atomic_path, check_regular, read_json
@@ -267,6 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
     try:
         given = _arguments(argv)
+        check_outputs(given, ("output",), ("features", "texts"))
         size = predict(
             given.model,
             given.features,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser
+from neucrowd_tf.io.command_line import Parser, check_outputs
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import read_json, write_text
 from neucrowd_tf.io.table_flags import (
@@ -94,6 +94,7 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
+    check_outputs(arguments, ("output",), ("annotations", "gold", "probabilities"))
     path, layout, apart = _labels(arguments)
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.labelling.belief import believe, informed
@@ -114,7 +115,8 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
     belief = believe(crowd, gold, people)
     if arguments.probabilities is not None:
-        belief = informed(belief, crowd, read_probabilities(arguments.probabilities, crowd))
+        probabilities, told = read_probabilities(arguments.probabilities, crowd)
+        belief, notes = informed(belief, crowd, probabilities), [*notes, *told]
     plan = make_plan(
         crowd,
         belief,

@@ -369,20 +369,25 @@ def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[st
     rows = [f"{task},{worker},x" for task in "abcd" for worker in "uv"]
     rows += [f"{task},w,{label}" for task, label in zip("efgh", "xyyy", strict=True)]
     labels.write_text("task,worker,label\n" + "\n".join(rows) + "\n")
-    model.write_text("task,p_y,p_x\nf,.2,.8\ne,.3,.9\nother,1,0\n")
+    model.write_text("task,p_y,p_x\nf,.2,.8\ne,.2525,.7575\nother,1,0\n")
     crowd = Annotations.from_csv(labels)
-    found = read_probabilities(model, crowd)
-    # e: .9 and .3 add up to 1.2; f as it is; the others have the mean of the two.
+    found, told = read_probabilities(model, crowd)
+    # e: .7575 and .2525 add up to 1.01; f as it is; the others have the mean of the two.
     np.testing.assert_allclose(found[4:6], [[0.75, 0.25], [0.8, 0.2]])
     np.testing.assert_allclose(found[[0, 7]], [[0.775, 0.225]] * 2)
+    assert told == [f"warning: {model}: 6 tasks are not there, and get the mean"]
     flags = [f"--annotations={labels}", "--budget=1", "--per_task=1"]
     assert main([*flags, f"--probabilities={model}"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr()
+    assert told[0] in output.err
     assert main(flags) == 0
-    assert told.count("\n") == 2 and told != capsys.readouterr().out
+    assert output.out.count("\n") == 2 and output.out != capsys.readouterr().out
     for content, message in {
         "task,p_x\na,1\n": "row 2: expected a column 'p_y', received none",
-        "task,p_x,p_y\na,1,z\n": "row 2: expected probabilities, received '1', 'z'",
+        "task,p_x,p_y\na,1,z\n": "row 2: expected probabilities from 0 that sum to 1, received"
+        " '1', 'z'",
+        "task,p_x,p_y\na,.9,.9\n": "that sum to 1, received '.9', '.9'",
+        "task,p_x,p_y,p_z\na,1,0,0\n": "expected columns of the classes, received also 'p_z'",
         "task,p_x,p_y\nz,1,0\n": "expected tasks of the annotations",
     }.items():
         model.write_text(content)

@@ -18,7 +18,14 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import check_regular, read_json, read_npy
 from neucrowd_tf.io.ids import as_name_array, plain_integers, typed_names
 from neucrowd_tf.io.importers import detect, read_export
-from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, read_long, tell_missing
+from neucrowd_tf.io.long_form import (
+    LabelTable,
+    as_frame,
+    check_classes,
+    check_table,
+    read_long,
+    tell_missing,
+)
 from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, is_truth, same_header
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat, task_ids
 
@@ -81,7 +88,7 @@ def read_labels(
     columns = csv.header
     csv.check_separator()
     if all(WHOLE.fullmatch(column) for column in columns):
-        return _dense_csv(csv, num_tasks)
+        return _dense_csv(csv, num_tasks, layout)
     roles = layout.roles(columns)
     others = [column for column in columns if column != roles.get("task")]
     if "task" in roles and others and all(column.startswith(VOTES) for column in others):
@@ -90,7 +97,7 @@ def read_labels(
         return read_long(csv, layout)
     if "task" in roles:
         return _wide(csv, layout)
-    return _dense_csv(csv, num_tasks)
+    return _dense_csv(csv, num_tasks, layout)
 
 
 def _exported(path: Path, tool: str, layout: TableFormat) -> LabelTable:
@@ -156,6 +163,16 @@ def _cells(csv: CsvFile, layout: TableFormat) -> tuple[NDArray[Any], pd.DataFram
     except DataError as error:
         hint = f"; {A_ROW_A_LABEL}" if "each task once" in str(error) else ""
         raise DataError(f"{error}{hint}") from None
+    one = np.ones(len(ids), dtype=np.int64)
+    check_names(
+        ids.tolist(),
+        one,
+        np.arange(len(ids)),
+        "task",
+        lambda row: f"{csv.path}: {csv.line(row)}",
+        exact=layout.exact_names,
+        markers=layout.missing is None,
+    )
     cells = frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
     if cells.empty and not len(cells.columns):
         raise DataError(
@@ -248,13 +265,16 @@ def _check_annotators(
     times = Counter(label for labels in found for label in labels)
     shared = {label for label, count in times.items() if count > 1}
     for place, labels in enumerate(found):
-        if shared and (~missing[:, place]).sum() >= ALONE and not labels & shared:
-            first = int(np.flatnonzero(~missing[:, place])[0])
-            raise DataError(
-                f"{csv.path}: {csv.line(first)}, column {names[place]!r}: expected labels, received"
-                f" {values[first, place]!r}, as all of the column one that nobody else gives;"
-                " take the column out, or --classes=... names all classes"
-            )
+        if not shared or not labels or labels & shared:
+            continue
+        first = int(np.flatnonzero(~missing[:, place])[0])
+        said = (
+            f"{csv.path}: {csv.line(first)}, column {names[place]!r}: expected labels, received"
+            f" {values[first, place]!r}, as all of the column one that nobody else gives;"
+        )
+        if (~missing[:, place]).sum() >= ALONE:
+            raise DataError(f"{said} take the column out, or --classes=... names all classes")
+        warnings.warn(f"{said} it is taken for a label (a comment?)", stacklevel=4)
 
 
 def _check_no_triples(
@@ -346,16 +366,20 @@ def _votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
         counts[:, place] = texts.where(texts != "", "0").astype(float)
     if not layout.classes and len(counts) > 2:
         _check_no_sums(counts, names, csv)
-    plain = [name.removeprefix(VOTES) for name in names]
+    plain = [name.removeprefix(VOTES).strip() for name in names]
     where = f"{csv.path}: {csv.line(0, header=False)}"
+    found = distinct(plain)
     check_names(
-        *distinct(plain),
+        *found,
         "class",
         lambda _: where,
         known=layout.classes,
         exact=layout.exact_names,
         markers=layout.missing is None,
     )
+    if not layout.classes and not layout.exact_names:
+        header = LabelTable(csv.path, line=lambda _: csv.line(0, header=False))
+        check_classes(found[0], 0 * found[1], found[2], header, layout, None)
     return LabelTable(
         csv.path,
         counts=counts,
@@ -367,12 +391,14 @@ def _votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
 
 
 def _check_no_sums(counts: NDArray[np.float64], names: list[str], csv: CsvFile) -> None:
-    """Raises DataError for a last row or a column that holds the sums of the others."""
-    if counts[-1].any() and (counts[-1] == counts[:-1].sum(axis=0)).all():
-        raise DataError(
-            f"{csv.path}: {csv.line(len(counts) - 1)}: expected a task's counts of votes, received"
-            " the sums of the rows above; take the row out, or --classes=... names all classes"
-        )
+    """Raises DataError for a first or last row or a column that holds the sums of the others."""
+    total = counts.sum(axis=0)
+    for row in (0, len(counts) - 1):
+        if counts[row].any() and (2 * counts[row] == total).all():
+            raise DataError(
+                f"{csv.path}: {csv.line(row)}: expected a task's counts of votes, received the sums"
+                " of the other rows; take the row out, or --classes=... names all classes"
+            )
     sums = counts.sum(axis=1, keepdims=True) - counts
     for place in np.flatnonzero((counts == sums).all(axis=0)):
         if len(names) > 2 and len(counts) >= MANY_ROWS:
@@ -382,20 +408,69 @@ def _check_no_sums(counts: NDArray[np.float64], names: list[str], csv: CsvFile) 
             )
 
 
-def _dense_csv(csv: CsvFile, num_tasks: int | None) -> LabelTable:
+def _is_header(csv: CsvFile, frame: pd.DataFrame, num_tasks: int | None) -> bool:
+    """Whether a first line of whole numbers is a header: they differ and make one row too many, or,
+    where nobody says how many rows there are, they number the columns, as in a matrix that was
+    saved as a frame. Which it is taken for is told then.
+
+    Raises:
+        DataError: other numbers that all differ, some of them nowhere else.
+    """
+    first = [int(float(cell)) for cell in csv.header]
+    if len(set(first)) < len(first):
+        return False
+    if num_tasks is not None:
+        return len(frame) == num_tasks + 1
+    if len(first) < 2 or len(frame) < 3:
+        return False
+    rest = set(frame.iloc[1:].to_numpy().ravel().tolist())
+    counting = first == [*range(len(first))]
+    elsewhere = set(frame.iloc[0].tolist()) <= rest
+    if counting:
+        what = "labels" if elsewhere else "a header, the columns' numbers"
+        warnings.warn(
+            f"{csv.path}: {csv.line(0, header=False)}: {csv.separator.join(csv.header)[:60]} is"
+            f" taken for {what}",
+            stacklevel=5,
+        )
+    elif not elsewhere:
+        raise DataError(
+            f"{csv.path}: {csv.line(0, header=False)}: expected class codes, or annotators' names"
+            f" that are no numbers, received {csv.separator.join(csv.header)[:60]}, some of which"
+            " are in no other line"
+        )
+    return counting and not elsewhere
+
+
+def _check_header(names: list[str], csv: CsvFile, layout: TableFormat) -> None:
+    """Checks the annotators that a matrix' first line names."""
+    where = f"{csv.path}: {csv.line(0, header=False)}"
+    for name in names:
+        if is_truth(name):
+            raise DataError(
+                f"{where}, column {name!r}: expected an annotator's labels, received a column named"
+                " as a true label's; take it out, or rename it if it is an annotator's"
+            )
+    check_names(
+        *distinct(names),
+        "annotator",
+        lambda _: where,
+        exact=layout.exact_names,
+        markers=layout.missing is None,
+    )
+
+
+def _dense_csv(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> LabelTable:
     """Reads a matrix of codes. A first line of whole numbers is a row of the matrix, unless they
-    differ and make one row too many.
+    differ and make one row too many, or are a header's.
     """
     columns = csv.header
     numeric = all(WHOLE.fullmatch(column) for column in columns)
     frame = csv.table(header=None) if numeric else csv.table()
-    if (
-        numeric
-        and num_tasks is not None
-        and len(frame) == num_tasks + 1
-        and len(set(columns)) == len(columns)
-    ):
+    if numeric and _is_header(csv, frame, num_tasks):
         frame, numeric = frame.iloc[1:].reset_index(drop=True), False
+    if not numeric:
+        _check_header(columns, csv, layout)
     values = frame.to_numpy(dtype=object)
     for row, cells in enumerate(values):
         for column, cell in enumerate(cells):
@@ -425,6 +500,8 @@ def _dense(
         )
     if matrix.dtype.kind == "u" and matrix.max(initial=0) < 1 << 63:
         matrix = matrix.astype(np.int64)  # -1, for no label, is none of its numbers
+    elif matrix.dtype.kind == "u":
+        raise DataError(f"{path}: expected class codes, received {matrix.max()}")
     if num_tasks is not None and len(matrix) != num_tasks:
         hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""
         raise DataError(

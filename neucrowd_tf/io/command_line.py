@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from neucrowd_tf.errors import UsageError
@@ -33,3 +36,26 @@ class Parser(argparse.ArgumentParser):
                 kind = KINDS.get(parts[1], parts[1]) if len(parts) > 1 else ""
                 raise UsageError(said.format(*parts, kind=kind))
         raise UsageError(message)
+
+
+def check_outputs(
+    arguments: argparse.Namespace,
+    outputs: Sequence[str],
+    inputs: Sequence[str] = (),
+    *,
+    folders: bool = False,
+) -> None:
+    """Raises UsageError for a file to write that is a folder (unless there may be `folders`), a
+    file that is read, or one that is written too; options that are no paths, or `-`, are passed
+    over.
+    """
+    taken: dict[str, str] = {}
+    for name in (*inputs, *outputs):
+        path = getattr(arguments, name)
+        if not isinstance(path, Path) or path == Path("-"):
+            continue
+        if name in outputs and path.is_dir() and not folders:
+            raise UsageError(f"--{name}: expected a file, received the folder {path}")
+        other = taken.setdefault(os.path.realpath(path), name)
+        if name in outputs and other != name:
+            raise UsageError(f"--{name}: expected another file than --{other}'s, received {path}")

@@ -260,7 +260,10 @@ def read_npy(path: str | Path) -> NDArray[Any]:
         raise DataError(f"{path}: expected a NumPy array in an NPY file, received {other}")
     try:
         with ARRAY_HEADERS, np.errstate(all="ignore"):
-            return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if (rest := len(content) - getattr(array, "offset", 0) - array.nbytes) and array.size:
+                raise ValueError(f"one with {rest:,} more bytes behind it")
+            return np.array(array)
     except Exception as error:  # a broken header ends in errors of many kinds
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: expected a NumPy array, received {reason}") from None

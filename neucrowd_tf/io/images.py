@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +66,11 @@ def read_images(
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{folder}: expected each task once, received two images named {twice!r}")
     rows: NDArray[np.float32] | None = None
+    told: Counter[str] = Counter()
     for row, path in enumerate(files):
         check_regular(path, "an image", folders=False)
         try:
-            pixels = _pixels(path, size, max_pixels)
+            pixels = _pixels(path, size, max_pixels, told)
         except DataError:
             raise
         except Exception as error:  # a damaged image ends in errors of many kinds
@@ -93,12 +95,16 @@ def read_images(
             )
         rows[row] = pixels
         rows[row] /= 255.0 if pixels.dtype == np.uint8 else DEEP
+    for what, count in (+told).items():
+        warnings.warn(f"{folder}: {count} images {what}", stacklevel=2)
     return as_name_array(names), rows  # type: ignore[return-value]
 
 
-def _pixels(path: Path, size: int | None, max_pixels: int) -> NDArray[Any]:
-    """Returns `[height, width, 3]` uint8, or of images with 16 bits float32 up to 65535."""
-    from PIL import Image
+def _pixels(path: Path, size: int | None, max_pixels: int, told: Counter[str]) -> NDArray[Any]:
+    """Returns `[height, width, 3]` uint8, or of images with 16 bits float32 up to 65535, as the
+    image is shown: turned as its camera says, on white where it is transparent.
+    """
+    from PIL import Image, ImageOps
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -113,9 +119,16 @@ def _pixels(path: Path, size: int | None, max_pixels: int) -> NDArray[Any]:
                 f"{path}: expected an image of at most {max_pixels:,} pixels, received"
                 f" {image.width}x{image.height}; --max_pixels allows more"
             )
+        told["have several frames, whose first is taken"] += getattr(image, "n_frames", 1) > 1
         deep = image.mode.startswith("I")
+        shown = ImageOps.exif_transpose(image)
+        if not deep and ("A" in shown.getbands() or "transparency" in shown.info):
+            layers = shown.convert("RGBA")
+            seen = layers.getextrema()[3][0] == 255
+            told["are transparent in parts, which are taken as white"] += not seen
+            shown = Image.alpha_composite(Image.new("RGBA", layers.size, "white"), layers)
         # Pillow would cut what is brighter than 255 to white.
-        plain = image.convert("F") if deep else image.convert("RGB")
+        plain = shown.convert("F") if deep else shown.convert("RGB")
         if size is not None:
             plain = plain.resize((size, size), Image.Resampling.BILINEAR)
         pixels = np.asarray(plain)

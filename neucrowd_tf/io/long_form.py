@@ -19,15 +19,19 @@ import pandas as pd
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.csv_cells import csv_writer
 from neucrowd_tf.io.files import atomic_path
-from neucrowd_tf.io.ids import plain_integers
-from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, same_header, times
+from neucrowd_tf.io.ids import plain_integers, spelt
+from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, plain, same_header, times
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # With a digit other than 0 after the point, or an exponent below 0.
-_FRACTION = re.compile(r"[-+]?\d*\.\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
+_FRACTION = re.compile(r"[-+]?\d*[.,]\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
+_NEGATIVE = re.compile(r"-\d+(\.0*)?(e\+?0+)?")
+_NO_NUMBER = re.compile(r"[-+]?(inf|infinity|\d+(\.\d*)?e\+?\d{3,})")
+_SEVERAL = re.compile(r"""\[\s*(['"].*)?\]|\{.*:.*\}""", re.DOTALL)
+FEW_ROWS = 10
 
 _NO_ANSWER = re.compile(r"77+|88+|99+|9+[78]")
 
@@ -118,10 +122,10 @@ def _check_no_header(columns: dict[str, Column], wanted: list[str], csv: CsvFile
         if not isinstance(columns[name], tuple):
             return
         codes, texts = columns[name]
-        spelt = [code for code, text in enumerate(texts) if same_header(text, name)]
-        if not spelt:
+        headers = [code for code, text in enumerate(texts) if same_header(text, name)]
+        if not headers:
             return
-        again = again & np.isin(codes, spelt)
+        again = again & np.isin(codes, headers)
     rows = np.flatnonzero(again)
     if len(rows):
         raise DataError(
@@ -177,6 +181,7 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
     """
     if table.triples is None:
         return
+    column, alone = table.triples[0], []
     for role, column in zip(ALIASES, table.triples, strict=True):
         if wide and role != "label":  # the header and the column of tasks have each once
             continue
@@ -193,7 +198,21 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
             markers=layout.missing is None,
         )
         if role == "label" and not known and not layout.exact_names:
-            _check_classes(names, counts, first, table, layout, None if wide else role)
+            check_classes(names, counts, first, table, layout, None if wide else role)
+        alone.append(set(first[counts == 1].tolist()))
+    rows = set() if wide else alone[1] & alone[2]
+    if rows and len(rows) * FEW_ROWS <= len(column):
+        row = min(rows)
+        warnings.warn(
+            f"{table.place(row)}: the annotator {spelt(_at(table.triples[1], row))} and the label"
+            f" {spelt(_at(table.triples[2], row))} occur in this place alone, and are taken as they"
+            " are (a footer, or a note?)",
+            stacklevel=4,
+        )
+
+
+def _at(column: Any, row: int) -> Any:
+    return column.iloc[row] if isinstance(column, pd.Series) else column[row]
 
 
 def check_vocabulary(
@@ -217,10 +236,10 @@ def check_vocabulary(
             markers=not layout.exact_names,
         )
         if role == "label" and not known and not layout.exact_names:
-            _check_classes(column, nowhere, nowhere, table, layout, role)
+            check_classes(column, nowhere, nowhere, table, layout, role)
 
 
-def _check_classes(
+def check_classes(
     names: list[Any],
     counts: NDArray[np.int64],
     first: NDArray[np.int64],
@@ -228,23 +247,26 @@ def _check_classes(
     layout: TableFormat,
     column: str | None,
 ) -> None:
+    """Raises DataError for labels that are no classes: negative numbers, fractions, no finite
+    numbers, lists. Numbers that often stand for none are told of.
+    """
     texts = [str(name) for name in names]
     numbers = plain_integers(texts)
-    negative = [at for at, text in enumerate(texts) if numbers and text.startswith("-")]
-    if MINUS_ONE in texts:
-        negative = [texts.index(MINUS_ONE)]
+    bare = [plain(text) for text in texts]
+    negative = [at for at, text in enumerate(bare) if _NEGATIVE.fullmatch(text)]
+    negative.sort(key=lambda at: bare[at] != MINUS_ONE)
     code = next((at for at, text in enumerate(texts) if numbers and _is_code(text, texts)), None)
     if negative and layout.missing is None:
         at = negative[0]
         received = texts[at]
         way_out = f"--missing={received} leaves them out, --missing= takes {received} for a class"
-        if {received.removeprefix("-")} != set(texts) - {received}:
+        if {bare[at].removeprefix("-")} != set(bare) - {bare[at]}:
             raise DataError(
                 f"{table.place(int(first[at]), column)}: expected a label, received {received}"
                 f"{times(counts[at])}, which often stands for none; {way_out}"
             )
         warnings.warn(
-            f"{table.source}: {counts[at]} labels are {received}, taken for a class beside"
+            f"{table.source}: labels are {received}{times(counts[at])}, taken for a class beside"
             f" {received.removeprefix('-')}; {way_out}",
             stacklevel=5,
         )
@@ -254,10 +276,16 @@ def _check_classes(
             f" taken for a class; --missing={texts[code]} leaves them out",
             stacklevel=5,
         )
-    for place, name in enumerate(texts):
-        if isinstance(names[place], float) and not np.isfinite(names[place]):
+    for place, text in enumerate(bare):
+        what = ""
+        if _NO_NUMBER.fullmatch(text) or text == "nan":
+            what = ", which is no finite number"
+        elif _SEVERAL.fullmatch(text):
+            what = ", a list or an object"
+        if what:
             raise DataError(
-                f"{table.place(int(first[place]), column)}: expected a label, received {name}"
+                f"{table.place(int(first[place]), column)}: expected a class, received"
+                f" {texts[place]!r}{what}; --exact_names takes it for a class"
             )
     fractions = [place for place, name in enumerate(texts) if _FRACTION.fullmatch(name.strip())]
     if fractions:

@@ -4,6 +4,7 @@ spellings.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 import warnings
@@ -38,11 +39,6 @@ MARKERS = frozenset(
         "...",
         "*",
         "/",
-        "\N{EN DASH}",
-        "\N{EM DASH}",
-        "\N{MINUS SIGN}",
-        "''",
-        '""',
         "\\n",  # MySQL's
         "undefined",
         "missing",
@@ -60,30 +56,65 @@ MARKERS = frozenset(
         "#num!",
         "#null!",
         "-nan",
-        "1.#qnan",
+        "+nan",
+        "not applicable",
+        "no label",
+        "no value",
+        "unlabeled",
+        "unlabelled",
     )
 )
+# Nothing but signs; what C prints for no number.
+_NOTHING = re.compile(r"[-_.?/]+|[-+]?1\.#(ind|qnan|snan|inf)")
+_PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
 # Columns of a table that a true label, or what many labels come to, stands in.
 _TRUTH = re.compile(
-    r"(gold|truth|target|majority|consensus|correct|y[_\s]?true|ground[_\s]?truth|reference"
-    r"|(gold|true|majority|final|correct)[_\s](label|class|answer|vote)|(label|class)[_\s]true)",
+    r"(gold|truth|target|majority|consensus|correct|y[-_\s]?true|ground[-_\s]?truth|reference"
+    r"|gold[-_\s]?standard|adjudicated|adjudication"
+    r"|(gold|true|majority|final|correct)[-_\s]?(label|class|answer|vote)"
+    r"|(label|class)[-_\s]true)",
     re.IGNORECASE,
 )
-# Letters of other alphabets that look like Latin ones.
+# Letters of other alphabets that look like Latin ones; capitals do more often than small ones.
 _ALIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf\u03b1\u03c1\u03bd\u03b9",
     "aeopcyxijsoapvi",
 )
-_QUOTES = "'\"`\u2018\u2019\u201c\u201d"
-_DASHES = re.compile(r"(?<=[^\W\d])[-_](?=[^\W\d])")  # between letters
+_ALIKE_CAPITALS = str.maketrans(
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7",
+    "ABEKMHOPCTYXIJSABEZHIKMNOPTYX",
+)
+# One sign for each dash and quote.
+_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **dict.fromkeys("`\u00b4\u2018\u2019\u201a\u2039\u203a", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'),
+    }
+)
+# Between letters, or a letter and a digit; not between digits, as in a date.
+_DASHES = re.compile(r"(?<=[^\W_])[-_]+(?=[^\W\d_])|(?<=[^\W\d_])[-_]+(?=[^\W_])")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}([ ,']\d{3})+")
+_COMMA = re.compile(r"[-+]?\d+,\d+")
+# Without room of their own, beside Unicode's format characters: joiners, selectors, fillers.
+_NO_ROOM = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10))))
 MINUS_ONE = "-1"
 Where = Callable[[int], str]
 
 
 def is_marker(name: Any) -> bool:
     """Whether a name often stands for a missing one."""
-    return isinstance(name, str) and (
-        name.strip().lower() in MARKERS or visible(name).casefold() in MARKERS
+    if not isinstance(name, str):
+        return False
+    text = visible(name).casefold().translate(_SIGNS)
+    while len(text) > 1 + text.startswith("<") and _PAIRS.get(text[0]) == text[-1]:
+        text = text[1:-1].strip()
+    text = text.rstrip(",;:")
+    return (
+        bool(MARKERS & {text, text.rstrip("."), text.replace("_", " ")})
+        or text.replace(" ", "").replace("\\", "/") in MARKERS
+        or _NOTHING.fullmatch(text) is not None
     )
 
 
@@ -94,32 +125,63 @@ def visible(name: str) -> str:
     if name.isascii():
         return " ".join(name.split())
     plain = "".join(
-        c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf"
+        c
+        for c in unicodedata.normalize("NFKC", name)
+        if unicodedata.category(c) != "Cf" and c not in _NO_ROOM
     )
     return " ".join(plain.split())
+
+
+def plain(name: str) -> str:
+    """Returns what of a name can be seen, without case, with one sign for each dash and quote."""
+    return visible(name).casefold().translate(_SIGNS)
 
 
 def meant(name: Any) -> Any:
     """Returns what a name most likely means: a number, a truth value as one, text without case."""
     if isinstance(name, (bool, int, float, np.generic)):
         return float(name)
-    text = visible(str(name)).casefold().strip(_QUOTES)
+    text = plain(str(name) if str(name).isascii() else _repaired(str(name)))
+    text = text.replace('\\"', "").replace('"', "").strip("'")
+    text = text.rstrip(".,;:!*") or text
     if not text.isascii():
         text = text.translate(_ALIKE)
     if text in ("true", "false"):
         return float(text == "true")
-    if not text[-1:].isdigit() and not text.endswith("."):
-        # No number: neither "nan" nor "infinity" is one here.
+    if not text[-1:].isdigit():  # neither "nan" nor "infinity" is a number here
         return " ".join(_DASHES.sub(" ", text).split())
+    if _THOUSANDS.fullmatch(text):
+        text = re.sub(r"[ ,']", "", text)
+    elif _COMMA.fullmatch(text):
+        text = text.replace(",", ".")
+    with contextlib.suppress(ValueError):
+        if len(text) < 19 and "_" not in text:
+            return float(text)
+    return " ".join(_DASHES.sub(" ", text).split())
+
+
+def _repaired(name: str) -> str:
+    """Returns a name whose UTF-8 was read as another encoding, and written so, as it was."""
     try:
-        return float(text) if len(text) < 19 and "_" not in text else text
-    except ValueError:
-        return text
+        return name.encode("cp1252").decode("utf-8")
+    except UnicodeError:
+        return name
+
+
+def _looks(name: Any) -> Any:
+    """Returns what a name of other alphabets' capitals looks like in Latin ones; any other name as
+    it is, but for case.
+    """
+    if not isinstance(name, str):
+        return (name,)
+    text = visible(name)
+    latin = text.translate(_ALIKE_CAPITALS)
+    return latin.casefold() if latin.isascii() else text
 
 
 def same_header(a: str, b: str) -> bool:
     """Whether two texts are one column's name but for case and spaces."""
-    return a.strip().casefold() == b.strip().casefold()
+    return visible(a).casefold() == visible(b).casefold()
 
 
 def distinct(column: Any) -> tuple[list[Any], np.ndarray, np.ndarray]:
@@ -176,9 +238,25 @@ def check_names(
     if exact or all(type(name) is int for name in names):
         return
     _check_signs(names, first, role, where)
-    alike = (
-        (lambda name: visible(name) if isinstance(name, str) else name) if role == "task" else meant
-    )
+    ways: tuple[Callable[[Any], Any], ...] = (meant, _looks)
+    if role == "task":
+        ways = (lambda name: visible(name) if isinstance(name, str) else name,)
+    elif all(not isinstance(name, str) or name.isascii() for name in names):
+        ways = (meant,)
+    for alike in ways:
+        _check_twins(names, counts, first, role, where, listed, alike)
+
+
+def _check_twins(
+    names: Sequence[Any],
+    counts: np.ndarray,
+    first: np.ndarray,
+    role: str,
+    where: Where,
+    listed: set[str],
+    alike: Callable[[Any], Any],
+) -> None:
+    """Raises DataError for two names that `alike` gives the same of."""
     found: dict[Any, int] = {}
     for place, name in enumerate(names):
         if role == "task" and not isinstance(name, str):
@@ -187,7 +265,7 @@ def check_names(
         if other != place and not {str(name), str(names[other])} <= listed:
             raise DataError(
                 f"{where(int(first[place]))}: expected {role}s that differ in more than case,"
-                f" spaces, dashes or how a number is spelt, received {_shown(name)}"
+                f" spaces, dashes, quotes or how a number is spelt, received {_shown(name)}"
                 f"{times(counts[place])}"
                 f" beside {_shown(names[other])}{times(counts[other])}; --exact_names takes them"
                 " for different ones"

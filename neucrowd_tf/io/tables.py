@@ -86,8 +86,14 @@ class TableFormat:
             UsageError: a separator of several signs, or classes that are not all different.
         """
         sign = None if separator is None else {"tab": "\t", "\\t": "\t"}.get(separator, separator)
-        if sign is not None and len(sign) != 1:
+        if sign is not None and (len(sign) != 1 or sign in '\n\r"'):
             raise UsageError(f"--separator: expected one sign, or tab, received {separator!r}")
+        columns = [name for name in (task_column, worker_column, label_column) if name is not None]
+        if len({name.strip().lower() for name in columns}) < len(columns) or "" in columns:
+            raise UsageError(
+                "--task_column, --worker_column, --label_column: expected different columns,"
+                f" received {', '.join(map(repr, columns))}"
+            )
         names = () if classes is None else tuple(name.strip() for name in classes.split(","))
         if len(set(names)) != len(names) or "" in names:
             raise UsageError(
@@ -132,7 +138,12 @@ class TableFormat:
         found = self.roles(columns)
         for role in wanted:
             if role not in found:
-                require_columns(source, columns, [getattr(self, role) or role])
+                name = getattr(self, role) or role
+                require_columns(source, columns, [name])
+                raise DataError(
+                    f"{source}: expected a column of {role}s beside the others, received"
+                    f" {name!r} for two of them (--{role}_column says which)"
+                )
             if getattr(self, role) is None and (others := _also(role, found, columns)):
                 warnings.warn(
                     f"{source}: columns {found[role]!r} and {others[0]!r} are both named as a"

@@ -14,6 +14,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.ids import spelt
 from neucrowd_tf.io.importers import TOOLS, detect
 from neucrowd_tf.io.importers.sources import read_text, rows
 from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STDIN = Path("-")
+ROUNDED = 0.006  # of a probability with two digits
 
 
 def read_crowd(
@@ -49,6 +51,10 @@ def read_crowd(
         except DataError as error:
             raise DataError(str(error).replace(str(file), str(path))) from None
     notes = [f"warning: {one_line(w.message)}" for w in told]  # type: ignore[arg-type]
+    used = np.flatnonzero(crowd.vote_counts().sum(axis=0))
+    if len(used) == 1:
+        name = spelt(crowd.class_names[used[0]])
+        notes.append(f"warning: {path}: all {crowd.num_annotations:,} labels are {name}")
     if tool is not None and not notes:
         notes.append(
             f"{TOOLS[tool].title}: {crowd.num_annotations:,} labels of"
@@ -122,17 +128,19 @@ def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:
     return gold
 
 
-def read_probabilities(path: Path, annotations: Annotations) -> NDArray[np.float64]:
+def read_probabilities(
+    path: Path, annotations: Annotations
+) -> tuple[NDArray[np.float64], list[str]]:
     """Reads a model's probabilities: CSV `task` and `p_<class>` for each class, as predictions.csv
     has them.
 
     Returns:
-        `[N, C]` in the annotations' order, rows summing to one; a task that the file does not have
-        gets the mean.
+        `[N, C]` in the annotations' order, rows summing to one, and lines for stderr: a task that
+        the file does not have gets the mean.
 
     Raises:
-        DataError: a column that is missing, no number from 0, a task twice, or no task of the
-            annotations.
+        DataError: a column that is missing or of no class, no probabilities, a task twice, or no
+            task of the annotations.
     """
     classes = [f"p_{name}" for name in annotations.class_names.tolist()]
     places = {str(name): code for code, name in enumerate(annotations.instance_names.tolist())}
@@ -142,18 +150,28 @@ def read_probabilities(path: Path, annotations: Annotations) -> NDArray[np.float
         for name in ("task", *classes):
             if name not in row:
                 raise DataError(f"{where}: expected a column {name!r}, received none")
+        other = next((name for name in row if name[:2] == "p_" and name not in classes), None)
+        if other is not None:
+            raise DataError(f"{where}: expected columns of the classes, received also {other!r}")
         if row["task"] not in places:
             continue
         if not np.isnan(found[places[row["task"]], 0]):
             raise DataError(f"{where}: expected each task once, received {row['task']!r} again")
-        try:
-            numbers = np.array([float(row[name]) for name in classes])
-        except ValueError:
-            numbers = np.array([-1.0])
-        if not (numbers >= 0).all() or not 0 < numbers.sum() < np.inf:
-            shown = ", ".join(repr(row[name]) for name in classes[:8])
-            raise DataError(f"{where}: expected probabilities, received {shown}")
-        found[places[row["task"]]] = numbers / numbers.sum()
-    if np.isnan(found).all():
+        found[places[row["task"]]] = _probabilities([row[name] for name in classes], where)
+    bare = int(np.isnan(found[:, 0]).sum())
+    if bare == len(found):
         raise DataError(f"{path}: expected tasks of the annotations, received none of them")
-    return np.where(np.isnan(found), np.nanmean(found, axis=0), found)
+    notes = [f"warning: {path}: {bare:,} tasks are not there, and get the mean"] if bare else []
+    return np.where(np.isnan(found), np.nanmean(found, axis=0), found), notes
+
+
+def _probabilities(cells: list[str], where: str) -> NDArray[np.float64]:
+    """Returns a row of probabilities, which sum to one but for how they are rounded."""
+    try:
+        numbers = np.array([float(cell) for cell in cells])
+    except ValueError:
+        numbers = np.array([-1.0])
+    if not (numbers >= 0).all() or not abs(numbers.sum() - 1) <= ROUNDED * len(cells):
+        shown = ", ".join(map(repr, cells[:8]))
+        raise DataError(f"{where}: expected probabilities from 0 that sum to 1, received {shown}")
+    return np.asarray(numbers / numbers.sum())

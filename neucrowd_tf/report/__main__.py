@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser
+from neucrowd_tf.io.command_line import Parser, check_outputs
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.quiet import import_tensorflow
@@ -65,9 +65,8 @@ def write(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
             "--annotations: expected a file with labels (or --run with a run's folder), received"
             " none"
         )
+    check_outputs(arguments, ("output",), ("annotations", "truth", "features"))
     output = Path("report.html") if arguments.output is None else arguments.output
-    if output.is_dir():
-        raise UsageError(f"--output: expected a file, received the folder {output}")
     crowd, truth, model = None, None, None
     notes: list[str] = []
     if arguments.annotations is not None:

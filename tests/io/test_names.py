@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations, read_annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.names import is_marker, is_truth, meant
 from neucrowd_tf.io.tables import TableFormat
 
@@ -19,9 +19,24 @@ def read(path: Path, text: str, layout: TableFormat | None = None) -> Annotation
     return read_annotations(path, layout=layout or TableFormat())
 
 
-@pytest.mark.parametrize(
-    "name", ["\\N", "#REF!", "\N{EM DASH}", "(null)", "n.a.", "\u200b-", "\u2026"]
+MARKERS = (
+    *(
+        "\\N",
+        "#REF!",
+        "\N{EM DASH}",
+        "(null)",
+        "n.a.",
+        "\u200b-",
+        "\u2026",
+        "n / a",
+        "N\\A",
+        "[NA]",
+    ),
+    *("???", "---", "_", "\u201c\u201d", "None.", "<none>", "-1.#IND", "no_value", "{}"),
 )
+
+
+@pytest.mark.parametrize("name", MARKERS)
 def test_markers(name: str) -> None:
     assert is_marker(name)
     assert not is_marker(f"{name}x1")
@@ -36,19 +51,42 @@ def test_markers(name: str) -> None:
         ("yes", "'yes'"),
         ("1", "\u0661"),
         ("1", "+1.0"),
+        ("1.5", "1,5"),
+        ("1000", "1,000"),
+        ("1000", "1\u202f000"),
+        ("cat-1", "cat_1"),
+        ("new-york", "new\N{NON-BREAKING HYPHEN}york"),
+        ("it's", "it\u2019s"),
+        ("yes", "\u00abyes\u00bb"),
+        ("yes", "ye\ufe0fs"),
+        ("yes", 'y"e"s'),
+        ("yes", "yes."),
+        ("b\u00f8b", "b\u00c3\u00b8b"),  # UTF-8 that was read as Windows' encoding
     ],
 )
 def test_one_name_in_two_spellings(one: str, other: str) -> None:
     assert meant(one) == meant(other)
 
 
-@pytest.mark.parametrize(("one", "other"), [("1", "-1"), ("w-1", "w1"), ("C", "C+"), ("a1", "a-1")])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1", "-1"),
+        ("w-1", "w1"),
+        ("C", "C+"),
+        ("a1", "a-1"),
+        ("<", ">"),
+        ("*", "**"),
+        ("1-2", "12"),
+    ],
+)
 def test_two_names(one: str, other: str) -> None:
     assert meant(one) != meant(other)
 
 
 def test_true_labels_columns() -> None:
     assert all(map(is_truth, ("truth", "Gold label", "ground_truth", "y_true", "majority vote")))
+    assert all(map(is_truth, ("ground-truth", "GroundTruth", "gold_standard", "adjudicated")))
     assert not any(map(is_truth, ("Truthful Tim", "w_true", "y", "labeller", "gold_1")))
 
 
@@ -65,7 +103,20 @@ def test_true_labels_columns() -> None:
         ("task,a,b,gold\nt0,x,y,x\nt1,x,y,x\n", "column 'gold'"),
         ("task,a,b,n\nt0,x,y,7\nt1,x,x,8\nt2,y,y,9\n", "column .n.*nobody else gives"),
         ("task,a,b,c\nt0,x,y,x\ntask,a,b,c\n", "line 3: .*header again"),
-        ("task,votes_x,votes_y\nt0,1,2\nt1,3,0\ntotal,4,2\n", "line 4: .*sums of the rows"),
+        ("task,votes_x,votes_y\nt0,1,2\nt1,3,0\ntotal,4,2\n", "line 4: .*sums of the other"),
+        ("task,votes_x,votes_y\nall,4,2\nt0,1,2\nt1,3,0\n", "line 2: .*sums of the other"),
+        ("task,votes_-1,votes_2\nt0,1,2\nt1,3,0\n", "line 1: .*received -1"),
+        ("task,worker,label\nt0,a,x\nt1,b,y\n\ufefftask,worker,label\n", "line 4: .*header again"),
+        ("task,worker,label\nt0,a,x\nt1,b,\u22129\n", "received \u22129 .1 times"),
+        ("task,worker,label\nt0,a,x\nt1,b,-1.0\n", "received -1.0"),
+        ("task,worker,label\nt0,a,x\nt1,b,1e999\n", "'1e999', which is no finite number"),
+        ('task,worker,label\nt0,a,x\nt1,b,"0,5"\n', "'0,5', a fraction"),
+        ("task,worker,label\nt0,a,x\nt1,b,\"['x', 'y']\"\n", "a list or an object"),
+        ("task,worker,label\nt0,a,H\nt1,b,\u041d\n", "beside 'H'"),
+        ("task,a,b\nt0,x,y\nt0 ,y,y\n", "line 3: expected tasks that differ"),
+        ("a,b,truth\n0,1,0\n1,1,1\n", "column 'truth'"),
+        ("a,A,b\n0,1,0\n1,1,1\n", "line 1: expected annotators that differ"),
+        ("7,8,9\n0,1,0\n1,1,1\n0,0,1\n", "line 1: .*in no other line"),
         ("task,votes_x,n\nt0,1,2\nt1,3,0\n", "column 'votes_x'"),
         ("task,worker,label\nt0,a,0\nt1,b,1\nt2,b,-9\n", "received -9 .1 times"),
     ],
@@ -81,11 +132,46 @@ def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
         ("task,worker,label,answer\nt0,a,x,y\nt1,b,y,x\n", "'label' and 'answer'"),
         ("task,worker,label\nt0,a,0\nt1,b,1\nt2,b,99\n", "99, which often stands for none"),
         ('task,worker,label\n"t\n0",a,x\nt1,b,y\n', "task id"),
+        ("task,a,b,c\nt0,x,y,note\nt1,x,y,\nt2,y,y,\n", "column 'c'.*taken for a label"),
+        ("0,1,2\n0,1,0\n1,1,1\n0,0,1\n", "taken for a header"),
+        ("0,1\n0,1\n1,1\n1,0\n", "taken for labels"),
+        (
+            "task,worker,label\n"
+            + "".join(f"t{i},a,{'xy'[i % 2]}\n" for i in range(12))
+            + "t12,c,z\n",
+            "line 14.*'c' and the label 'z' occur in this place alone",
+        ),
     ],
 )
 def test_what_is_told(tmp_path: Path, text: str, message: str) -> None:
     with pytest.warns(UserWarning, match=message):
         read(tmp_path, text)
+
+
+def test_a_frames_numbers_are_a_header(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="a header"):
+        found = read(tmp_path, "0,1,2\n0,1,0\n1,1,1\n0,-1,1\n")
+    assert (found.num_instances, found.num_classes) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"task_column": "a", "worker_column": "A"},
+        {"label_column": ""},
+        {"separator": "\n"},
+        {"separator": '"'},
+    ],
+)
+def test_flags_that_cannot_be(flags: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=r"expected .* received"):
+        TableFormat.of(**flags)  # type: ignore[arg-type]
+
+
+def test_one_column_for_two_roles(tmp_path: Path) -> None:
+    layout = TableFormat.of(task_column="worker")
+    with pytest.raises(DataError, match="column of workers beside the others, received 'worker'"):
+        read(tmp_path, "task,worker,label\nt0,a,x\nt1,b,y\n", layout)
 
 
 def test_ways_out(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from neucrowd_tf.aggregation.engine.methods import Method, find_method
 from neucrowd_tf.aggregation.engine.shards import Engine, Shards, load_shards, make_shards
-from neucrowd_tf.aggregation.engine.source import find_source
+from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import atomic_path, load_arrays, read_json, save_arrays, write_json
 
 WORK = "work"
@@ -77,17 +77,27 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     method = find_method(request.method)
     if request.max_iter is not None and request.max_iter < 1:
         raise UsageError(f"max_iter: expected a whole number from 1, received {request.max_iter}")
+    if request.tol is not None and not 0 <= request.tol < float("inf"):
+        raise UsageError(f"tol: expected a number from 0, received {request.tol}")
     if not request.resume and request.output.exists() and any(request.output.iterdir()):
         raise UsageError(f"{request.output}: expected a new folder, received one in use; --resume?")
-    if (request.output / DONE).exists():
-        found: dict[str, Any] = read_json(request.output / DONE)
-        if found["method"] != request.method:
-            raise UsageError(
-                f"{request.output}: expected {found['method']}, which was fitted there"
-            )
-        request.report(f"{request.output}: finished before")
-        return found
     source = find_source(request.annotations)
+    of = _settings(request, method, source)
+    if (request.output / DONE).exists():
+        found = _finished(request.output / DONE)
+        if found.get("of") == of and (request.output / "labels").is_dir():
+            request.report(f"{request.output}: finished before")
+            return found
+        if found.get("method", request.method) != request.method:
+            raise UsageError(
+                f"{request.output}: expected {found['method']}, which was fitted there, received"
+                f" {request.method}"
+            )
+        request.report(
+            f"{request.output}: fitted again: what is there is of other annotations or settings, or"
+            " damaged"
+        )
+        (request.output / DONE).unlink()
     work = request.output / WORK
     shards = load_shards(work / "shards", source)
     if shards is None:
@@ -99,6 +109,8 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {read:.1f} s"
     )
+    if shards.num_classes == 1:
+        request.report(f"warning: all labels are {shards.classes[0]!r}")
     state = State(None, None, [])
     if method.model is not None:
         state = _iterate(request, method, method.model(shards.num_classes), shards, engine)
@@ -108,6 +120,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     result = {
         "method": request.method,
+        "of": of,
         "num_annotations": shards.num_annotations,
         "num_instances": sum(shards.sizes),
         "num_annotators": shards.num_annotators,
@@ -121,6 +134,25 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     shutil.rmtree(work)
     request.report(f"labels written: {seconds:.1f} s in all")
     return result
+
+
+def _settings(request: Request, method: Method, source: Source) -> dict[str, Any]:
+    """Returns what a finished fit depends on, as JSON gives it back."""
+    return {
+        "source": source.stamp,
+        "exact_names": request.exact_names,
+        "max_iter": method.max_iter if request.max_iter is None else request.max_iter,
+        "tol": method.tol if request.tol is None else request.tol,
+    }
+
+
+def _finished(path: Path) -> dict[str, Any]:
+    """Returns what a fit left, {} where it is damaged."""
+    try:
+        found = read_json(path)
+    except DataError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def groups(count: int) -> list[tuple[int, ...]]:
@@ -176,11 +208,15 @@ def _last(work: Path, name: str, method: Method) -> State:
     """Returns where an earlier fit in this folder was, or the beginning."""
     if not (work / "state.json").exists():
         return State(None, None, [])
-    found = read_json(work / "state.json")
-    if found["method"] != name:
-        raise UsageError(f"{work.parent}: expected {found['method']}, which was begun there")
-    path = work / found["parameters"]
-    return State(method.parameters(**load_arrays(path)), path, found["history"])
+    try:
+        found = read_json(work / "state.json")
+        begun, path = found["method"], work / found["parameters"]
+        state = State(method.parameters(**load_arrays(path)), path, list(found["history"]))
+    except (DataError, KeyError, TypeError):  # damaged: the fit begins again
+        return State(None, None, [])
+    if begun != name:
+        raise UsageError(f"{work.parent}: expected {begun}, which was begun there, received {name}")
+    return state
 
 
 def _arrays(parameters: Any) -> dict[str, np.ndarray]:

@@ -95,16 +95,19 @@ def load_shards(folder: Path, source: Source) -> Shards | None:
     """Returns the shards of a folder where they are complete and of this source, else None."""
     if not (folder / "shards.json").exists():
         return None
-    found = read_json(folder / "shards.json")
-    if found["source"] != source.stamp:
+    try:
+        found = read_json(folder / "shards.json")
+        if found["source"] != source.stamp:
+            return None
+        return Shards(
+            folder,
+            tuple(found["sizes"]),
+            found["num_annotations"],
+            found["num_annotators"],
+            tuple(found["classes"]),
+        )
+    except (DataError, KeyError, TypeError):  # damaged: they are made again
         return None
-    return Shards(
-        folder,
-        tuple(found["sizes"]),
-        found["num_annotations"],
-        found["num_annotators"],
-        tuple(found["classes"]),
-    )
 
 
 def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = False) -> Shards:

@@ -17,7 +17,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.io.files import atomic_path
+from neucrowd_tf.io.files import atomic_path, check_regular
 from neucrowd_tf.io.tables import PLAIN
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def find_source(path: Path) -> Source:
     parts: list[Part] = []
     rows = 0
     for file in files:
+        check_regular(file, folders=False)
         if file.suffix == ".parquet":
             table = _parquet(file)
             columns = tuple(PLAIN.require(file, table.schema_arrow.names, *COLUMNS))
@@ -97,14 +98,16 @@ def _files(path: Path) -> list[Path]:
     if not path.is_file():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix not in kinds:
-        raise DataError(f"{path}: expected a .parquet or .csv file, or a folder of them")
+        raise DataError(
+            f"{path}: expected a .parquet or .csv file, or a folder of them, received another"
+        )
     return [path]
 
 
 def _parquet(file: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(file)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{file}: expected a Parquet file, received {one_line(error)}") from None
 
 
@@ -117,7 +120,10 @@ def _csv_columns(file: Path) -> tuple[tuple[str, ...], int]:
     with file.open("rb") as stream:
         header = stream.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n")
         sample = stream.read(1 << 16)
-    names = [name.strip('"') for name in header.split(_separator(header))]
+    names = [name.strip().strip('"') for name in header.split(_separator(header))]
+    twice = [name for place, name in enumerate(names) if name and name in names[:place]]
+    if twice:
+        raise DataError(f"{file}: expected each column once, received {twice[0]!r} again")
     length = max(len(sample) // max(sample.count(b"\n"), 1), 1)
     return tuple(PLAIN.require(file, names, *COLUMNS)), length
 
@@ -191,7 +197,7 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
             parse_options=pa_csv.ParseOptions(delimiter=separator),
             convert_options=text,
         )
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{file}: expected {_wanted(file)}, received {one_line(error)}") from None
 
 
@@ -209,8 +215,16 @@ def _ids(column: pa.ChunkedArray, file: str, role: str, row: int) -> pa.ChunkedA
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column = column.cast(pa.large_string())
         bad = pc.or_(pc.fill_null(pc.equal(column, ""), False), bad)
+        if role == "task":  # which are too many to look through for two that are one
+            _check_spaces(column, file, row)
     elif pa.types.is_integer(kind):
-        column = column.cast(pa.int64())
+        try:
+            column = column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"{file}: {role}: expected whole numbers below 2^63, received larger ones; as text"
+                " they are taken"
+            ) from None
     elif pa.types.is_boolean(kind):
         column = column.cast(pa.large_string())
     else:
@@ -220,6 +234,17 @@ def _ids(column: pa.ChunkedArray, file: str, role: str, row: int) -> pa.ChunkedA
         what = "a label" if role == "label" else "an id"
         raise DataError(f"{file}: data row {place}, {role}: expected {what}, received nothing")
     return column
+
+
+def _check_spaces(tasks: pa.ChunkedArray, file: str, row: int) -> None:
+    """Raises DataError for a task id with spaces around it, which without is another."""
+    other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(tasks), tasks), False)
+    if pc.any(other).as_py():
+        place = pc.index(other, True).as_py()
+        raise DataError(
+            f"{file}: data row {row + place}, task: expected an id without spaces around it,"
+            f" received {tasks[place].as_py()!r}"
+        )
 
 
 def vocabulary(part: Part) -> tuple[pa.Array, pa.Array]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -241,6 +242,50 @@ def test_resume_begins_again_where_the_source_changed(
     fit(Request(file, "dawid_skene", tmp_path / "out", resume=True), local)
     fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
     assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+def test_a_finished_fit_of_other_annotations_or_settings_is_made_again(
+    crowd: Annotations, tmp_path: Path, local: Local
+) -> None:
+    file = parquet(crowd, tmp_path / "a.parquet")
+    lines: list[str] = []
+
+    def again(**more: Any) -> str:
+        lines.clear()
+        given = {"max_iter": 2, **more}
+        fit(Request(file, "dawid_skene", tmp_path / "out", report=lines.append, **given), local)
+        return lines[0]
+
+    again()
+    assert again(resume=True).endswith("finished before")
+    assert "fitted again" in again(resume=True, max_iter=3)
+    parquet(crowd, file, label=np.where(crowd.labels == 2, 1, crowd.labels))
+    assert "fitted again" in again(resume=True, max_iter=3)
+    (tmp_path / "out" / "fit.json").write_text("{")
+    assert "fitted again" in again(resume=True, max_iter=3)
+    fit(Request(file, "dawid_skene", tmp_path / "whole", max_iter=3), local)
+    assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+def test_what_is_no_file_of_annotations(tmp_path: Path, local: Local) -> None:
+    table = pa.table({"task": ["t", "u ", "v"], "worker": ["a"] * 3, "label": ["x", "y", "x"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for kind, said in {
+        "spaces": "data row 1, task: expected an id without spaces around it, received 'u '",
+        "pipe": "received a pipe or a device",
+        "twice": "expected each column once, received 'label' again",
+        "large": "task: expected whole numbers below 2^63",
+    }.items():
+        file = tmp_path / "a.parquet"
+        if kind == "pipe":
+            os.mkfifo(file := tmp_path / "b.parquet")
+        elif kind == "twice":
+            (file := tmp_path / "c.csv").write_text("task,worker,label,label\nt,a,x,y\n")
+        elif kind == "large":
+            table = table.set_column(0, "task", pa.array([1, 2, 1 << 63], pa.uint64()))
+            pq.write_table(table, file)
+        with pytest.raises(DataError, match=re.escape(said)):
+            fit(Request(file, "majority_vote", tmp_path / kind), local)
 
 
 # -------------------------------------------------------------------- the command
