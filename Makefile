@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOWEST := .venv-lowest
 JOBS ?= 2
 # Files in the order that tests/conftest.py gives them.
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -41,11 +42,14 @@ test-all: $(STAMP)
 	$(MAKE) test-lowest
 
 # The lowest end of setup.py's ranges, in an environment of its own.
-test-lowest: requirements-lowest.lock
-	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest $(SPREAD) -m "not slow and not gpu" tests
+
+$(LOWEST)/.installed: requirements-lowest.lock setup.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
 
 # Malformed inputs and broken runs, counted: minutes; a sample is among the tests.
 torture: $(STAMP)
@@ -67,4 +71,4 @@ results: $(STAMP)
 	$(BIN)/python -m reproduction.page results RESULTS.md
 
 clean:
-	rm -rf $(VENV) .venv-lowest build *.egg-info
+	rm -rf $(VENV) $(LOWEST) build *.egg-info

@@ -116,7 +116,10 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
     if arguments.workers is not None and arguments.workers < 1:
         raise UsageError(f"--workers: expected a number from 1, received {arguments.workers}")
     if arguments.scheduler is not None and (arguments.engine != "dask" or arguments.workers):
-        raise UsageError("--scheduler: expected --engine=dask with it, and no --workers")
+        raise UsageError(
+            "--scheduler: expected --engine=dask with it, and no --workers, received"
+            f" --engine={arguments.engine}, --workers={arguments.workers}"
+        )
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
 

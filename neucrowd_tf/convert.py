@@ -22,6 +22,7 @@ from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.sources import read_text, records, rows
 from neucrowd_tf.io.table_flags import add_option
+from neucrowd_tf.io.tables import TableFormat
 
 PROBLEM = 2
 STDOUT = Path("-")
@@ -73,7 +74,9 @@ def _table(arguments: argparse.Namespace) -> Export:
     elif path.suffix in (".jsonl", ".ndjson"):
         frame = pd.DataFrame([record for _, record in records(read_text(path), str(path))])
     else:
-        separator = arguments.separator or ("\t" if path.suffix in (".tsv", ".tab") else ",")
+        named = TableFormat.of(separator=arguments.separator).separator
+        tabs = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
+        separator = named or ("\t" if tabs else ",")
         frame = pd.DataFrame([row for _, row in rows(path, separator)]).replace("", None)
     return from_table(
         frame,

@@ -85,6 +85,19 @@ def annotations_of(run: Path) -> tuple[Path, TableFormat, str]:
     options: dict[str, Any] = {name: settings.get(name) for name in TABLE_OPTIONS}
     options |= {name: bool(options[name]) for name in SWITCHES}
     models = settings.get("model_annotator") or []
+    texts = {"annotations": named, **options}
+    wrong = [
+        name
+        for name, value in texts.items()
+        if name not in SWITCHES and not isinstance(value, str | None)
+    ]
+    if not isinstance(models, list):
+        wrong.append("model_annotator")
+    if wrong:
+        raise DataError(
+            f"{run / 'config.json'}: expected settings as a run writes them, received"
+            f" {settings[wrong[0]]!r} as {wrong[0]}"
+        )
     return Path(str(named)), TableFormat.of(**options), ",".join(map(str, models))
 
 
@@ -102,7 +115,8 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     from neucrowd_tf.labelling.source import read_crowd, read_gold, read_names, read_probabilities
 
     crowd, notes = read_crowd(path, layout=layout)
-    crowd.require_identities("relabel")
+    if not crowd.has_identities:
+        raise DataError(f"{path}: expected who gave which label, received counts of votes alone")
     models = model_names(apart, crowd.annotator_names.tolist())
     asked = None if arguments.ask is None else read_names(arguments.ask)
     size = crowd.num_annotators

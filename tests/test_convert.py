@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +101,41 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
         assert capsys.readouterr().out == captured.out
     assert main([f"--input={path}", "--from=table"]) == 2
     assert "expected the task in a column 'task', received 'id'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flags", "message"),
+    [
+        ("a.csv", "task,worker,label\nt,a,x\n", ["--separator=ab"], "--separator: expected one"),
+        ("a.csv", "task,worker,label\nt,a,x\n", ["--worker_column=label"], "a column each"),
+        ("a.csv", "task,worker,label\nt,a,x\nTask,Worker,Label\n", [], "row 3: .*header again"),
+        ("a.jsonl", '{"task": 1, "worker": 2, "label": 3, "label": 4}', [], "'label' again"),
+        ("a.csv", "task,worker,label\nt,a,x\n", ["--output={}"], "another file than --input's"),
+    ],
+)
+def test_tables_that_are_refused(
+    name: str,
+    content: str,
+    flags: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    flags = [flag.format(path) for flag in flags]
+    assert main([f"--input={path}", "--from=table", *flags]) == 2
+    found = capsys.readouterr().err
+    assert found.count("\n") == 1 and re.search(message, found)
+    assert path.read_text() == content
+
+
+def test_records_of_other_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [{"id": 1, "annotations": [{"label": 1, "user": user}]} for user in (3, [])]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert main([f"--input={path}"]) == 2
+    assert "received a record of another form after line 1" in capsys.readouterr().err
 
 
 def test_output_is_whole_or_absent(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -16,10 +15,11 @@ from neucrowd_tf import metrics
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, encode_labels
-from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError
+from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
 from neucrowd_tf.harness import process
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.predictions import read_rows
 from neucrowd_tf.registry import Method
 from neucrowd_tf.training.run import Run
 
@@ -93,8 +93,14 @@ def _known(path: Path) -> dict[str, dict[str, str]]:
     """Returns the trials that an earlier process finished, by their parameters."""
     if not path.exists():
         return {}
-    with path.open(encoding="utf-8", newline="") as stream:
-        return {row["parameters"]: row for row in csv.DictReader(stream)}
+    header, *rows = read_rows(path) or [[]]
+    if header != list(HEADER):
+        raise DataError(
+            f"{path}: expected the columns {','.join(HEADER)}, received"
+            f" {','.join(header)[:100] or 'none'}; remove it to make the trials again"
+        )
+    found = [dict(zip(header, row, strict=True)) for row in rows if len(row) == len(header)]
+    return {row["parameters"]: row for row in found}
 
 
 def tune(

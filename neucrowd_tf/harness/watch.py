@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.predictions import read_rows
 from neucrowd_tf.training.run import Run
 
 COLUMNS = ("stage", "epoch", "train_accuracy", "test_accuracy")
@@ -35,8 +35,8 @@ class Watcher:
         self.estimator: Any = None
         self.rows: dict[tuple[str, str], list[str]] = {}
         if path.exists():
-            with path.open(encoding="utf-8", newline="") as stream:
-                self.rows = {(row[0], row[1]): row for row in list(csv.reader(stream))[1:]}
+            rows = read_rows(path)[1:]
+            self.rows = {(row[0], row[1]): row for row in rows if len(row) == len(COLUMNS)}
 
     def after(self, stage: str, epoch: int) -> None:
         """Adds a row for an epoch of a stage, where there is a model to score."""

@@ -124,7 +124,7 @@ def _pixels(path: Path, size: int | None, max_pixels: int, told: Counter[str]) -
         shown = ImageOps.exif_transpose(image)
         if not deep and ("A" in shown.getbands() or "transparency" in shown.info):
             layers = shown.convert("RGBA")
-            seen = layers.getextrema()[3][0] == 255
+            seen = np.asarray(layers)[..., 3].min() == 255
             told["are transparent in parts, which are taken as white"] += not seen
             shown = Image.alpha_composite(Image.new("RGBA", layers.size, "white"), layers)
         # Pillow would cut what is brighter than 255 to white.

@@ -24,7 +24,7 @@ MARKERS = frozenset(
         "na",
         "n/a",
         "#n/a",
-        "n.a.",
+        "n.a",
         "nan",
         "nat",
         "none",
@@ -181,7 +181,7 @@ def _looks(name: Any) -> Any:
 
 def same_header(a: str, b: str) -> bool:
     """Whether two texts are one column's name but for case and spaces."""
-    return visible(a).casefold() == visible(b).casefold()
+    return a == b or visible(a).casefold() == visible(b).casefold()
 
 
 def distinct(column: Any) -> tuple[list[Any], np.ndarray, np.ndarray]:

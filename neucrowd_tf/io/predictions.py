@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files import not_text, read_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILE = "predictions.csv"
+ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,16 +38,27 @@ class PredictionTable:
     probabilities: NDArray[np.float64]
 
 
+def read_rows(path: Path) -> list[list[str]]:
+    """Returns the lines of a CSV that a run wrote.
+
+    Raises:
+        DataError: no such file, or no text in UTF-8.
+    """
+    content = read_bytes(path, "a file of a run")
+    try:
+        return list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        what = not_text(content) or str(error)
+        raise DataError(f"{path}: expected a CSV that a run wrote, received {what}") from None
+
+
 def read_predictions(path: Path) -> PredictionTable:
     """Returns a predictions.csv.
 
     Raises:
         DataError: no such file, or not one that a run wrote.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: expected the predictions of a run, received no such file")
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.reader(stream))
+    rows = read_rows(path)
     header = rows[0] if rows else []
     if (
         header[:3] != ["task", "label", "predicted"]
@@ -63,17 +78,23 @@ def read_predictions(path: Path) -> PredictionTable:
     labels = np.full(len(rows) - 1, -1, dtype=np.int64)
     probabilities = np.empty((len(rows) - 1, len(names)))
     for i, row in enumerate(rows[1:]):
-        if len(row) != len(header) or row[1] not in code:
+        if len(row) != len(header) or not {row[1], row[2]} <= code.keys():
             raise DataError(
-                f"{path}: row {i}: expected a known class and {len(names)} probabilities, received"
-                f" {row[1]!r} and {len(row) - 3} cells"
+                f"{path}: row {i}: expected a task, known classes and {len(names)} probabilities,"
+                f" received {', '.join(row)[:80]}"
             )
         labels[i] = code[row[1]]
         try:
             probabilities[i] = [float(cell) for cell in row[3:]]
         except ValueError:
+            probabilities[i] = np.nan
+        if not (probabilities[i] >= 0).all() or abs(probabilities[i].sum() - 1) > ROUNDED:
             raise DataError(
-                f"{path}: row {i}: expected probabilities, received {', '.join(row[3:])[:80]}"
-            ) from None
+                f"{path}: row {i}: expected probabilities that sum to 1, received"
+                f" {', '.join(row[3:])[:80]}"
+            )
     tasks = tuple(row[0] for row in rows[1:])
+    if len(set(tasks)) < len(tasks):
+        twice = next(task for task, times in Counter(tasks).items() if times > 1)
+        raise DataError(f"{path}: expected each task once, received {twice!r} again")
     return PredictionTable(tasks, np.asarray(names, dtype=object), labels, probabilities)

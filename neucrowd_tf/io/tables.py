@@ -9,7 +9,7 @@ import difflib
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,13 +191,30 @@ class CsvFile:
                 f" {len(first):,} bytes"
             )
         tabs = b"\t" in first and b"," not in first
-        return cls(Path(path), content, layout.separator or ("\t" if tabs else ","))
+        file = cls(Path(path), content, layout.separator or ("\t" if tabs else ","))
+        if b'"' in content:
+            file._check_quotes()
+        return file
 
-    def _lines(self) -> Iterator[list[str]]:
-        """Yields the cells of each line."""
+    def _lines(self, strict: bool = False) -> Any:
+        """Returns a reader of each line's cells."""
         csv.field_size_limit(MOST_FIELD)
         text = io.StringIO(self.content.decode("utf-8-sig", "replace"), newline="")
-        return csv.reader(text, delimiter=self.separator)
+        return csv.reader(text, delimiter=self.separator, strict=strict)
+
+    def _check_quotes(self) -> None:
+        """Raises DataError for a quoted cell that goes on behind its quotes, or never ends."""
+        lines = self._lines(strict=True)
+        try:
+            for _ in lines:
+                pass
+        except csv.Error as error:
+            ends = "end of data" in str(error)
+            what = "none up to the end of the file" if ends else "a quote with more behind it"
+            raise DataError(
+                f"{self.path}: line {lines.line_num}: expected a closing quote and then the next"
+                f" cell, received {what}"
+            ) from None
 
     def _check_lengths(self, width: int) -> None:
         """Raises DataError for a row that is cut off, which pandas fills with empty cells."""

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.cross_validation import annotated_parts
 from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files import read_json
+from neucrowd_tf.io.importers.sources import read_text
 from neucrowd_tf.io.predictions import FILE, read_predictions
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ def read_run(
         recommendation=getattr(estimator, "recommendation_", None) or metrics.get("recommendation"),
         metrics=metrics.get("test") or {},
         meaning=str(metrics.get("test_meaning", "")),
-        annotators=annotators.read_text("utf-8") if annotators.is_file() else None,
+        annotators=read_text(annotators) if annotators.exists() else None,
         settings={"seed": metrics.get("seed"), "parameters": config.get("parameters", {})},
     )
 
@@ -127,10 +129,12 @@ def read_method(folder: Path, metrics: Mapping[str, Any] | None = None) -> str:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not path.exists():
         return {}
     found = read_json(path)
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: expected an object, as a run writes it, received another value")
+    return found
 
 
 def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:

@@ -106,6 +106,26 @@ def test_images_in_the_order_of_their_names(tmp_path: Path) -> None:
     assert read_images(tmp_path / "i", 8)[1].shape == (2, 8, 8, 3)
 
 
+def test_images_as_they_are_shown(tmp_path: Path) -> None:
+    """A photograph that lies on its side, a picture that is transparent, several frames."""
+    image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    photo, turned = image.new("RGB", (4, 2), "white"), image.Exif()
+    turned[0x0112] = 6  # orientation: by a quarter
+    photo.save(tmp_path / "a" / "x.jpg", exif=turned)
+    assert read_images(tmp_path / "a")[1].shape == (1, 4, 2, 3)
+    image.new("RGBA", (2, 2), (0, 0, 0, 0)).save(tmp_path / "b" / "x.png")
+    with pytest.warns(UserWarning, match="b: 1 images are transparent"):
+        assert (read_images(tmp_path / "b")[1] == 1.0).all()
+    frames = [image.new("P", (2, 2), colour) for colour in (0, 1)]
+    frames[0].putpalette([9, 9, 9, 200, 200, 200])
+    frames[1].putpalette([9, 9, 9, 200, 200, 200])
+    frames[0].save(tmp_path / "c" / "x.gif", save_all=True, append_images=frames[1:])
+    with pytest.warns(UserWarning, match="c: 1 images have several frames"):
+        read_images(tmp_path / "c")
+
+
 def test_image_errors(tmp_path: Path) -> None:
     _images(tmp_path / "sizes", {"a.png": (4, 3), "b.png": (5, 3)})
     _images(tmp_path / "twice", {"a.png": (4, 3), "a.bmp": (4, 3)})

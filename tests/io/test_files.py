@@ -155,3 +155,13 @@ def test_a_disk_that_fails(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pathlib.Path, "read_bytes", fails)
     with pytest.raises(DataError, match=r"a: expected a file, received Input/output error"):
         files.read_bytes(tmp_path / "a")
+
+
+def test_an_array_with_more_behind_it(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    size = (tmp_path / "a.npy").stat().st_size
+    np.testing.assert_array_equal(files.read_npy(tmp_path / "a.npy"), [0, 1, 2])
+    with (tmp_path / "a.npy").open("ab") as stream:
+        np.save(stream, np.arange(3))
+    with pytest.raises(DataError, match=f"one with {size} more bytes behind it"):
+        files.read_npy(tmp_path / "a.npy")

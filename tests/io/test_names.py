@@ -99,6 +99,8 @@ def test_true_labels_columns() -> None:
         ("task,worker,label\nt0,a\u2028b,x\nt1,b,y\n", "line break"),
         ("task\nt0\nt1\n", "line 1: expected columns of annotators"),
         ('task,worker,label\nt0,a,x\nt1,"b,y\nt2,c",x\n', "line break"),
+        ('task,worker,label\nt0,a,x\nt1,"b"c,y\n', "line 3: .*a quote with more behind it"),
+        ('task,worker,label\nt0,a,x\nt1,"b,y\n', "line 3: .*none up to the end"),
         ("task,a,b,c\nt0,x,y,x\nt1,x\nt2,y,y,y\n", "line 3: expected 4 fields"),
         ("task,a,b,gold\nt0,x,y,x\nt1,x,y,x\n", "column 'gold'"),
         ("task,a,b,n\nt0,x,y,7\nt1,x,x,8\nt2,y,y,9\n", "column .n.*nobody else gives"),

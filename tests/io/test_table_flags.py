@@ -31,8 +31,9 @@ def test_those_of_a_run_are_the_same() -> None:
 
 
 def test_each_is_handed_on() -> None:
-    given = {name: name in SWITCHES or "a" for name in TABLE_OPTIONS}
+    given = {name: name in SWITCHES or name[0] for name in TABLE_OPTIONS}
+    given |= dict.fromkeys(("separator", "missing", "classes", "question"), "a")
     layout = layout_of(argparse.Namespace(**given))
-    assert (layout.separator, layout.task, layout.worker, layout.label) == ("a",) * 4
+    assert (layout.separator, layout.task, layout.worker, layout.label) == ("a", "t", "w", "l")
     assert (layout.missing, layout.classes, layout.question) == (("a",), ("a",), "a")
     assert layout.exact_names and layout.first

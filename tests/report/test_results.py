@@ -28,7 +28,11 @@ def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -
     ("text", "message"),
     [
         ("task,label\n", "expected the columns task, label, predicted"),
-        ("task,label,predicted,p_a,p_b\nt,c,a,1,0\n", "row 0: expected a known class"),
+        ("task,label,predicted,p_a,p_b\nt,c,a,1,0\n", "row 0: expected a task, known classes"),
+        ("task,label,predicted,p_a,p_b\nt\n", "row 0: expected a task, known classes"),
+        ("task,label,predicted,p_a,p_b\nt,a,a,.9,.9\n", r"sum to 1, received \.9, \.9"),
+        ("task,label,predicted,p_a,p_b\nt,a,a,-1,2\n", "row 0: expected probabilities"),
+        ("task,label,predicted,p_a,p_b\nt,a,a,1,0\nt,a,a,1,0\n", "each task once, received 't'"),
         ("task,label,predicted,p_a,p_b\nt,a,a,one,0\n", "row 0: expected probabilities"),
     ],
 )
@@ -36,6 +40,9 @@ def test_other_files_are_one_clear_error(tmp_path: Path, text: str, message: str
     path = tmp_path / "predictions.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=message):
+        read_predictions(path)
+    path.write_bytes(b"task,label,predicted,p_a,p_b\n\xff,a,a,1,0\n")
+    with pytest.raises(DataError, match="other bytes in line 2"):
         read_predictions(path)
     with pytest.raises(DataError, match="no such file"):
         read_predictions(tmp_path / "none.csv")

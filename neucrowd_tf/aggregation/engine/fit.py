@@ -109,6 +109,11 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {read:.1f} s"
     )
+    if source.others:
+        request.report(
+            f"warning: {len(source.others)} files that are no .parquet or .csv are passed over (the"
+            f" first: {source.others[0]})"
+        )
     if shards.num_classes == 1:
         request.report(f"warning: all labels are {shards.classes[0]!r}")
     state = State(None, None, [])

@@ -50,11 +50,13 @@ class Source:
         parts: what is read at a time.
         rows: how many there are, an estimate for CSV.
         stamp: names, sizes and times of the files, to notice that they changed.
+        others: files of the folder that are passed over.
     """
 
     parts: list[Part]
     rows: int
     stamp: list[list[object]]
+    others: tuple[Path, ...] = ()
 
 
 def find_source(path: Path) -> Source:
@@ -81,7 +83,15 @@ def find_source(path: Path) -> Source:
     stamp: list[list[object]] = [
         [str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns] for file in files
     ]
-    return Source(_merged(parts), rows, stamp)
+    return Source(_merged(parts), rows, stamp, _others(path, files))
+
+
+def _others(path: Path, files: list[Path]) -> tuple[Path, ...]:
+    """Returns the files of a folder that are neither read nor hidden."""
+    if not path.is_dir():
+        return ()
+    found = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
+    return tuple(sorted({file for file in found if not file.is_dir()} - set(files)))
 
 
 def _files(path: Path) -> list[Path]:

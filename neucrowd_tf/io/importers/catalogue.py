@@ -152,5 +152,13 @@ def read_export(
     if chosen is None:  # for the type checker: "auto" without a name has been refused
         raise DataError(f"{source}: no tool")
     found = Collector(source, question)
-    TOOLS[chosen].read(head, found)
+    try:
+        TOOLS[chosen].read(head, found)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        # Parts of records are of other types than the tool writes.
+        after = f" after {found.last}" if found.last else ""
+        raise DataError(
+            f"{source}: expected {TOOLS[chosen].title} ({TOOLS[chosen].marks}), received a record"
+            f" of another form{after}"
+        ) from None
     return found.finish(chosen, first=first, duplicates=duplicates)

@@ -85,7 +85,10 @@ class Collector:
     Attributes:
         path: the file, for errors.
         wanted: the question asked for, None where there should be one only.
+        last: where the latest answer stands.
     """
+
+    last = ""
 
     def __init__(self, path: Path, wanted: str | None = None) -> None:
         self.path = path
@@ -113,6 +116,7 @@ class Collector:
         self, place: str, task: Any, worker: Any, question: str, choices: Sequence[Any]
     ) -> None:
         """Takes what one worker chose for one task."""
+        self.last = place
         self._answers.append(
             _Answer(
                 place,

@@ -47,6 +47,11 @@ def from_table(
             raise UsageError(
                 f"{source}: expected the {role} in a column {name!r}, received {shown}"
             )
+    if len({task, worker, label}) < 3:
+        raise UsageError(
+            f"{source}: expected a column each for task, worker and label, received"
+            f" {task!r}, {worker!r}, {label!r}"
+        )
     found = Collector(Path(source))
     columns = [
         frame[name].astype(object).where(frame[name].notna(), None) for name in wanted.values()

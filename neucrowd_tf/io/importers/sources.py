@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import json
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import check_regular, parse_json, read_bytes
+from neucrowd_tf.io.names import same_header
 
 Kind: TypeAlias = Literal["json", "table", "zip", "folder", "other"]
 HEAD = 1 << 20
@@ -48,9 +50,12 @@ def read_head(path: Path) -> Head:
         DataError: no such file.
     """
     if path.is_dir():
-        names = sorted(
-            file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()
-        )
+        files = list(itertools.islice(path.rglob("*"), MOST_MEMBERS + 1))
+        if len(files) > MOST_MEMBERS:
+            raise DataError(
+                f"{path}: expected a folder of at most {MOST_MEMBERS:,} files, received more"
+            )
+        names = sorted(file.relative_to(path).as_posix() for file in files if file.is_file())
         return Head(path, "folder", members=tuple(names))
     check_regular(path)
     try:
@@ -161,7 +166,7 @@ def parse(text: str, name: str, line: int | None = None) -> Any:
         DataError: what is wrong and where; a text that ends early says so.
     """
     try:
-        return parse_json(text, name)
+        return parse_json(text, name, each_key_once=True)
     except json.JSONDecodeError as error:
         at = f"line {error.lineno if line is None else line}"
         early = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
@@ -176,7 +181,8 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
     not empty.
 
     Raises:
-        DataError: a row with more or fewer cells than the header, or a column twice.
+        DataError: a row with more or fewer cells than the header, the header again, or a column
+            twice.
     """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=separator)
     try:
@@ -191,6 +197,11 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
                 raise DataError(
                     f"{path}: row {number}: expected {len(header)} cells, as in the header,"
                     f" received {len(cells)}"
+                )
+            if len(header) > 1 and all(map(same_header, header, cells)):
+                raise DataError(
+                    f"{path}: row {number}: expected cells, received the header again (several"
+                    " files in one?)"
                 )
             yield f"row {number}", dict(zip(header, cells, strict=True))
     except csv.Error as error:
