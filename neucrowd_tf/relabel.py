@@ -116,7 +116,9 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
 
     crowd, notes = read_crowd(path, layout=layout)
     if not crowd.has_identities:
-        raise DataError(f"{path}: expected who gave which label, received counts of votes alone")
+        raise DataError(
+            f"{path}: expected who gave which label, as relabel needs, received counts of votes"
+        )
     models = model_names(apart, crowd.annotator_names.tolist())
     asked = None if arguments.ask is None else read_names(arguments.ask)
     size = crowd.num_annotators

@@ -84,7 +84,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     source = find_source(request.annotations)
     of = _settings(request, method, source)
     if (request.output / DONE).exists():
-        found = _finished(request.output / DONE)
+        found = _object(request.output / DONE)
         if found.get("of") == of and (request.output / "labels").is_dir():
             request.report(f"{request.output}: finished before")
             return found
@@ -151,8 +151,8 @@ def _settings(request: Request, method: Method, source: Source) -> dict[str, Any
     }
 
 
-def _finished(path: Path) -> dict[str, Any]:
-    """Returns what a fit left, {} where it is damaged."""
+def _object(path: Path) -> dict[str, Any]:
+    """Returns what a fit left in a file, {} where it is damaged."""
     try:
         found = read_json(path)
     except DataError:
@@ -213,15 +213,15 @@ def _last(work: Path, name: str, method: Method) -> State:
     """Returns where an earlier fit in this folder was, or the beginning."""
     if not (work / "state.json").exists():
         return State(None, None, [])
-    try:
-        found = read_json(work / "state.json")
-        begun, path = found["method"], work / found["parameters"]
-        state = State(method.parameters(**load_arrays(path)), path, list(found["history"]))
-    except (DataError, KeyError, TypeError):  # damaged: the fit begins again
-        return State(None, None, [])
+    found = _object(work / "state.json")
+    begun = found.get("method", name)
     if begun != name:
         raise UsageError(f"{work.parent}: expected {begun}, which was begun there, received {name}")
-    return state
+    try:
+        path = work / found["parameters"]
+        return State(method.parameters(**load_arrays(path)), path, list(found["history"]))
+    except (DataError, KeyError, TypeError):  # damaged: the fit begins again
+        return State(None, None, [])
 
 
 def _arrays(parameters: Any) -> dict[str, np.ndarray]:

@@ -106,6 +106,8 @@ def _files(path: Path) -> list[Path]:
             raise DataError(f"{path}: expected .parquet or .csv files in the folder, received none")
         return found
     if not path.is_file():
+        if path.exists():
+            check_regular(path, folders=False)
         raise DataError(f"{path}: no such file or folder")
     if path.suffix not in kinds:
         raise DataError(
