@@ -21,8 +21,9 @@ from typing import Any, Protocol
 from neucrowd_tf.harness import plugins, process
 from neucrowd_tf.io.quiet import quiet
 
-# Then a new process takes over, so that memory that TensorFlow keeps does not add up.
-RUNS_PER_WORKER = 20
+# Then a new process takes over, so that memory that TensorFlow keeps (2 to 3 MB a run) does not add
+# up.
+RUNS_PER_WORKER = 60
 
 
 class WorkerDied(RuntimeError):

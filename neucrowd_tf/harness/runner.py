@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import sys
 import tempfile
 import time
@@ -350,9 +349,7 @@ def make_run(work: Work) -> Outcome:
     strategy = process.start(options)
     dataset = _data(options).load(task.key)
     if not work.only_complete:
-        outcome = execute(task, options, dataset, strategy)
-        gc.collect()  # models hold themselves in cycles, and would add up over many runs
-        return outcome
+        return execute(task, options, dataset, strategy)
     complete(task, options, dataset, strategy)
     return Outcome(OK, work.folder.metrics())
 
