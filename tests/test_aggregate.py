@@ -18,6 +18,7 @@ from neucrowd_tf.annotations import Annotations
 from tests.io.importers.exports import EXPORTS, IDS, label_studio
 
 Writer = Callable[[Path], Path]
+JSON = '{"a": {"u": "x", "v": "x"}, "b": {"u": "y", "v": "x", "w": "y"}}'
 CSV = "task,worker,label\n" + "".join(
     f"{task},{worker},{label}\n"
     for task, row in {"a": "xxy", "b": "yyy", "c": "xyx", "007": "yy-"}.items()
@@ -130,37 +131,28 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     assert "ends early" in _error([f"--annotations={broken}"])
 
 
-def test_standard_input_and_the_same_bytes_again(labels_csv: Path, repository: Path) -> None:
-    outputs = []
-    for content in (CSV, '{"a": {"u": "x", "v": "x"}, "b": {"u": "y", "v": "x", "w": "y"}}'):
-        command = [sys.executable, "-m", "neucrowd_tf.aggregate", "--annotations=-"]
-        outputs.append(
-            subprocess.run(
-                command,
-                input=content.encode(),
-                capture_output=True,
-                cwd=repository,
-                timeout=60,
-                check=True,
-            )
-        )
-    assert outputs[0].stderr == b"" and outputs[0].stdout.startswith(b"task,label,probability")
-    assert outputs[1].stdout.count(b"\n") == 3
-    stream = io.StringIO()
-    real, sys.stdout = sys.stdout, stream
-    try:
-        main([f"--annotations={labels_csv}"])
-    finally:
-        sys.stdout = real
-    assert stream.getvalue().encode() == outputs[0].stdout
-
-
-def test_it_starts_quickly(repository: Path, labels_csv: Path) -> None:
+def test_standard_input_the_same_bytes_again_and_a_quick_start(
+    labels_csv: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # What takes a second and more to load is not there; skills' intervals alone need SciPy's.
     code = (
-        "import sys; from neucrowd_tf.aggregate import main;"
-        f" main(['--annotations={labels_csv}']);"
+        "import sys; from neucrowd_tf.aggregate import main; main(['--annotations=-']);"
         " heavy = ('tensorflow', 'keras', 'matplotlib', 'sklearn', 'scipy.stats');"
         " sys.exit(', '.join(name for name in heavy if name in sys.modules) or 0)"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=repository, timeout=60, check=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, input=CSV.encode(), capture_output=True, cwd=repository, timeout=60, check=True
+    )
+    assert done.stderr == b"" and done.stdout.startswith(b"task,label,probability")
+    for content, flag in ((None, labels_csv), (JSON, "-")):
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", stream)
+        if content is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        main([f"--annotations={flag}"])
+        monkeypatch.undo()
+        if content is None:
+            assert stream.getvalue().encode() == done.stdout
+        else:
+            assert stream.getvalue().count("\n") == 3

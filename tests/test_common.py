@@ -68,7 +68,7 @@ ROWS, NEW_ROWS = 48, 20
 LONG = ("crowding", "dasc_crowding", "dasc_ensemble")
 COMPARED = ("conal", "raykar", "triplet")
 # Of methods that are tried anyway.
-OTHER_READINGS = ("neucrowd_joint", "rll_released")
+OTHER_READINGS = ("neucrowd_joint", "rll_released", "gold_dl", "anno_reg", "conal")
 
 
 def _representatives() -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
+from neucrowd_tf.__main__ import console_main
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -166,10 +169,11 @@ def test_block(
         (folder / language.removeprefix("file ")).write_text(body, encoding="utf-8")
         assert body.count("\n") < 60, "an example that a page shows in full has fewer than 60 lines"
         return
+    monkeypatch.chdir(folder)
     if language in PYTHON:
-        monkeypatch.chdir(folder)
         exec(compile(body, document, "exec"), {"__name__": "__main__"})
         return
+    body = in_process(body, monkeypatch)
     environment = {
         **os.environ,
         "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -187,6 +191,22 @@ def test_block(
         check=False,
     )
     assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+
+
+LIGHT = re.compile(r"neucrowd (report|aggregate|relabel|convert) [^|&;<>\\$`]*")
+
+
+def in_process(body: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs the first lines, as far as they are commands of the library, here, and returns the rest:
+    a process would import as much anew as this one has.
+    """
+    lines = body.splitlines(keepends=True)
+    while lines and LIGHT.fullmatch(lines[0].strip()):
+        monkeypatch.setattr(sys, "argv", shlex.split(lines.pop(0)))
+        with pytest.raises(SystemExit) as ended:
+            console_main()
+        assert not ended.value.code
+    return "".join(lines)
 
 
 def test_readme_has_its_commands() -> None:

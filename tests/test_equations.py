@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ def equations() -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    setattr(module, "index", functools.cache(module.index))  # noqa: B010 (a module's attribute)
     return module
 
 

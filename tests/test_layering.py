@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
@@ -71,11 +72,17 @@ def sources(repository: Path) -> dict[str, Path]:
     return names
 
 
+@functools.cache
+def nodes(text: str) -> list[ast.AST]:
+    """Returns all nodes of a file; several tests walk through all files."""
+    return list(ast.walk(ast.parse(text)))
+
+
 def imports(path: Path, modules: Collection[str] = ()) -> Iterator[tuple[int, str]]:
     """Yields line and module of each import in a file, those inside functions and for types too;
     `from package import module` is an import of the module.
     """
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -256,6 +263,8 @@ STATEMENTS = (
     " neucrowd_tf.registry, neucrowd_tf.evaluation",
     "import pandas as pd; f = pd.DataFrame({'task': [1, 1], 'worker': [1, 2], 'label': ['a', 'a']})"
     "; neucrowd_tf.DawidSkene().fit_predict(neucrowd_tf.Annotations.from_frame(f))",
+    "import numpy as np; from neucrowd_tf.two_stage.labels_first import TwoStageClassifier as T;"
+    " x = np.arange(12.).reshape(6, 2); T().fit(x, [[0, 0]] * 3 + [[1, 1]] * 3).predict(x)",
     "from neucrowd_tf.harness import plugins; plugins.register(('baselines', 'data'));"
     " plugins.listing()",
 )

@@ -44,9 +44,13 @@ def test_bad_flags(repository: Path, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_help_and_list(repository: Path) -> None:
+@pytest.mark.ci
+def test_help(repository: Path) -> None:
     shown = command(repository, "--help")
     assert shown.returncode == 0 and "--hparam" in shown.stdout and "--dataset" in shown.stdout
+
+
+def test_list(repository: Path) -> None:
     listed = command(repository, "--list")
     assert (
         listed.returncode == 0

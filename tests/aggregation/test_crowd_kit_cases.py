@@ -34,7 +34,7 @@ class Adapter:
 PAIRS = {
     "majority vote": (MajorityVote(), crowdkit.MajorityVote()),
     "dawid skene": (DawidSkene(), crowdkit.DawidSkene(n_iter=100)),
-    "glad": (Glad(), crowdkit.GLAD(n_iter=100)),
+    "glad": (Glad(), crowdkit.GLAD(n_iter=10)),
 }
 
 

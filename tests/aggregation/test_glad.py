@@ -170,7 +170,7 @@ def test_finds_abilities_difficulties_and_labels() -> None:
     assert np.abs(found.skills_ - expected).mean() < 0.05
 
 
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
     crowd, _ = make_crowd(5, instances=30, annotators=8, classes=classes, labels_each=5)
     theirs = CrowdKitGlad(n_iter=3, tol=-np.inf, m_step_tol=1e-4, m_step_max_iter=40)

@@ -87,6 +87,7 @@ def test_inference_model_has_no_annotators(fitted, crowd):
     )
 
 
+@pytest.mark.ci  # test_common.py resumes each family's first
 def test_resumes_bit_for_bit(crowd, tmp_path):
     features, _, annotations = crowd
     arguments = {**SMALL, "epochs": 4}
@@ -119,7 +120,9 @@ def test_monitor_keeps_the_best_epoch(crowd):
     assert model.score(features[80:], truth[80:]) == pytest.approx(best)
 
 
-@pytest.mark.parametrize("connection", ["VW", "VB", "VW+B"])
+@pytest.mark.parametrize(
+    "connection", ["VW+B", *(pytest.param(c, marks=pytest.mark.slow) for c in ("VW", "VB"))]
+)
 def test_other_connections_learn(crowd, connection):
     features, truth, annotations = crowd
     model = CrowdLayer("dense", connection, **{**SMALL, "epochs": 15}).fit(
@@ -129,7 +132,14 @@ def test_other_connections_learn(crowd, connection):
     assert np.isfinite(model.confusion_matrices_).all()
 
 
-@pytest.mark.parametrize("imbalance", ["resampling", "reweighting", "focal", "cb_focal"])
+@pytest.mark.parametrize(
+    "imbalance",
+    [
+        "focal",
+        "resampling",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("reweighting", "cb_focal")),
+    ],
+)
 def test_imbalance_losses_learn(crowd, imbalance):
     features, truth, annotations = crowd
     keep = np.flatnonzero(truth != 2).tolist() + np.flatnonzero(truth == 2)[:8].tolist()
@@ -140,6 +150,7 @@ def test_imbalance_losses_learn(crowd, imbalance):
     assert {f"{imbalance}_crowd_layer", "crowd_layer"} <= {m.name for m in registry.methods()}
 
 
+@pytest.mark.ci
 def test_user_bases(crowd):
     import keras
 

@@ -85,7 +85,7 @@ def wide():
     ("kind", "imbalance"),
     [
         (CrowdLayer, "resampling"),
-        (WeightedDoctorNet, "cb_focal"),
+        pytest.param(WeightedDoctorNet, "cb_focal", marks=pytest.mark.ci),
         pytest.param(CrowdLayer, "cb_focal", marks=pytest.mark.slow),
         pytest.param(AnnoReg, "resampling", marks=pytest.mark.slow),
         pytest.param(AnnoReg, "cb_focal", marks=pytest.mark.slow),
@@ -160,6 +160,7 @@ def test_small_cnn(images):
     np.testing.assert_array_equal(again.predict_proba(pixels), model.predict_proba(pixels))
 
 
+@pytest.mark.ci
 def test_resnet18_has_its_sizes():
     from neucrowd_tf.crowd_layers.bases import resnet18_base
 

@@ -102,6 +102,7 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
     assert game.discriminative_turn.experimental_get_tracing_count() == turn
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kill_at", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_fit_ends_where_an_unbroken_one_does(
     estimator: CrowdInG,

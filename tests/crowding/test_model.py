@@ -308,6 +308,7 @@ def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) ->
     assert sorted(rows.numpy()) == sorted(chosen.numpy())
 
 
+@pytest.mark.ci
 def test_a_turn_is_the_same_where_its_noise_is_kept_and_where_it_is_drawn_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

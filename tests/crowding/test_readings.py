@@ -160,7 +160,7 @@ def test_the_exact_risk_is_what_draws_estimate(classes: bool) -> None:
     assert float(tf.reduce_mean(deltas)) == pytest.approx(exact, abs=4 * error)
 
 
-@pytest.mark.parametrize("player", ["generator", "classifier"])
+@pytest.mark.parametrize("player", ["generator", pytest.param("classifier", marks=pytest.mark.ci)])
 def test_an_exact_turn_changes_its_player_alone_and_lowers_its_risk(player: str) -> None:
     game = by_class(risk="exact", passes=3)
     before, rows = parts(game), tf.range(N)
@@ -214,6 +214,7 @@ def test_its_optimum_is_what_annotators_say() -> None:
     assert loss(p) < min(map(loss, RNG.dirichlet(np.ones(3), 300)))
 
 
+@pytest.mark.ci
 def test_observed_selection_judges_generated_labels_in_the_place_of_authentic_ones() -> None:
     game = density_ratio(selection="observed")
     latent = game.generative.classify_all()
@@ -350,6 +351,7 @@ def test_a_joint_search_gives_each_network_its_own_mu() -> None:
 # ------------------------------------------------------- fits
 
 
+@pytest.mark.ci
 def test_the_control_has_the_games_steps_and_no_generator() -> None:
     features, annotations, truth = make_crowd()
     model = CrowdInG(**{**ARGUMENTS, "epochs": 2}, taught_by="crowd_layer", averaging=0.0)

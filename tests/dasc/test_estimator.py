@@ -98,6 +98,7 @@ def test_save_and_load(fitted, crowd, tmp_path):
         next(again.staged_predict_proba(features))
 
 
+@pytest.mark.ci  # test_common.py resumes each family's first
 def test_resume_gives_the_same(fitted, crowd, tmp_path):
     features, truth, annotations = crowd
     pair = (features[::3], truth[::3])

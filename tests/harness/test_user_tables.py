@@ -63,6 +63,7 @@ def run(
     return made
 
 
+@pytest.mark.ci
 def test_texts_to_a_model_that_takes_strings(
     run: Run_, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

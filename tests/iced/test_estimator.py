@@ -114,7 +114,10 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize(("stage", "epoch"), [("autoencoder", 1), ("rounds", 2)])
+@pytest.mark.ci  # test_common.py resumes each family's first
+@pytest.mark.parametrize(
+    ("stage", "epoch"), [pytest.param("autoencoder", 1, marks=pytest.mark.slow), ("rounds", 2)]
+)
 def test_a_killed_fit_resumes_bit_for_bit(
     fitted: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, epoch: int
 ) -> None:
@@ -164,6 +167,7 @@ def test_names_and_partial_annotation_three_classes_and_validation() -> None:
     } <= set(model.history_)
 
 
+@pytest.mark.ci
 def test_images_and_a_user_network() -> None:
     import keras
 
@@ -199,6 +203,7 @@ def test_decoder_presets_undo_the_encoders(side: int) -> None:
         default_encoder((15, 16, 1), (10,))
 
 
+@pytest.mark.ci
 def test_a_strategy_of_several_devices_changes_nothing_but_says_so(fitted: Any) -> None:
     class Two:
         num_replicas_in_sync = 2
@@ -246,6 +251,7 @@ def test_the_printed_factors_one_by_one() -> None:
     assert np.array_equal(first.labels_history_[0], hard.labels)
 
 
+@pytest.mark.ci
 def test_without_synthesis_nothing_is_made_and_the_votes_stand() -> None:
     x, crowd, _ = task((20, 3))
     few = {**SMALL, "rounds": 2, "autoencoder_epochs": 1}
@@ -317,6 +323,7 @@ def test_a_minority_of_one() -> None:
     )
 
 
+@pytest.mark.ci
 def test_a_minority_that_inference_leaves_nothing_of() -> None:
     x, _, _ = task((24, 6))
     dense = np.zeros((30, 7), int)
@@ -328,6 +335,7 @@ def test_a_minority_that_inference_leaves_nothing_of() -> None:
     )
 
 
+@pytest.mark.ci
 def test_identical_points_all_annotators_agreeing_fewer_neighbours_than_k_and_an_unused_class() -> (
     None
 ):

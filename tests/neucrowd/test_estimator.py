@@ -73,7 +73,7 @@ def fitted(**options: Any) -> NeuCrowd:
         pytest.param({"safety_aware": False}, {"anchor": "none"}, marks=pytest.mark.slow),
         ({"safety_aware": False, "anchor": "none"}, {"sampling_network": False}),
         pytest.param({}, {"anchor": "sum"}, marks=pytest.mark.slow),
-        ({}, {"anchor_space": "input"}),
+        pytest.param({}, {"anchor_space": "input"}, marks=pytest.mark.slow),
         pytest.param({}, {"weight_inside": False}, marks=pytest.mark.slow),
         pytest.param({}, {"initializer": "normal"}, marks=pytest.mark.slow),
         pytest.param({}, {"optimizer": "sgd"}, marks=pytest.mark.slow),
@@ -145,6 +145,7 @@ def test_bad_arguments_and_data() -> None:
         NeuCrowd(**TINY).fit(broken, annotations)
 
 
+@pytest.mark.ci  # test_common.py resumes each family's first
 def test_resumes_bit_for_bit(tmp_path: pathlib.Path) -> None:
     x, annotations, _ = crowd()
     expected = NeuCrowd(**{**TINY, "epochs": 4}).fit(x, annotations).predict_proba(x)

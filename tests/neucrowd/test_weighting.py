@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,11 +154,17 @@ def test_ways_of_selecting_differ_and_are_logged_on_the_same_tuplets() -> None:
         assert len(fit.history_["hardness_correlation"]) == len(fit.history_["safe_share"]) == 2
 
 
+@functools.cache
+def plainly_fitted() -> np.ndarray:
+    x, annotations = crowd()
+    return NeuCrowd(**TINY, unsafe_weight=0.02, seed=1).fit(x, annotations).predict_proba(x)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"weight_loss": True},
-        {"normal_biases": True},
+        pytest.param({"normal_biases": True}, marks=pytest.mark.slow),
         pytest.param({"embedding_dropout": True}, marks=pytest.mark.slow),
         pytest.param({"slot_dropout": True}, marks=pytest.mark.slow),
         pytest.param({"head_standardise": False, "head_balanced": True}, marks=pytest.mark.slow),
@@ -170,7 +177,7 @@ def test_ways_of_selecting_differ_and_are_logged_on_the_same_tuplets() -> None:
 )
 def test_released_readings_change_the_fit(options: dict[str, Any]) -> None:
     x, annotations = crowd()
-    plain = NeuCrowd(**TINY, unsafe_weight=0.02, seed=1).fit(x, annotations).predict_proba(x)
+    plain = plainly_fitted()
     other = NeuCrowd(**{**TINY, "unsafe_weight": 0.02, "seed": 1, **options}).fit(x, annotations)
     assert np.isfinite(other.predict_proba(x)).all()
     assert not np.array_equal(plain, other.predict_proba(x))

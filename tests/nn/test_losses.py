@@ -311,7 +311,15 @@ def test_serialises(loss: Any) -> None:
     assert type(again) is type(loss) and again.get_config() == loss.get_config()
 
 
-@pytest.mark.parametrize("name", ["contrastive", "triplet", "semihard", "lifted", "center"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contrastive",
+        "center",
+        *(pytest.param(name, marks=pytest.mark.ci) for name in ("semihard", "lifted")),
+        pytest.param("triplet", marks=pytest.mark.slow),
+    ],
+)
 def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3

@@ -45,7 +45,7 @@ def crowd_data(
     ("name", "classes"),
     [
         ("rll", 2),
-        ("rll_bayesian", 3),
+        pytest.param("rll_bayesian", 3, marks=pytest.mark.ci),
         pytest.param("rll", 3, marks=pytest.mark.slow),
         pytest.param("rll_mle", 2, marks=pytest.mark.slow),
         pytest.param("rll_mle", 3, marks=pytest.mark.slow),
@@ -104,6 +104,7 @@ def test_same_seed_same_numbers_and_other_seed_others() -> None:
     assert not np.array_equal(first, other)
 
 
+@pytest.mark.ci
 def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> None:
     import keras
 

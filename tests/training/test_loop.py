@@ -5,6 +5,7 @@ without being built again.
 from __future__ import annotations
 
 import contextlib
+import functools
 import pathlib
 import warnings
 from typing import Any
@@ -90,28 +91,26 @@ def weights_after(
     return read_variables(model_variables(model)), history
 
 
+@functools.cache
+def unbroken() -> tuple[list[np.ndarray], Any]:
+    return weights_after(Run())
+
+
 @pytest.mark.parametrize(
     "kill_at", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 4, 5))]
 )
 def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: pathlib.Path, kill_at: int) -> None:
-    expected, unbroken = weights_after(Run())
+    expected, whole = unbroken()
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(Killed):
         weights_after(run, kill_at)
     resumed, history = weights_after(run)
     for a, b in zip(expected, resumed, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert history.logs == unbroken.logs
+    assert history.logs == whole.logs
     again, _ = weights_after(run, kill_at=0)  # a finished stage is restored, not trained
     for a, b in zip(expected, again, strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_stages_have_checkpoints_of_their_own(tmp_path: pathlib.Path) -> None:
-    run = Run(checkpoints=tmp_path)
-    weights_after(run.stage("one"))
-    assert (tmp_path / "one" / "train.npz").exists()
-    assert run.stage("one").stage("two").prefix == "one/two/"
 
 
 def test_best_epoch_is_kept_and_patience_stops() -> None:
@@ -289,11 +288,13 @@ def test_reinitialise_equals_starting_afresh() -> None:
     assert train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"] != first
 
 
-def test_scalars_reach_tensorboard(tmp_path: pathlib.Path) -> None:
+def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run = Run(tensorboard=tmp_path)
+    run = Run(checkpoints=tmp_path, tensorboard=tmp_path)
     weights_after(run.stage("one"))
+    assert (tmp_path / "one" / "train.npz").exists()
+    assert run.stage("one").stage("two").prefix == "one/two/"
     run.hparams({"rate": 0.1, "units": (64, 32)})
     run.flush()
     events = EventAccumulator(str(tmp_path), size_guidance={"tensors": 0})
@@ -304,7 +305,7 @@ def test_scalars_reach_tensorboard(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("finished", [False, True])
 def test_a_damaged_checkpoint_costs_one_epoch(tmp_path: pathlib.Path, finished: bool) -> None:
-    expected, unbroken = weights_after(Run())
+    expected, whole = unbroken()
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with contextlib.nullcontext() if finished else pytest.raises(Killed):
         weights_after(run, None if finished else 4)
@@ -314,10 +315,10 @@ def test_a_damaged_checkpoint_costs_one_epoch(tmp_path: pathlib.Path, finished: 
     path.write_bytes(content)
     (before,) = [found for file, found in checkpoints_at_quietly(path)]
     epochs = from_text(before["record"])["next_epoch"]
-    assert epochs == unbroken.epochs if finished else 0 < epochs < unbroken.epochs
+    assert epochs == whole.epochs if finished else 0 < epochs < whole.epochs
     with pytest.warns(UserWarning, match=r"train\.npz: .*damaged.* from train\.previous\.npz"):
         resumed, history = weights_after(run)
-    assert history.logs == unbroken.logs
+    assert history.logs == whole.logs
     for a, b in zip(expected, resumed, strict=True):
         np.testing.assert_array_equal(a, b)
 
