@@ -1,8 +1,8 @@
 """Where a dataset's published files are: in the folder that `--data_dir` names, or downloaded once
 into a cache.
 
-Addresses are pinned to a commit and every downloaded byte is checked against a SHA-256 that stands
-in the dataset's module.
+Addresses are pinned to a commit and every downloaded byte is checked against a SHA-256, which stand
+in catalogue.toml.
 """
 
 from __future__ import annotations
