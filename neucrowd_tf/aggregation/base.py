@@ -329,18 +329,6 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
         raise DataError(f"{what}: expected numbers, received {reprlib.repr(values)}") from None
 
 
-def check_iterations(**counts: Any) -> None:
-    """Raises UsageError where a number of iterations is not a whole number from 1."""
-    for name, value in counts.items():
-        if not isinstance(value, (int, np.integer)) or value < 1:
-            raise UsageError(f"{name}: expected a whole number from 1, received {value!r}")
-
-
-def check_tolerance(tol: Any) -> None:
-    """Raises UsageError where a tolerance is not a number; below zero it is never reached."""
-    tolerance.check("tol", tol)
-
-
 def coin_errors(skills: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
     """Returns `[R, C, C]` error matrices with the skills `[R]` on the diagonal and equal errors
     beside it.

@@ -34,7 +34,6 @@ COLOURS = (
 )
 GREY = "#8a8a8a"  # reads on light and dark pages, where points are drawn as pixels
 SIZE = (4.4, 2.9)
-MOST_POINTS = 2000
 MOST_BARS = 20
 
 _STYLE = {

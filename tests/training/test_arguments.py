@@ -9,17 +9,11 @@ import pytest
 
 from baselines.metric_learning import MetricLearning
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.arguments import none, number, one_of, strengths, whole, widths
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training import Run
-from neucrowd_tf.training.arguments import (
-    check_choice,
-    check_number,
-    check_strengths,
-    check_whole,
-    check_widths,
-)
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import RepresentationEstimator
 
@@ -92,21 +86,18 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
 
 
 def test_bounds_belong_to_the_right_side() -> None:
-    check_whole("n", 1)
-    check_whole("n", None, optional=True)
-    check_number("x", 0.0, least=0, below=1)
-    check_number("x", 1.0, least=1)
-    check_choice("x", "a", ("a", "b"))
-    check_widths("x", [1])
-    check_strengths("x", np.array([1e-9]))
-    for check, values in (
-        (lambda value: check_whole("x", value), (0, None, "1", 1.0)),
-        (
-            lambda value: check_number("x", value, above=0, below=1),
-            (0, 1, float("inf"), None, "0.5", True),
-        ),
-        (lambda value: check_choice("x", value, ("a", "b")), ("c", None, ["a"])),
+    whole(1).check("n", 1)
+    (none | whole(1)).check("n", None)
+    number(least=0, below=1).check("x", 0.0)
+    number(least=1).check("x", 1.0)
+    one_of("a", "b").check("x", "a")
+    widths.check("x", [1])
+    strengths.check("x", np.array([1e-9]))
+    for constraint, values in (
+        (whole(1), (0, None, "1", 1.0)),
+        (number(above=0, below=1), (0, 1, float("inf"), None, "0.5", True)),
+        (one_of("a", "b"), ("c", None, ["a"])),
     ):
         for value in values:
             with pytest.raises(UsageError, match=r"^x: expected"):
-                check(value)
+                constraint.check("x", value)
