@@ -45,7 +45,7 @@ test-all: $(STAMP)
 
 # The lowest end of setup.py's ranges, in an environment of its own.
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest $(SPREAD) -m "not slow and not gpu" tests
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
 
 $(LOWEST)/.installed: requirements-lowest.lock setup.py
 	$(PYTHON) -m venv $(LOWEST)
