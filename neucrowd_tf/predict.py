@@ -183,8 +183,8 @@ def predict(
     """
     if batch_size < 1:
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
-    if output.is_dir():
-        raise UsageError(f"--output: expected a file, received the folder {output}")
+    if model.resolve() in output.resolve().parents:
+        raise UsageError(f"--output: expected a file outside of the model, received {output}")
     scorer, tasks, rows = _scored(model, features, texts, layout)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]

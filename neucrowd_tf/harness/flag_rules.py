@@ -92,7 +92,7 @@ RULES: tuple[tuple[tuple[str, ...], Callable[[Options, str], object], str], ...]
     (
         ("features",),
         lambda o, name: "table" in o.dataset and not _sources(o),
-        "--dataset=table needs it (or --images, or --texts), received none",
+        "expected with --dataset=table (or --images, or --texts), received none",
     ),
     (
         _SOURCES,
@@ -102,12 +102,12 @@ RULES: tuple[tuple[tuple[str, ...], Callable[[Options, str], object], str], ...]
     (
         ("refit_all",),
         lambda o, name: o.refit_all and (not o.export or o.evaluation == "cv"),
-        "expected together with --export, and without --evaluation=cv",
+        "expected together with --export, and without --evaluation=cv, received it otherwise",
     ),
     (
         ("annotations",),
         lambda o, name: "table" in o.dataset and name not in o.table,
-        "--dataset=table needs it, received none",
+        "expected with --dataset=table, received none",
     ),
     (
         _OF_A_TABLE,

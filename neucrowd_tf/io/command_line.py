@@ -18,6 +18,8 @@ _SAID = (
     (r"argument ([^:]+): invalid choice: (.*) \(choose from (.*)\)",
      "{0}: expected one of {2}, received {1}"),
     (r"argument ([^:]+): expected one argument", "{0}: expected a value, received none"),
+    (r"argument ([^:]+): not allowed with argument (.*)",
+     "{0}: expected in place of {1}, received both"),
     (r"the following arguments are required: (.*)", "expected {0}, received none"),
     (r"one of the arguments (.*) is required", "expected one of {0}, received none"),
     (r"unrecognized arguments: (.*)", "expected options of this command (--help lists them),"

@@ -160,7 +160,7 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
         ([*GIVEN, "--output_dir="], "--output_dir: expected a path"),
         ([*GIVEN, "--truth=x.csv"], "--truth: expected together with --dataset=table only"),
         ([*GIVEN, "--classes=a,b"], "--classes: expected together with --dataset=table only"),
-        (["--dataset=table", "--method=mv_lr"], "--features: --dataset=table needs it"),
+        (["--dataset=table", "--method=mv_lr"], "--features: expected with --dataset=table"),
         (
             ["--dataset=table", "--method=mv_lr", "--features=/no.csv", "--annotations=/no.csv"],
             "--features: expected a CSV file, received /no.csv",

@@ -330,8 +330,14 @@ def checkpoints_at_quietly(path: pathlib.Path) -> list[tuple[pathlib.Path, dict[
 
 
 def test_each_fourth_network_frees_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflow.python.eager import context
+
     freed: list[int] = []
+    kernels: list[int] = []
     monkeypatch.setattr(network_cache.gc, "collect", lambda: freed.append(1))
+    monkeypatch.setattr(
+        type(context.context()), "clear_kernel_cache", lambda self: kernels.append(1)
+    )
     for _ in range(3 * network_cache.EACH):
         network_cache.free_earlier()
-    assert len(freed) == 3
+    assert len(freed) == 3 and len(kernels) == 3 * network_cache.EACH
