@@ -17,7 +17,7 @@ from tests.torture.record import Record
 
 def drawn(seed: int) -> Iterator[Input]:
     """Yields inputs of every kind, over and over with further draws."""
-    from tests.torture import folders, labels, mishaps, tables, variants
+    from tests.torture import folders, labels, mishaps, others, tables, variants
 
     for number in count(seed * 1_000_000):
         yield from labels.inputs(number)
@@ -26,6 +26,7 @@ def drawn(seed: int) -> Iterator[Input]:
         if number % 4 == 0:
             yield from folders.inputs(number)
             yield from mishaps.inputs(number)
+            yield from others.inputs(number)
 
 
 @dataclasses.dataclass(frozen=True)
