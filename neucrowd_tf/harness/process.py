@@ -213,6 +213,7 @@ def peak_memory_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kibibytes elsewhere
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that results depend on."""
     known = {"python": platform.python_version()}
