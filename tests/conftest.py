@@ -19,11 +19,22 @@ LONGEST = (
     "tests/test_documents.py",
     "tests/test_common.py",
     "tests/harness/test_machines.py",
+    "tests/torture/test_sample.py",
+    "tests/neucrowd/test_estimator.py",
+    "tests/iced/test_estimator.py",
     "tests/harness/test_cluster.py",
     "tests/harness/test_pool.py",
     "tests/harness/test_runner.py",
     "tests/test_run_experiment.py",
     "tests/reproduction/test_suites.py",
+    "tests/crowding/test_readings.py",
+    "tests/crowding/test_estimator.py",
+    "tests/neucrowd/test_weighting.py",
+    "tests/crowd_layers/test_crowd_layer.py",
+    "tests/training/test_loop.py",
+    "tests/crowd_layers/test_rival_heads.py",
+    "tests/dasc/test_estimator.py",
+    "tests/nn/test_losses.py",
 )
 
 
