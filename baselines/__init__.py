@@ -22,26 +22,3 @@ from baselines import (
     trace_reg,
     unionnet,
 )
-
-__all__ = [
-    "aggnet",
-    "annot_mix",
-    "augmentation",
-    "ccc",
-    "coinnet",
-    "conal",
-    "cpc",
-    "crowd_gan",
-    "crowdar",
-    "doctor_net",
-    "ds_mixup",
-    "geocrowdnet",
-    "madl",
-    "max_mig",
-    "mbem",
-    "metric_learning",
-    "raykar",
-    "smote_two_stage",
-    "trace_reg",
-    "unionnet",
-]

@@ -8,20 +8,3 @@ from neucrowd_tf.datasets import bundled, table  # what one-vs-rest parts, and t
 register_one_vs_rest("labelme", 8)
 register_one_vs_rest("digits", 10)
 register_one_vs_rest("cifar10n", 10)
-
-__all__ = [
-    "bundled",
-    "card_table",
-    "card_text",
-    "cifar10h",
-    "cifar10n",
-    "dataset_statistics",
-    "gisette",
-    "gsad",
-    "hotel",
-    "labelme",
-    "music",
-    "synthetic",
-    "table",
-    "usps",
-]
