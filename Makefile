@@ -16,10 +16,11 @@ setup: $(STAMP)
 
 # The stamp is written last, so an interrupted installation is started again. Python compiles what it
 # imports: to compile all that is installed takes half of the time, and most of it is never imported.
+# The lock is complete, so that there is nothing to resolve.
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, found {v[0]}.{v[1]}: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
