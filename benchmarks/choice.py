@@ -1,8 +1,8 @@
 """Which criterion chooses well without truth, and what an average saves: every candidate of `auto`
 on datasets that have truth, then each criterion's choice scored by it.
 
-    python -m benchmarks.choice collect --output=DIR [--data_dir=DIR] [--datasets=labelme,music]
-        [--draws=1,2,3] [--crowds=given,half,spam,shared,rare]
+    python -m benchmarks.choice collect --output=DIR [--data_dir=DIR] [--part=given|crowds|unseen]
+        [--datasets=labelme,music] [--draws=1,2,3] [--crowds=given,half,spam,shared,rare]
     python -m benchmarks.choice table --input=DIR [--json] [--output=results/choice.md]
 
 `collect` fits what `auto` would try in its budget, and goes on where it was stopped: one file a
@@ -10,7 +10,9 @@ dataset, draw, crowd and candidate. A draw of real data is nine tenths of its ro
 is drawn anew. Crowds: `given` as it is; `half` of the labels; `spam` a third of the annotators
 answer at random; `shared` for a fifth of the instances, those at one side of the feature space,
 seven labels in ten are the same wrong class; `rare` every second class keeps a tenth of its
-instances. `wine` and `many_classes` are shapes that the rule had not met when it was made.
+instances. `wine` and `many_classes` are shapes that the rule had not met when it was made. The part
+`given` is the datasets as they are, `crowds` one draw of each with each other crowd and the two
+shapes, `unseen` two draws of eight tables that no decision was made on.
 
 Regret is the test accuracy of the best candidate minus that of what was chosen (balanced accuracy
 on usps_syn, whose test set is balanced). `auto` is its rule with the candidates that it tries;
@@ -38,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import t
 
-from benchmarks.choice_tables import CROWDS, SHAPES, drawn, with_crowd
+from benchmarks.choice_tables import CROWDS, DRAWS, SHAPES, UNSEEN, drawn, with_crowd
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, calibration, criteria, ranking, search
 from neucrowd_tf.choice.average import mean_logits
@@ -49,6 +51,12 @@ from neucrowd_tf.training.consensus import consensus_labels
 DEVELOPED = ("labelme", "music", "usps_syn")
 CONFIRMED = ("gsad_syn", "syn1", "breast_cancer", "digits", "cifar10n")
 BALANCED = ("usps_syn",)
+# Datasets, draws and crowds of each part.
+PARTS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]] = {
+    "given": ((*DEVELOPED, *CONFIRMED), DRAWS, CROWDS[:1]),
+    "crowds": ((*DEVELOPED, *CONFIRMED, *SHAPES), DRAWS[:1], CROWDS),
+    "unseen": (tuple(UNSEEN), DRAWS[:2], CROWDS[:1]),
+}
 FOLDS, GOLD, GOLD_DRAWS = 3, 50, 20
 
 
@@ -57,9 +65,13 @@ FOLDS, GOLD, GOLD_DRAWS = 3, 50, 20
 
 def collect(options: argparse.Namespace) -> None:
     """Fits every candidate, cross-validated and on all rows, and keeps what it predicts."""
-    for draw in options.draws:
-        for crowd in options.crowds:
-            for name in options.datasets:
+    datasets, draws, crowds = PARTS[options.part]
+    for draw in options.draws or draws:
+        for crowd in options.crowds or crowds:
+            for name in options.datasets or datasets:
+                # The datasets as they are belong to another part; a shape has one crowd.
+                if options.part == "crowds" and (crowd == CROWDS[0]) != (name in SHAPES):
+                    continue
                 folder = options.output / f"{name}-{draw}-{crowd}"
                 table = with_crowd(drawn(name, draw, options.data_dir), crowd, draw)
                 collect_table(folder, *table, draw, balanced=name in BALANCED)
@@ -269,6 +281,8 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def _kind(name: str) -> str:
     """Returns which part of the study a table belongs to."""
     dataset, _, crowd = name.rsplit("-", 2)
+    if dataset in UNSEEN:
+        return "unseen"
     if dataset in SHAPES:
         return "other shapes"
     if crowd != "given":
@@ -279,12 +293,12 @@ def _kind(name: str) -> str:
 def report(found: Mapping[str, Mapping[str, float]]) -> str:
     """Returns the page: regret by rule and part, and `auto` by table."""
     parts: dict[str, list[str]] = {}
-    for kind in ("developed on", "confirmed on", "other crowds", "other shapes"):
+    for kind in ("developed on", "confirmed on", "unseen", "other crowds", "other shapes"):
         names = [name for name in found if _kind(name) == kind]
         if names:
             parts[kind] = names
     given = [name for name in found if name.endswith("-given")]
-    parts["all as given"] = [name for name in given if _kind(name) != "other shapes"]
+    parts["all as given"] = [name for name in given if _kind(name).endswith("ed on")]
     figures = ("best", "calibration error before", "calibration error after")
     rules = [rule for rule in next(iter(found.values())) if rule not in figures]
     lines = [
@@ -340,15 +354,9 @@ def main() -> None:
     first = commands.add_parser("collect")
     first.add_argument("--output", type=Path, required=True)
     first.add_argument("--data_dir", type=Path)
-    names = (*DEVELOPED, *CONFIRMED)
-    for flag, default, kind in (
-        ("datasets", names, str),
-        ("draws", (1, 2, 3), int),
-        ("crowds", CROWDS[:1], str),
-    ):
-        first.add_argument(
-            f"--{flag}", default=list(default), type=functools.partial(_several, kind)
-        )
+    first.add_argument("--part", choices=tuple(PARTS), default="given")
+    for flag, kind in (("datasets", str), ("draws", int), ("crowds", str)):
+        first.add_argument(f"--{flag}", type=functools.partial(_several, kind))
     second = commands.add_parser("table")
     second.add_argument("--input", type=Path, required=True)
     second.add_argument("--output", type=Path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.datasets import CrowdDataset
 
 REAL = ("labelme", "music", "cifar10n")
 CROWDS = ("given", "half", "spam", "shared", "rare")
-IMAGES, SHARE = 2000, 0.9
+IMAGES, SHARE, DRAWS = 2000, 0.9, (1, 2, 3)
 Table = tuple[NDArray[Any], Annotations, NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
 
 
@@ -20,22 +22,30 @@ def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
     """Returns features, annotations, truth, test features and test labels of a draw."""
     if name in SHAPES:
         return SHAPES[name](draw)
+    if name in UNSEEN:
+        return UNSEEN[name](draw, data_dir)
     import data  # noqa: F401  (registers the datasets)
     import neucrowd_tf.datasets.bundled  # noqa: F401
     from neucrowd_tf import registry
 
     found = registry.dataset(name).load(data_dir, draw)
     x, test = found.features, found.test.features
-    rng = np.random.default_rng([draw, 9])
     rows = np.arange(len(x))
     if name in REAL:
-        size = IMAGES if name == "cifar10n" else int(SHARE * len(x))
-        rows = np.sort(rng.choice(len(x), size, replace=False))
+        rows = _rows(draw, len(x), IMAGES if name == "cifar10n" else int(SHARE * len(x)))
     if x.ndim == 4:
         x, test = _pooled(x), _pooled(test)
-    if found.truth is None:
-        raise ValueError(f"{name}: expected a dataset with truth, received one without")
-    return x[rows], found.annotations[rows], found.truth[rows], test, found.test.labels
+    return x[rows], found.annotations[rows], _truth(found)[rows], test, found.test.labels
+
+
+def _truth(dataset: CrowdDataset) -> NDArray[np.int64]:
+    if dataset.truth is None:
+        raise ValueError(f"{dataset.name}: expected a dataset with truth, received one without")
+    return dataset.truth
+
+
+def _rows(draw: int, among: int, size: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng([draw, 9]).choice(among, size, replace=False))
 
 
 def _pooled(images: NDArray[Any]) -> NDArray[np.float32]:
@@ -106,6 +116,159 @@ def _halves(
 
 # Shapes that the rule had not met when it was made.
 SHAPES = {"wine": wine, "many_classes": many_classes}
+
+
+# --------------------------------------------------------------------------- unseen
+
+
+def iris(draw: int, data_dir: Path | None) -> Table:
+    """Returns 75 of scikit-learn's irises: five annotators, three labels each."""
+    from sklearn.datasets import load_iris
+
+    from neucrowd_tf.annotations import simulation
+
+    bunch = load_iris()
+    annotators = simulation.confusion_annotators(5, 3, draw, accuracy=0.65)
+    return _shuffled(bunch.data, bunch.target, annotators, 3, draw)
+
+
+def diabetes(draw: int, data_dir: Path | None) -> Table:
+    """Returns 221 of scikit-learn's diabetes patients, whose progression is low, middle or high:
+    eight annotators whose skill differs by class, three labels each.
+    """
+    from sklearn.datasets import load_diabetes
+
+    from neucrowd_tf.annotations import simulation
+
+    bunch = load_diabetes()
+    truth = np.digitize(bunch.target, np.quantile(bunch.target, [1 / 3, 2 / 3]))
+    return _shuffled(bunch.data, truth, simulation.class_skill_annotators(8, 3, draw), 3, draw)
+
+
+def moons(draw: int, data_dir: Path | None) -> Table:
+    """Returns 400 points of two half moons, which no line separates: five annotators of some skill,
+    two who guess and one who mostly says the contrary, three labels each.
+    """
+    from sklearn.datasets import make_moons
+
+    from neucrowd_tf.annotations import simulation
+
+    x, truth = make_moons(800, noise=0.25, random_state=draw)
+    crowd = (
+        simulation.class_skill_annotators(5, 2, draw, low=0.6),
+        simulation.spammers(2, 2, draw),
+        simulation.adversaries(1, 2, draw),
+    )
+    return _shuffled(x, truth, np.concatenate(crowd), 3, draw)
+
+
+def blobs(draw: int, data_dir: Path | None) -> Table:
+    """Returns 600 points of six overlapping clouds, the largest six times the smallest: fifteen
+    annotators, two labels each.
+    """
+    from sklearn.datasets import make_blobs
+
+    from neucrowd_tf.annotations import simulation
+
+    sizes = [360, 300, 240, 150, 90, 60]
+    x, truth = make_blobs(sizes, n_features=10, cluster_std=6.0, random_state=draw)
+    annotators = simulation.confusion_annotators(15, 6, draw, accuracy=0.6)
+    return _shuffled(x, truth, annotators, 2, draw)
+
+
+def rare_class(draw: int, data_dir: Path | None) -> Table:
+    """Returns 1,000 rows, a tenth of them of the second class: nine annotators whose skill differs
+    by class, four labels each.
+    """
+    from sklearn.datasets import make_classification
+
+    from neucrowd_tf.annotations import simulation
+
+    x, truth = make_classification(
+        n_samples=2000,
+        n_features=20,
+        n_informative=8,
+        n_redundant=4,
+        weights=[0.9],
+        class_sep=1.0,
+        random_state=draw,
+    )
+    return _shuffled(x, truth, simulation.class_skill_annotators(9, 2, draw), 4, draw)
+
+
+def few_labels(draw: int, data_dir: Path | None) -> Table:
+    """Returns 800 rows of five classes in 80 features: 40 annotators, a label and a half each."""
+    from sklearn.datasets import make_classification
+
+    from neucrowd_tf.annotations import simulation
+
+    x, truth = make_classification(
+        n_samples=1600,
+        n_features=80,
+        n_informative=15,
+        n_redundant=15,
+        n_classes=5,
+        n_clusters_per_class=2,
+        class_sep=1.5,
+        random_state=draw,
+    )
+    annotators = simulation.confusion_annotators(40, 5, draw, accuracy=0.7)
+    return _shuffled(x, truth, annotators, 1.5, draw)
+
+
+def gases(draw: int, data_dir: Path | None) -> Table:
+    """Returns 600 sensor readings of GSAD's gases 3 to 6, which GSAD-Syn has not: seven annotators,
+    two labels each.
+    """
+    from data.gsad import read
+    from neucrowd_tf.annotations import simulation
+
+    x, labels = read(data_dir)
+    found = np.flatnonzero(labels >= 3)
+    rows = np.random.default_rng([draw, 7]).choice(found, 1200, replace=False)
+    annotators = simulation.confusion_annotators(7, 4, draw, accuracy=0.55)
+    return _shuffled(x[rows], labels[rows] - 3, annotators, 2, draw)
+
+
+def pictures(draw: int, data_dir: Path | None) -> Table:
+    """Returns 1,000 of CIFAR-10N's images that no other draw has, their labels those that were
+    given.
+    """
+    import data  # noqa: F401
+    from neucrowd_tf import registry
+
+    found = registry.dataset("cifar10n").load(data_dir, draw)
+    size = len(found.features)
+    seen = np.concatenate([_rows(other, size, IMAGES) for other in DRAWS])
+    left = np.setdiff1d(np.arange(size), seen)
+    rows = np.sort(np.random.default_rng([draw, 8]).choice(left, 1000, replace=False))
+    x, test = _pooled(found.features[rows]), _pooled(found.test.features)
+    return x, found.annotations[rows], _truth(found)[rows], test, found.test.labels
+
+
+def _shuffled(
+    x: NDArray[Any], truth: NDArray[Any], annotators: NDArray[Any], each: float, draw: int
+) -> Table:
+    """Returns a table whose rows are drawn, half of them trained on, with so many labels each."""
+    order = np.random.default_rng([draw, 4]).permutation(len(truth))
+    rates = np.full(len(annotators), each / len(annotators))
+    return _halves(x, np.asarray(truth, dtype=np.int64), order, annotators, rates, draw)
+
+
+# Tables that no decision on the rule or on the candidates has seen.
+UNSEEN: dict[str, Callable[[int, Path | None], Table]] = {
+    "iris": iris,
+    "diabetes": diabetes,
+    "moons": moons,
+    "blobs": blobs,
+    "rare_class": rare_class,
+    "few_labels": few_labels,
+    "gases": gases,
+    "pictures": pictures,
+}
+
+
+# --------------------------------------------------------------------------- crowds
 
 
 def with_crowd(table: Table, kind: str, draw: int) -> Table:
