@@ -27,7 +27,6 @@ import functools
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -110,14 +109,14 @@ def collect_table(
         if path.exists():
             continue
         began = time.process_time()
-        with tempfile.TemporaryDirectory() as scratch:
-            task = search.Task(one, x, annotations, splits, draw, Path(scratch))
-            outcome = search.held_out(task)
-            if outcome.probabilities is None:
-                sys.stderr.write(f"{folder.name} {one.name}: {outcome.reason}\n")
-                continue
-            task = dataclasses.replace(task, candidate=one.with_strength(outcome.strength))
-            tested = np.asarray(search.loaded(search.fitted(task)).predict_proba(test))
+        task = search.Task(one, x, annotations, splits, draw)
+        (outcome,) = search.side_by_side(search.held_out, [task], 1)
+        if outcome.probabilities is None:
+            sys.stderr.write(f"{folder.name} {one.name}: {outcome.reason}\n")
+            continue
+        task = dataclasses.replace(task, candidate=one.with_strength(outcome.strength))
+        ((_, fitted),) = search.side_by_side(search.fitted, [task], 1)
+        tested = np.asarray(fitted.predict_proba(test))
         spent = time.process_time() - began
         right = float((tested.argmax(axis=1) == test_labels).mean())
         sys.stderr.write(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -40,9 +39,6 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Processes take seconds to begin: where one fit of each candidate is predicted to take less than
-# this, all is done in this one.
-WORTH_PROCESSES = 4.0
 QUICK = (0.01,)
 _GOLD = Constraint(
     "a CSV `task,label` or a mapping from tasks to labels",
@@ -120,7 +116,7 @@ class Auto(CrowdEstimator):
         " gives is left out first.",
     )
     jobs: int | None = argument(
-        None, none | whole(1), "processes; None takes all cores where that pays."
+        None, none | whole(1), "candidates at a time; None takes as many as there are cores."
     )
 
     recommendation_: dict[str, Any] = fitted()
@@ -139,25 +135,23 @@ class Auto(CrowdEstimator):
         splits = self._splits()
         gold = gold_codes(self.gold, crowd)
         wanted, reasons = self._candidates(data)
-        with tempfile.TemporaryDirectory(prefix="neucrowd-auto-") as scratch:
-            folder = Path(scratch) if run.checkpoints is None else run.checkpoints
-            shown = run.progress is not False
-            found, on_validation = self._search(data, wanted, splits, folder, reasons, shown)
-            scored = np.isfinite(found[BASELINE]).all(axis=1)
-            held = {name: probabilities[scored] for name, probabilities in found.items()}
-            evidence = criteria.Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
-            known = ranking.Known.of(gold[scored], held, data.validation, on_validation)
-            ranked = ranking.rank(held, evidence, known, balanced=self.target == "balanced")
-            fit = calibration.calibrate(
-                [held[name] for name in ranked.kept],
-                [ranked.corrections[name] for name in ranked.kept],
-                evidence,
-                known.rows,
-            )
-            self.held_out_probas_ = np.full_like(found[BASELINE], np.nan)
-            self.held_out_probas_[scored] = fit.probabilities
-            tasks = [self._task(data, wanted[name], (), folder, None) for name in ranked.kept]
-            members = self._members(tasks, shown)
+        folder, shown = run.checkpoints, run.progress is not False
+        found, on_validation = self._search(data, wanted, splits, folder, reasons, shown)
+        scored = np.isfinite(found[BASELINE]).all(axis=1)
+        held = {name: probabilities[scored] for name, probabilities in found.items()}
+        evidence = criteria.Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
+        known = ranking.Known.of(gold[scored], held, data.validation, on_validation)
+        ranked = ranking.rank(held, evidence, known, balanced=self.target == "balanced")
+        fit = calibration.calibrate(
+            [held[name] for name in ranked.kept],
+            [ranked.corrections[name] for name in ranked.kept],
+            evidence,
+            known.rows,
+        )
+        self.held_out_probas_ = np.full_like(found[BASELINE], np.nan)
+        self.held_out_probas_[scored] = fit.probabilities
+        tasks = [self._task(data, wanted[name], (), folder, None) for name in ranked.kept]
+        members = self._members(tasks, shown)
         self.estimator_ = Average.of(members, ranked.kept, fit.temperature, fit.shift)
         self.recommendation_ = recommend(
             held, ranked, fit, evidence, known, reasons, len(splits), self.target
@@ -216,7 +210,7 @@ class Auto(CrowdEstimator):
         data: TrainingData,
         candidate: Candidate,
         splits: Sequence[Any],
-        folder: Path,
+        folder: Path | None,
         agreed: NDArray[np.bool_] | None,
     ) -> search.Task:
         return search.Task(
@@ -225,19 +219,15 @@ class Auto(CrowdEstimator):
         )
 
     def _jobs(self, tried: Iterable[Candidate]) -> int:
-        """Returns how many processes it is worth to try so many candidates with."""
-        costs = [one.cost for one in tried]
-        wanted = self.jobs
-        if wanted is None:
-            wanted = search.cores() if sum(costs) > WORTH_PROCESSES else 1
-        return min(wanted, len(costs))
+        """Returns how many candidates are fitted at a time."""
+        return max(1, min(self.jobs or search.cores(), len(list(tried))))
 
     def _search(
         self,
         data: TrainingData,
         wanted: dict[str, Candidate],
         splits: Sequence[Any],
-        folder: Path,
+        folder: Path | None,
         reasons: dict[str, str],
         shown: bool,
     ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
@@ -250,8 +240,9 @@ class Auto(CrowdEstimator):
         quick = dataclasses.replace(wanted[BASELINE], name="quick", hparams={"Cs": QUICK})
         jobs = self._jobs(wanted.values())
         progress.begin(list(wanted), jobs)
-        with search.processes(jobs):
-            first = search.held_out(self._task(data, quick, splits[:1], folder, None))
+        (first,) = search.side_by_side(
+            search.held_out, [self._task(data, quick, splits[:1], folder, None)], 1
+        )
         agreed = None
         if first.probabilities is not None:
             agreed = np.nan_to_num(first.probabilities).argmax(axis=1) == self.consensus_
@@ -259,7 +250,7 @@ class Auto(CrowdEstimator):
             self._task(data, one, splits, folder, None if name == BASELINE else agreed)
             for name, one in wanted.items()
         ]
-        for outcome in search.side_by_side(search.held_out, tasks, jobs):
+        for outcome in search.side_by_side(search.held_out, tasks, jobs, progress.began):
             outcomes[outcome.name] = outcome
             progress.done(outcome.name, f" ({outcome.reason})" if outcome.reason else "")
         progress.close()
@@ -277,12 +268,11 @@ class Auto(CrowdEstimator):
     def _members(self, tasks: Sequence[search.Task], shown: bool) -> list[Any]:
         """Returns the tasks' candidates fitted on all rows."""
         progress = search.Progress(shown, len(tasks), "fitting on all rows")
-        made = {}
-        for path in search.side_by_side(
-            search.fitted, tasks, self._jobs([task.candidate for task in tasks])
-        ):
-            name = path.name.removeprefix("fitted-")
-            made[name] = search.loaded(path)
+        made = {task.candidate.name: search.kept(task) for task in tasks}
+        left = [task for task in tasks if made[task.candidate.name] is None]
+        jobs = self._jobs([task.candidate for task in left])
+        for name, member in search.side_by_side(search.fitted, left, jobs, progress.began):
+            made[name] = member
             progress.done(name)
         progress.close()
         return [made[task.candidate.name] for task in tasks]

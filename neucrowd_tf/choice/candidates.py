@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -43,18 +42,15 @@ class Candidate:
         method: its name in the registry.
         hparams: what its constructor is given beside the seed.
         cost: predicted seconds of one fit on one core.
-        module: where the method is registered, for another process to import.
     """
 
     name: str
     method: str
     hparams: Mapping[str, Any]
     cost: float
-    module: str
 
     def make(self, seed: int) -> Any:
         """Returns an unfitted estimator."""
-        importlib.import_module(self.module)
         return registry.method(self.method).make(seed=seed, **self.hparams)
 
     def with_strength(self, strength: float | None) -> Candidate:
@@ -158,11 +154,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("neucrowd", "neucrowd", {}, 4 * tuplets),
         ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
     ]
-    return [_candidate(*one) for one in found]
-
-
-def _candidate(name: str, method: str, hparams: Mapping[str, Any], cost: float) -> Candidate:
-    return Candidate(name, method, hparams, cost, registry.method(method).factory.__module__)
+    return [Candidate(*one) for one in found]
 
 
 def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candidate:
@@ -174,7 +166,8 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
     for one in candidates(features, annotations):
         if one.name == name:
             return one
-    return _candidate(name, name, {}, 5.0)
+    registry.method(name)
+    return Candidate(name, name, {}, 5.0)
 
 
 def affordable(

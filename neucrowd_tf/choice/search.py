@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import shutil
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from neucrowd_tf.annotations import Annotations
@@ -37,7 +38,7 @@ HOPELESS, ERRORS = 0.05, 3.0
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """All that a process needs to try a candidate.
+    """All that is needed to try a candidate.
 
     Attributes:
         candidate: what to fit.
@@ -51,6 +52,8 @@ class Task:
         consensus: `[N]` class codes, or None: what agrees with them far less than a regression
             after one fold is not tried further.
         agreement: `[N]` whether the baseline's prediction is the consensus, or None likewise.
+        began: called with what is fitted, in words, as each fit begins; from any thread.
+        stop: set where the search is to end.
     """
 
     candidate: Candidate
@@ -62,6 +65,8 @@ class Task:
     validation: Pair | None = None
     consensus: NDArray[np.int64] | None = None
     agreement: NDArray[np.bool_] | None = None
+    began: Callable[[str], None] = lambda _: None
+    stop: threading.Event | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,13 +97,14 @@ def held_out(task: Task) -> Outcome:
     """Returns a candidate's predictions for each row by a fit that had not seen it."""
     began, found, on_validation = time.perf_counter(), None, []
     strength: float | None = None
-    run = Run(checkpoints=task.folder, progress=False)
+    run = Run(checkpoints=task.folder, progress=False, stop=task.stop)
     try:
         estimator = task.candidate.make(task.seed)
-        kept = estimator.reused() if hasattr(estimator, "reused") else contextlib.nullcontext()
-        with kept, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        shared = estimator.reused() if hasattr(estimator, "reused") else contextlib.nullcontext()
+        with shared:
             for fold, (train, test) in enumerate(task.splits):
+                run.go_on()
+                task.began(f"{task.candidate.name}, fold {fold + 1} of {len(task.splits)}")
                 arrays = run.cached(
                     f"cv-{task.candidate.name}-{fold}",
                     lambda fold=fold, train=train, test=test: _fold(  # type: ignore[misc]
@@ -158,40 +164,43 @@ def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
     )
 
 
-def fitted(task: Task) -> Path:
-    """Fits a candidate on all rows and returns the folder that it is saved to."""
-    if task.folder is None:
-        raise ValueError("expected a task with a folder, received none")
-    target = task.folder / f"fitted-{task.candidate.name}"
-    if target.exists() and not _whole(target):
-        shutil.rmtree(target)
-    if not target.exists():
-        run = Run(checkpoints=task.folder / f"final-{task.candidate.name}", progress=False)
-        estimator = task.candidate.make(task.seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            estimator.fit(task.features, task.annotations, task.validation, run=run)
-        estimator.save(target)
-    return target
-
-
-def _whole(folder: Path) -> bool:
-    """Whether what an earlier process saved can be loaded; a damaged one is told of."""
+def kept(task: Task) -> Any:
+    """Returns the estimator that a killed run fitted on all rows and saved, or None; a damaged one
+    is told of and removed.
+    """
+    folder = _saved(task)
+    if folder is None or not folder.exists():
+        return None
     try:
-        load(folder)
+        return load(folder)
     # a damaged file of Keras ends in errors of many kinds
     except Exception:
         warn_damaged(folder, "a damaged one")
-        return False
-    return True
+        shutil.rmtree(folder)
+        return None
 
 
-def loaded(folder: Path) -> Any:
-    """Returns the estimator that `fitted` saved."""
-    return load(folder)
+def fitted(task: Task) -> tuple[str, Any]:
+    """Returns a candidate's name and the candidate fitted on all rows, which is saved for a killed
+    run.
+    """
+    name = task.candidate.name
+    own = None if task.folder is None else task.folder / f"final-{name}"
+    run = Run(checkpoints=own, progress=False, stop=task.stop)
+    task.began(name)
+    estimator = task.candidate.make(task.seed)
+    estimator.fit(task.features, task.annotations, task.validation, run=run)
+    folder = _saved(task)
+    if folder is not None:
+        estimator.save(folder)
+    return name, estimator
 
 
-# --------------------------------------------------------------------------- processes
+def _saved(task: Task) -> Path | None:
+    return None if task.folder is None else task.folder / f"fitted-{task.candidate.name}"
+
+
+# --------------------------------------------------------------------------- side by side
 
 
 def cores() -> int:
@@ -200,55 +209,41 @@ def cores() -> int:
     return len(known(0)) if known is not None else os.cpu_count() or 1
 
 
-@functools.cache
-def _ready() -> None:
-    """Readies a worker process, which keeps to one thread and prints nothing."""
-    import_tensorflow()
-    import tensorflow as tf
-
-    tf.get_logger().setLevel("ERROR")
-    with contextlib.suppress(RuntimeError):  # TensorFlow is at work already, with one thread
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-
-
-def _pinned(function: Callable[[Task], Result], task: Task) -> Result:
-    _ready()
-    return function(task)
-
-
-@contextlib.contextmanager
-def processes(jobs: int) -> Iterator[None]:
-    """Within this context, as many processes as `jobs` import TensorFlow while this one goes on;
-    `side_by_side` uses them.
-    """
-    if jobs == 1:
-        yield
-        return
-    begun = _parallel(jobs, (delayed(_ready)() for _ in range(jobs)))
-    try:
-        yield
-    finally:
-        for _ in begun:
-            pass
-
-
-def _parallel(jobs: int, calls: Iterator[Any]) -> Iterator[Any]:
-    with parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
-        found: Iterator[Any] = Parallel(return_as="generator_unordered", batch_size=1)(calls)
-        return found
-
-
 def side_by_side(
-    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    jobs: int,
+    began: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Result]:
-    """Yields results as they come, from `jobs` processes; in this one where that is 1."""
-    if jobs == 1 or len(tasks) == 1:
-        yield from map(function, tasks)
-        return
+    """Yields results as they come, from `jobs` threads, without warnings.
+
+    A process more would import TensorFlow anew, for seconds, and hand its models over by file;
+    within its compiled steps a thread holds up no other.
+
+    Args:
+        function: `held_out` or `fitted`.
+        tasks: what it is called with.
+        jobs: how many threads.
+        began: called with what is fitted, in words, as each fit begins; by any thread.
+    """
     # The longest first: the last to begin should not be the last to end.
-    order = sorted(tasks, key=lambda task: -task.candidate.cost)
-    yield from _parallel(jobs, (delayed(_pinned)(function, task) for task in order))
+    stop = threading.Event()
+    order = [dataclasses.replace(task, began=began, stop=stop) for task in tasks]
+    order.sort(key=lambda task: -task.candidate.cost)
+    # Both are of the whole process, so no thread may set them back under another.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if jobs == 1 or len(tasks) == 1:
+            yield from map(function, order)
+            return
+        import_tensorflow()  # by one thread
+        pool = ThreadPoolExecutor(jobs, "auto")
+        try:
+            for done in as_completed([pool.submit(function, task) for task in order]):
+                yield done.result()
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
 
 
 class Progress:
@@ -275,10 +270,13 @@ class Progress:
             sys.stderr.write(f"auto: {self._what}s to try: {', '.join(names)}{where}\n")
             sys.stderr.flush()
 
+    def began(self, what: str) -> None:
+        """Says on the bar what has begun."""
+        self._bar.set_postfix_str(what)
+
     def done(self, name: str, note: str = "") -> None:
         """Counts one."""
         self._done += 1
-        self._bar.set_postfix_str(name)
         self._bar.update()
         if self._lines:
             spent = time.perf_counter() - self._began

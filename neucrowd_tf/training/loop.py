@@ -156,6 +156,7 @@ class _Epochs(keras.callbacks.Callback):
 
     # -- Keras' hooks
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
+        self.run.go_on()
         self._extra = (self.epoch_start(epoch) if self.epoch_start is not None else None) or {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:

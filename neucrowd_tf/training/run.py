@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -78,6 +79,7 @@ class Run:
         strategy: a `tf.distribute.Strategy`, or None. Where it has several processes, all make the
             same fit with the same folder of checkpoints, and the first one writes to it.
         prefix: the stage's name, which precedes its TensorBoard tags.
+        stop: once set, by another thread, training ends at the next epoch with `KeyboardInterrupt`.
     """
 
     checkpoints: Path | None = None
@@ -86,12 +88,18 @@ class Run:
     checkpoint_seconds: float = 5.0
     strategy: Any = None
     prefix: str = ""
+    stop: threading.Event | None = None
     _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def stage(self, name: str) -> Run:
         """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
         folder = None if self.checkpoints is None else self.checkpoints / name
         return dataclasses.replace(self, checkpoints=folder, prefix=f"{self.prefix}{name}/")
+
+    def go_on(self) -> None:
+        """Raises KeyboardInterrupt where another thread wants the fit to end."""
+        if self.stop is not None and self.stop.is_set():
+            raise KeyboardInterrupt
 
     @property
     def workers(self) -> int:

@@ -12,9 +12,10 @@ import threadpoolctl
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.choice.auto import Auto
-from neucrowd_tf.choice.candidates import STRENGTHS
+from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
 from neucrowd_tf.choice.ranking import paired_interval
 from neucrowd_tf.choice.recommendation import sentence as _sentence
+from neucrowd_tf.choice.search import Task, side_by_side
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.consensus import consensus_labels
@@ -180,14 +181,33 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
 
 
 @pytest.mark.slow
-def test_processes_change_nothing_but_the_time() -> None:
+def test_threads_change_nothing_but_the_time() -> None:
     features, crowd, _ = _crowd(size=60)
     names = ("ds_lr", "crowd_layer")
     alone, together = (Auto(names, jobs=jobs, seed=3).fit(features, crowd) for jobs in (1, 2))
-    assert alone.recommendation_["members"] == together.recommendation_["members"]
-    np.testing.assert_allclose(
-        alone.predict_proba(features), together.predict_proba(features), atol=1e-5
-    )
+    assert alone.recommendation_ == together.recommendation_
+    assert np.array_equal(alone.predict_proba(features), together.predict_proba(features))
+
+
+def test_who_stops_listening_ends_the_threads() -> None:
+    """Two tasks wait until they are told to stop; the one that is done tells nobody of them."""
+    features, crowd, _ = _crowd(size=8)
+    cheap, *dear = (Candidate(str(cost), "mv_lr", {}, cost) for cost in (0.0, 1.0, 2.0))
+    ended: list[str] = []
+
+    def work(task: Task) -> str:
+        if task.candidate is not cheap:
+            assert task.stop is not None and task.stop.wait(10)
+            with pytest.raises(KeyboardInterrupt):
+                Run(stop=task.stop).stage("round-1").go_on()
+        ended.append(task.candidate.name)
+        return task.candidate.name
+
+    tasks = [Task(one, features, crowd, [], 0) for one in (cheap, *dear)]
+    found = side_by_side(work, tasks, 3)
+    assert next(found) == "0.0"
+    found.close()
+    assert sorted(ended) == ["0.0", "1.0", "2.0"]
 
 
 def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:
     x = rng.normal(size=(60, 3)).astype(np.float32) + truth[:, None]
     crowd = Annotations(np.arange(60), np.zeros(60, int), truth, num_classes=2)
     strengths = (1e-3, 1.0)
-    one = Candidate("mv_lr", "mv_lr", {"Cs": strengths}, 1.0, "neucrowd_tf.two_stage")
+    one = Candidate("mv_lr", "mv_lr", {"Cs": strengths}, 1.0)
     fold = np.arange(60) % 3
     splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
     found = search.held_out(search.Task(one, x, crowd, splits, 0))
