@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.model import InstanceModel
+from neucrowd_tf.crowd_layers.model import InstanceModel, rows_variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,9 +87,7 @@ class MaxMIGModel(InstanceModel):
         parts = [classifier, Aggregator(num_annotators, num_classes)]
         super().__init__(features, parts, augment)
         self.classifier, self.aggregator = parts
-        self._labels = tf.Variable(
-            tf.fill((self.num_instances, num_annotators), -1), trainable=False, name="labels"
-        )
+        self._labels = rows_variable(tf.zeros((0, num_annotators), tf.int32), "labels")
         self._prior = tf.Variable(
             tf.fill((num_classes,), 1.0 / num_classes), trainable=False, name="prior"
         )

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -135,8 +134,15 @@ class Auto(CrowdEstimator):
         splits = self._splits()
         gold = gold_codes(self.gold, crowd)
         wanted, reasons = self._candidates(data)
-        folder, shown = run.checkpoints, run.progress is not False
-        found, on_validation = self._search(data, wanted, splits, folder, reasons, shown)
+        tasks = {
+            name: search.Task(
+                *(candidate, data.features, crowd, splits, self.seed, run.checkpoints),
+                *(data.named_validation, self.consensus_),
+            )
+            for name, candidate in wanted.items()
+        }
+        shown = run.progress is not False
+        found, on_validation = self._search(tasks, reasons, shown)
         scored = np.isfinite(found[BASELINE]).all(axis=1)
         held = {name: probabilities[scored] for name, probabilities in found.items()}
         evidence = criteria.Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
@@ -150,8 +156,7 @@ class Auto(CrowdEstimator):
         )
         self.held_out_probas_ = np.full_like(found[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        tasks = [self._task(data, wanted[name], (), folder, None) for name in ranked.kept]
-        members = self._members(tasks, shown)
+        members = self._members([tasks[name] for name in ranked.kept], shown)
         self.estimator_ = Average.of(members, ranked.kept, fit.temperature, fit.shift)
         self.recommendation_ = recommend(
             held, ranked, fit, evidence, known, reasons, len(splits), self.target
@@ -205,60 +210,43 @@ class Auto(CrowdEstimator):
             for train, test in parts
         ]
 
-    def _task(
-        self,
-        data: TrainingData,
-        candidate: Candidate,
-        splits: Sequence[Any],
-        folder: Path | None,
-        agreed: NDArray[np.bool_] | None,
-    ) -> search.Task:
-        return search.Task(
-            *(candidate, data.features, data.annotations, splits, self.seed, folder),
-            *(data.named_validation, self.consensus_, agreed),
-        )
-
-    def _jobs(self, tried: Iterable[Candidate]) -> int:
+    def _jobs(self, tasks: Sequence[search.Task]) -> int:
         """Returns how many candidates are fitted at a time."""
-        return max(1, min(self.jobs or search.cores(), len(list(tried))))
+        return max(1, min(self.jobs or search.cores(), len(tasks)))
 
     def _search(
-        self,
-        data: TrainingData,
-        wanted: dict[str, Candidate],
-        splits: Sequence[Any],
-        folder: Path | None,
-        reasons: dict[str, str],
-        shown: bool,
+        self, tasks: dict[str, search.Task], reasons: dict[str, str], shown: bool
     ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-        """Returns held-out predictions by candidate, and those for validation data; `wanted` keeps
+        """Returns held-out predictions by candidate, and those for validation data; `tasks` keep
         the regularisation strengths that were chosen.
         """
-        progress = search.Progress(shown and len(wanted) > 1, len(wanted), "candidate")
+        jobs = self._jobs([*tasks.values()])
         outcomes: dict[str, search.Outcome] = {}
+        progress = search.Progress(shown and len(tasks) > 1, len(tasks), "candidate")
+        progress.begin(list(tasks), jobs)
         # A quick one shows what is hopeless, before anything dear is tried.
-        quick = dataclasses.replace(wanted[BASELINE], name="quick", hparams={"Cs": QUICK})
-        jobs = self._jobs(wanted.values())
-        progress.begin(list(wanted), jobs)
-        (first,) = search.side_by_side(
-            search.held_out, [self._task(data, quick, splits[:1], folder, None)], 1
-        )
+        base = tasks[BASELINE]
+        quick = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
+        first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1], consensus=None)
+        (quickly,) = search.side_by_side(search.held_out, [first], 1)
         agreed = None
-        if first.probabilities is not None:
-            agreed = np.nan_to_num(first.probabilities).argmax(axis=1) == self.consensus_
-        tasks = [
-            self._task(data, one, splits, folder, None if name == BASELINE else agreed)
-            for name, one in wanted.items()
+        if quickly.probabilities is not None:
+            agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
+        compared = [
+            one if name == BASELINE else dataclasses.replace(one, agreement=agreed)
+            for name, one in tasks.items()
         ]
-        for outcome in search.side_by_side(search.held_out, tasks, jobs, progress.began):
+        for outcome in search.side_by_side(search.held_out, compared, jobs, progress.began):
             outcomes[outcome.name] = outcome
             progress.done(outcome.name, f" ({outcome.reason})" if outcome.reason else "")
         progress.close()
         if outcomes[BASELINE].probabilities is None:
             raise outcomes[BASELINE].error or RuntimeError(outcomes[BASELINE].reason)
         # In the order of the candidates, not in that in which they ended.
-        ordered = {name: outcomes[name] for name in wanted}
-        wanted |= {name: wanted[name].with_strength(one.strength) for name, one in ordered.items()}
+        ordered = {name: outcomes[name] for name in tasks}
+        for name, one in ordered.items():
+            chosen = tasks[name].candidate.with_strength(one.strength)
+            tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
         self.seconds_ = {name: one.seconds for name, one in ordered.items()}
         reasons |= {name: one.reason for name, one in ordered.items() if one.reason}
         found = {n: o.probabilities for n, o in ordered.items() if o.probabilities is not None}
@@ -270,8 +258,9 @@ class Auto(CrowdEstimator):
         progress = search.Progress(shown, len(tasks), "fitting on all rows")
         made = {task.candidate.name: search.kept(task) for task in tasks}
         left = [task for task in tasks if made[task.candidate.name] is None]
-        jobs = self._jobs([task.candidate for task in left])
-        for name, member in search.side_by_side(search.fitted, left, jobs, progress.began):
+        for name, member in search.side_by_side(
+            search.fitted, left, self._jobs(left), progress.began
+        ):
             made[name] = member
             progress.done(name)
         progress.close()

@@ -25,6 +25,7 @@ from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.persistence import load
+from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run, warn_damaged
 
 Rows = NDArray[np.int64]
@@ -34,6 +35,9 @@ Pair = tuple[NDArray[np.float32], NDArray[Any]]
 # A candidate that after one fold is so many points of agreement with the consensus below the
 # baseline, by more than so many standard errors, is not tried on the others.
 HOPELESS, ERRORS = 0.05, 3.0
+# Networks hold the features of their latest fit: with more bytes than this, each candidate's last
+# fit compiles anew.
+MOST_KEPT = 1 << 26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Task:
         consensus: `[N]` class codes, or None: what agrees with them far less than a regression
             after one fold is not tried further.
         agreement: `[N]` whether the baseline's prediction is the consensus, or None likewise.
+        networks: what the candidate's fits compile, on all rows too.
         began: called with what is fitted, in words, as each fit begins; from any thread.
         stop: set where the search is to end.
     """
@@ -65,6 +70,7 @@ class Task:
     validation: Pair | None = None
     consensus: NDArray[np.int64] | None = None
     agreement: NDArray[np.bool_] | None = None
+    networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
     began: Callable[[str], None] = lambda _: None
     stop: threading.Event | None = None
 
@@ -100,8 +106,7 @@ def held_out(task: Task) -> Outcome:
     run = Run(checkpoints=task.folder, progress=False, stop=task.stop)
     try:
         estimator = task.candidate.make(task.seed)
-        shared = estimator.reused() if hasattr(estimator, "reused") else contextlib.nullcontext()
-        with shared:
+        with _shared(task, estimator):
             for fold, (train, test) in enumerate(task.splits):
                 run.go_on()
                 task.began(f"{task.candidate.name}, fold {fold + 1} of {len(task.splits)}")
@@ -129,8 +134,18 @@ def held_out(task: Task) -> Outcome:
     # one candidate's failure is a reason to leave it out, not to recommend nothing
     except Exception as error:
         return _nothing(task, began, one_line(error) or type(error).__name__, error)
+    if task.features.nbytes > MOST_KEPT:
+        task.networks.clear()
     mean = np.mean(on_validation, axis=0) if on_validation else None
     return Outcome(task.candidate.name, found, mean, time.perf_counter() - began, strength)
+
+
+def _shared(task: Task, estimator: Any) -> contextlib.AbstractContextManager[None]:
+    """Returns a context in which the estimator's fits share compiled networks with the task's."""
+    if not hasattr(estimator, "reused"):
+        return contextlib.nullcontext()
+    shared: contextlib.AbstractContextManager[None] = estimator.reused(task.networks)
+    return shared
 
 
 def _nothing(task: Task, began: float, reason: str, error: Exception | None = None) -> Outcome:
@@ -189,7 +204,8 @@ def fitted(task: Task) -> tuple[str, Any]:
     run = Run(checkpoints=own, progress=False, stop=task.stop)
     task.began(name)
     estimator = task.candidate.make(task.seed)
-    estimator.fit(task.features, task.annotations, task.validation, run=run)
+    with _shared(task, estimator):
+        estimator.fit(task.features, task.annotations, task.validation, run=run)
     folder = _saved(task)
     if folder is not None:
         estimator.save(folder)

@@ -53,12 +53,13 @@ class Network:
             weights.
         base: the base classifier, whose Keras losses (weight penalties) `model` counts.
         standardise: the layer that holds the features' mean and scale.
-        batches: the pipeline's maker.
-        steps: steps an epoch.
+        batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
+            all fits, by the number of instances.
         given: variables of the base and the values that every fit starts them from; none where all
             are fresh.
         undrawn: variables that cannot be drawn anew and the values they came with, which every fit
             starts them from; None before the first fit.
+        functions: what predictions compiled, for all fits that share the network.
     """
 
     model: Any
@@ -67,8 +68,10 @@ class Network:
     standardise: Any
     batches: Any = None
     steps: int = 0
+    pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
     given: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
     undrawn: list[tuple[Any, NDArray[Any]]] | None = None
+    functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
 
 @estimator
@@ -77,7 +80,8 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     on.
 
     `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
-    data of one shape share one compiled network, and give what a fresh one would.
+    data of as many features, annotators and classes share one compiled network, and give what a
+    fresh one would.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
@@ -159,9 +163,11 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         """Returns all that the compiled network depends on: another value needs another network."""
         strategy = None if run.strategy is None else id(run.strategy)
         base = self.base if isinstance(self.base, str) else id(self.base)
-        shape = (data.features.shape, data.annotations.num_annotators, len(self.classes_))
+        # Replicas share a batch by its size, which has to be known when it is traced.
+        size = None if strategy is None else len(data.features)
+        shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
         return (
-            *(strategy, base, shape, tuple(self.hidden_units), self.activation, self.dropout),
+            *(strategy, base, size, shape, tuple(self.hidden_units), self.activation, self.dropout),
             *(self.batch_norm, self.l2, self.square_root, self.augment, self.pretrained),
             *(str(self.weights), self.optimizer, self.learning_rate, self.batch_size),
         )
@@ -206,14 +212,15 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             data, _ = hold_out(data, labels, self.validation_fraction, self.seed)
         cache = self._networks or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
+        self._set_size(network, len(data.features), run)
         self.model_ = network.whole
+        if self._networks is not None:
+            self._network, self._functions = network, network.functions
         history = self._train_afresh(network, data, run)
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.best_epoch_, self.rows_ = history.best_epoch, data.rows
         self._finish(network, data)
         run.flush()
-        if self._networks is not None:
-            self._network = network
 
     @property
     def network(self) -> Any:
@@ -221,7 +228,6 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         return self._network
 
     def _compiled(self, data: TrainingData, run: Run) -> Any:
-        from neucrowd_tf.crowd_layers.model import position_batches
         from neucrowd_tf.training.state import read_variables
 
         # Room first: what predicted with an earlier network keeps that one's memory.
@@ -231,12 +237,18 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             if self.pretrained or self.weights is not None:
                 variables = [v for v in network.base.variables if "seed" not in v.path]
                 network.given = list(zip(variables, read_variables(variables), strict=True))
-            replicas = 1 if run.strategy is None else run.strategy.num_replicas_in_sync
-            network.batches, network.steps = position_batches(
-                len(data.features), self.batch_size, replicas
-            )
+            self._set_size(network, len(data.features), run)
             self._compile(network, run)
         return network
+
+    def _set_size(self, network: Any, size: int, run: Run) -> None:
+        """Gives the network the pipeline of so many instances."""
+        from neucrowd_tf.crowd_layers.model import position_batches
+
+        if size not in network.pipelines:
+            replicas = 1 if run.strategy is None else run.strategy.num_replicas_in_sync
+            network.pipelines[size] = position_batches(size, self.batch_size, replicas)
+        network.batches, network.steps = network.pipelines[size]
 
     def _compile_model(self, model: Any, steps: int, learning_rate: float, run: Run) -> None:
         from neucrowd_tf.nn.encoders import make_optimizer

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers.losses import annotation_losses
-from neucrowd_tf.crowd_layers.model import InstanceModel
+from neucrowd_tf.crowd_layers.model import InstanceModel, rows_variable
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.state import reset_optimizer
 
@@ -118,17 +118,11 @@ class MatrixModel(CrowdModel):
     ) -> None:
         super().__init__([network], head, features, num_classes, gamma, augment)
         head.penalised = "batch"  # when the network is called; the others once a step
-        shape = (len(features), num_annotators)
         # What processes of a strategy send each other as they make a variable has no int8.
         small = num_classes <= 127 and not tf.distribute.has_strategy()
-        self._labels = tf.Variable(
-            tf.fill(shape, tf.constant(-1, tf.int8 if small else tf.int32)),
-            trainable=False,
-            name="labels",
-        )
-        self._copies = None
-        if weighted:
-            self._copies = tf.Variable(tf.ones(shape, tf.uint8), trainable=False, name="copies")
+        shape = (0, num_annotators)
+        self._labels = rows_variable(tf.zeros(shape, tf.int8 if small else tf.int32), "labels")
+        self._copies = rows_variable(tf.zeros(shape, tf.uint8), "copies") if weighted else None
 
     def set_annotations(
         self,
@@ -175,16 +169,10 @@ class AnnotationModel(CrowdModel):
         super().__init__([network, head], head, features, num_classes, gamma, augment)
         head.penalised = "none"
         self._batch_penalty: Any = 0.0
-        self._first = tf.Variable(
-            tf.zeros([self.num_instances + 1], tf.int32), trainable=False, name="first"
-        )
+        self._first = rows_variable(tf.zeros([1], tf.int32), "first")
         # Their number differs between rounds of self-training.
-        self._given = tf.Variable(
-            tf.zeros([0, 2], tf.int32), shape=[None, 2], trainable=False, name="given"
-        )
-        self._strengths = tf.Variable(
-            tf.zeros([0]), shape=[None], trainable=False, name="strengths"
-        )
+        self._given = rows_variable(tf.zeros([0, 2], tf.int32), "given")
+        self._strengths = rows_variable(tf.zeros([0]), "strengths")
 
     def set_annotations(
         self,
@@ -193,7 +181,7 @@ class AnnotationModel(CrowdModel):
         copies: NDArray[np.uint8] | None = None,
     ) -> None:
         order = np.argsort(annotations.instances, kind="stable")
-        counts = np.bincount(annotations.instances, minlength=self.num_instances)
+        counts = np.bincount(annotations.instances, minlength=annotations.num_instances)
         self._first.assign(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         given = np.stack([annotations.annotators[order], annotations.labels[order]], axis=1)
         self._given.assign(given.astype(np.int32))

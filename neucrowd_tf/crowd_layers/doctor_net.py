@@ -104,6 +104,7 @@ class WeightedDoctorNet(InstanceLayer):
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         own = (self.weight_schedule, self.weight_learning_rate, self.weight_softmax)
+        own = (*own, len(data.features))  # the cyclic schedule's length
         return (*super()._spec(data, run), *own)
 
     def _build(self, data: TrainingData) -> DoctorNetwork:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.crowd_layers.model import InstanceModel
+from neucrowd_tf.crowd_layers.model import InstanceModel, rows_variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,11 +69,7 @@ class DoctorWeights(InstanceModel):
     ) -> None:
         super().__init__(features, [average])
         self._answers, self.average, self.softmax = [answers], average, softmax
-        self._targets = tf.Variable(
-            tf.fill((self.num_instances, num_classes), 1.0 / num_classes),
-            trainable=False,
-            name="targets",
-        )
+        self._targets = rows_variable(tf.zeros((0, num_classes)), "targets")
 
     def set_targets(self, votes: NDArray[Any]) -> None:
         """Sets what is predicted: the shares of `[N, C]` votes."""

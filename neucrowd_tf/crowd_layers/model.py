@@ -29,10 +29,13 @@ def position_batches(
 
     An epoch has ceil(N / batch_size) steps of one size, as `tf.distribute` needs it; where they do
     not divide N, the few positions left over stand for the epoch's first instances once more.
+    Without replicas the element's type does not say B, so that what is traced for one number of
+    instances serves others.
     """
     steps = -(-num_instances // batch_size)
     size = -(-num_instances // (steps * replicas)) * replicas
     made: dict[int, tf.data.Dataset] = {}
+    on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
 
     def make(first_step: int) -> tf.data.Dataset:
         if first_step not in made:
@@ -40,16 +43,22 @@ def position_batches(
             @tf.autograph.experimental.do_not_convert
             def positions(first: tf.Tensor) -> tf.Tensor:
                 step = (first + tf.range(_STEPS_AT_ONCE, dtype=tf.int64))[:, None]
-                within = (step % steps) * size + tf.range(size, dtype=tf.int64)
+                length = size + tf.minimum(first, 0) if on_host else size  # no constant
+                within = (step % steps) * size + tf.range(length, dtype=tf.int64)
                 return (step // steps) * num_instances + within % num_instances
 
             # Another thread's element a step would cost more than all of this does.
             blocks = step_numbers(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
-            on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
             made[first_step] = blocks if on_host else prefetch(blocks)
         return made[first_step]
 
     return make, steps
+
+
+def rows_variable(values: Any, name: str) -> tf.Variable:
+    """Returns a variable that is no weight, whose first dimension may change."""
+    given = tf.convert_to_tensor(values)
+    return tf.Variable(given, trainable=False, shape=[None, *given.shape[1:]], name=name)
 
 
 class InstanceModel(keras.Model):
@@ -69,14 +78,11 @@ class InstanceModel(keras.Model):
     ) -> None:
         super().__init__()
         self.parts = list(parts)
-        self.num_instances = int(features.shape[0])
         self.augment = augment
         # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit
-        # brings its own.
+        # brings its own, of as many instances as it has.
         self._features = (
-            features
-            if isinstance(features, tf.Variable)
-            else tf.Variable(features, trainable=False, name="features")
+            features if isinstance(features, tf.Variable) else rows_variable(features, "features")
         )
         self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
         self._step_seed: Any = None
@@ -92,8 +98,13 @@ class InstanceModel(keras.Model):
         """The instances' features `[N, ...]`, for another model to share."""
         return self._features
 
+    @property
+    def num_instances(self) -> int:
+        """N of the features that are set."""
+        return int(tf.shape(self._features)[0])
+
     def set_features(self, features: NDArray[np.float32]) -> None:
-        """Replaces the instances' features by others of the same shape."""
+        """Replaces the instances' features by others, of any number of instances."""
         self._features.assign(features)
 
     def set_draw_seed(self, seed: int) -> None:
@@ -105,10 +116,11 @@ class InstanceModel(keras.Model):
         function of (seed, epoch).
         """
         # A batch lies within one epoch.
-        epoch = tf.reduce_max(positions) // self.num_instances
+        size = tf.shape(self._features, out_type=tf.int64)[0]
+        epoch = tf.reduce_max(positions) // size
         seed = tf.stack([tf.cast(self._draw_seed, tf.uint32), tf.cast(epoch, tf.uint32)])
-        within = tf.cast(positions % self.num_instances, tf.int32)
-        return tf.random.experimental.index_shuffle(within, seed, self.num_instances - 1)
+        within = tf.cast(positions % size, tf.int32)
+        return tf.random.experimental.index_shuffle(within, seed, tf.cast(size - 1, tf.int32))
 
     def batch(self, positions: Any) -> tuple[Any, Any]:
         """Returns the instances `[B]` and their features, augmented; what `batch_loss` draws is a

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.model import InstanceModel
+from neucrowd_tf.crowd_layers.model import InstanceModel, rows_variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,11 +34,7 @@ class TargetModel(InstanceModel):
     ) -> None:
         super().__init__(features, [classifier], augment)
         self.classifier = classifier
-        self._targets = tf.Variable(
-            tf.fill((self.num_instances, num_classes), 1.0 / num_classes),
-            trainable=False,
-            name="targets",
-        )
+        self._targets = rows_variable(tf.zeros((0, num_classes)), "targets")
 
     def set_targets(self, targets: NDArray[Any]) -> None:
         """Sets what is predicted: `[N, C]`, rows that sum to one (or to a weight of the

@@ -107,8 +107,15 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
     np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 
-def test_rounds_with_other_numbers_of_annotations_share_a_network(wide):
+def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
+    from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
+
     features, annotations = wide
+    part, traced = np.arange(0, 60, 2), []
+    loss = AnnotationModel.batch_loss
+    monkeypatch.setattr(
+        AnnotationModel, "batch_loss", lambda *given: traced.append(1) or loss(*given)
+    )
     fewer = annotations.select(np.arange(annotations.num_annotations) % 3 > 0)
     model = CrowdLayer(hidden_units=(6,), epochs=2, batch_size=25)
     alone = model.fit(features, fewer).predict_proba(features)
@@ -116,8 +123,12 @@ def test_rounds_with_other_numbers_of_annotations_share_a_network(wide):
         model.fit(features, annotations)
         network = model.network
         again = model.fit(features, fewer).predict_proba(features)
-        assert model.network is network
+        before = len(traced)
+        half = model.fit(features[part], annotations[part]).predict_proba(features)
+        assert model.network is network and len(traced) == before
     np.testing.assert_array_equal(again, alone)
+    afresh = model.fit(features[part], annotations[part]).predict_proba(features)
+    np.testing.assert_array_equal(half, afresh)
 
 
 def test_augmentation_is_a_function_of_the_seed():
