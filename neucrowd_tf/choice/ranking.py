@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm, t
 
 from neucrowd_tf.choice import criteria
+from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.criteria import Evidence
 
 Array = NDArray[np.float64]
@@ -20,8 +21,8 @@ CRITERIA = ("determinant", "likelihood of a label")
 # consensus one may be, by more than noise.
 KEPT = 0.7
 FAR = 0.05
-# Labels known to be right leave out what is clearly worse by them, from so many on; so many tell
-# more than the crowd's labels do.
+# Labels known to be right leave out what is clearly worse by them, from so many on, where that
+# makes the average clearly better; so many tell more than the crowd's labels do.
 LEAST_KNOWN, MANY_KNOWN = 30, 200
 CONFIDENCE = 0.95
 
@@ -116,6 +117,9 @@ def rank(
 ) -> Ranked:
     """Orders candidates by the mean of their ranks, and leaves the worst out.
 
+    A few labels known to be right change what is averaged only where the average that they lead to
+    is itself clearly better by them: their error is larger than most candidates' differences.
+
     Args:
         held_out: predictions `[N, C]` by candidate.
         evidence: the crowd's labels of these instances.
@@ -128,28 +132,45 @@ def rank(
         criterion: {name: criteria.SINGLE[criterion](p, evidence) for name, p in seen.items()}
         for criterion in CRITERIA
     }
-    worse: set[str] = set()
+    agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in seen.items()}
+    by_crowd = _chosen(scores, agrees, set())
     weights = known.weights(balanced=balanced)
     # As many equal weights would tell as much.
     enough = 1.0 / max(float(np.square(weights).sum()), 1e-12) if len(weights) else 0.0
-    if enough >= LEAST_KNOWN - 1e-6:
-        right = {
-            name: _shifted(p, corrections[name]).argmax(axis=1) == known.labels
-            for name, p in known.predictions.items()
-        }
-        truth = {name: float(weights @ hits) for name, hits in right.items()}
-        if enough >= MANY_KNOWN - 1e-6:
-            scores = {"known labels": truth}
-        best = max(truth, key=lambda name: truth[name])
-        bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(truth) - 1))))
-        worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
+    if enough < LEAST_KNOWN - 1e-6:
+        return Ranked(*by_crowd, corrections, scores)
+    tested = {name: _shifted(p, corrections[name]) for name, p in known.predictions.items()}
+    right = {name: p.argmax(axis=1) == known.labels for name, p in tested.items()}
+    truth = {name: float(weights @ hits) for name, hits in right.items()}
+    best = max(truth, key=lambda name: truth[name])
+    bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(truth) - 1))))
+    worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
+    if enough >= MANY_KNOWN - 1e-6:
+        scores = {"known labels": truth}
+        return Ranked(*_chosen(scores, agrees, worse), corrections, scores)
+    by_both = _chosen(scores, agrees, worse)
+    after, before = (
+        mean_logits([tested[name] for name in kept]).argmax(axis=1) == known.labels
+        for kept in (by_both[1], by_crowd[1])
+    )
+    gained = _clearly(after, before, weights, float(norm.ppf(CONFIDENCE)))
+    return Ranked(*(by_both if gained else by_crowd), corrections, scores)
+
+
+def _chosen(
+    scores: Mapping[str, Mapping[str, float]],
+    agrees: Mapping[str, NDArray[np.bool_]],
+    worse: set[str],
+) -> tuple[list[str], list[str]]:
+    """Returns all candidates' names, the best first, and those that are averaged: none that is
+    known to be worse or agrees with the consensus far less than the first.
+    """
     ranks = criteria.mean_rank(scores)
-    order = sorted(held_out, key=lambda name: -ranks[name])  # of equals the cheaper is first
-    agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in seen.items()}
+    order = sorted(ranks, key=lambda name: -ranks[name])  # of equals the cheaper is first
     first = next(name for name in order if name not in worse)
     far = {name for name in order if paired_interval(agrees[name], agrees[first], 3)[2] < -FAR}
     kept = [name for name in order if name not in worse | far]
-    return Ranked(order, kept[: math.ceil(KEPT * len(order))], corrections, scores)
+    return order, kept[: math.ceil(KEPT * len(order))]
 
 
 def _clearly(

@@ -43,6 +43,24 @@ def test_gold_labels_leave_out_what_is_clearly_worse(case, count, kept) -> None:
     assert ranking.rank(held, evidence, known).kept[:1] == kept
 
 
+def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
+    """The third candidate is wrong on 15 of 60 gold labels, and the other two outvote it there: the
+    average of all three is as right as that of the two.
+    """
+    place, truth = np.arange(100), np.arange(100) % 2
+    said = np.where(place % 8 == 0, 1 - truth, truth)
+    crowd = Annotations(place, np.zeros(100, int), said, num_classes=2)
+    good = predictions(np.ones(100, bool), truth)
+    held = {"a": good, "b": good, "c": predictions(place % 4 > 0, truth)}
+    evidence = criteria.Evidence.of(crowd, said, 0)
+    without = ranking.rank(held, evidence, ranking.Known.of(gold(truth, 0), held))
+    given = ranking.rank(held, evidence, ranking.Known.of(gold(truth, 60), held))
+    assert sorted(without.kept) == ["a", "b", "c"] and given.kept == without.kept
+    held["b"] = predictions(place % 4 > 0, truth)
+    better = ranking.rank(held, evidence, ranking.Known.of(gold(truth, 60), held))
+    assert better.kept == ["a"]
+
+
 def test_few_labels_of_a_class_tell_little_of_a_balanced_target(case) -> None:
     # Fifty labels of class 0 weigh 1/100 each, four of class 1 1/8: they tell as much as
     # 1 / (50 / 100^2 + 4 / 8^2) = 14.8 equal ones, fewer than 30.
