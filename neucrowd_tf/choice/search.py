@@ -23,7 +23,6 @@ from tqdm import tqdm
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
-from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run, warn_damaged
@@ -252,7 +251,8 @@ def side_by_side(
         if jobs == 1 or len(tasks) == 1:
             yield from map(function, order)
             return
-        import_tensorflow()  # by one thread
+        import keras  # noqa: F401  (by one thread)
+
         pool = ThreadPoolExecutor(jobs, "auto")
         try:
             for done in as_completed([pool.submit(function, task) for task in order]):
