@@ -112,13 +112,39 @@ class Ranked:
     scores: dict[str, dict[str, float]]
 
 
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """What the crowd's labels say of candidates.
+
+    Attributes:
+        corrections: by name, as of `Ranked`.
+        scores: by criterion, then by name.
+        agrees: by name, `[N]` whether a prediction is the consensus.
+        balanced: whether classes count alike.
+    """
+
+    corrections: dict[str, Array]
+    scores: dict[str, dict[str, float]]
+    agrees: dict[str, NDArray[np.bool_]]
+    balanced: bool
+
+    @classmethod
+    def of(cls, held_out: Mapping[str, Array], evidence: Evidence, *, balanced: bool) -> Scored:
+        """Scores held-out predictions `[N, C]` by the annotations of these instances."""
+        corrections = {name: _correction(p, evidence, balanced) for name, p in held_out.items()}
+        seen = {name: _shifted(p, corrections[name]) for name, p in held_out.items()}
+        scores = {
+            criterion: {name: criteria.SINGLE[criterion](p, evidence) for name, p in seen.items()}
+            for criterion in CRITERIA
+        }
+        agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in seen.items()}
+        return cls(corrections, scores, agrees, balanced)
+
+
 def rank(
     held_out: Mapping[str, Array], evidence: Evidence, known: Known, *, balanced: bool = False
 ) -> Ranked:
     """Orders candidates by the mean of their ranks, and leaves the worst out.
-
-    A few labels known to be right change what is averaged only where the average that they lead to
-    is itself clearly better by them: their error is larger than most candidates' differences.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
@@ -126,15 +152,18 @@ def rank(
         known: gold labels and validation truth.
         balanced: whether classes count alike.
     """
-    corrections = {name: _correction(p, evidence, balanced) for name, p in held_out.items()}
-    seen = {name: _shifted(p, corrections[name]) for name, p in held_out.items()}
-    scores = {
-        criterion: {name: criteria.SINGLE[criterion](p, evidence) for name, p in seen.items()}
-        for criterion in CRITERIA
-    }
-    agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in seen.items()}
-    by_crowd = _chosen(scores, agrees, set())
-    weights = known.weights(balanced=balanced)
+    return with_known(Scored.of(held_out, evidence, balanced=balanced), known)
+
+
+def with_known(crowd: Scored, known: Known) -> Ranked:
+    """Orders candidates that the crowd's labels have scored, by what is known to be true as well.
+
+    A few labels known to be right change what is averaged only where the average that they lead to
+    is itself clearly better by them: their error is larger than most candidates' differences.
+    """
+    corrections, scores = crowd.corrections, crowd.scores
+    by_crowd = _chosen(scores, crowd.agrees, set())
+    weights = known.weights(balanced=crowd.balanced)
     # As many equal weights would tell as much.
     enough = 1.0 / max(float(np.square(weights).sum()), 1e-12) if len(weights) else 0.0
     if enough < LEAST_KNOWN - 1e-6:
@@ -147,8 +176,8 @@ def rank(
     worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
     if enough >= MANY_KNOWN - 1e-6:
         scores = {"known labels": truth}
-        return Ranked(*_chosen(scores, agrees, worse), corrections, scores)
-    by_both = _chosen(scores, agrees, worse)
+        return Ranked(*_chosen(scores, crowd.agrees, worse), corrections, scores)
+    by_both = _chosen(scores, crowd.agrees, worse)
     after, before = (
         mean_logits([tested[name] for name in kept]).argmax(axis=1) == known.labels
         for kept in (by_both[1], by_crowd[1])
