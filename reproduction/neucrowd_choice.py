@@ -61,7 +61,7 @@ def settings(part: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "neucrowd", {"monitor": figure}
     else:
         for name in ("neucrowd", "rll", "rll_bayesian", *_METRIC_LEARNING):
-            for l2 in (1e-3, 1e-2):
+            for l2 in (1e-3, 1e-2, 1e-5):
                 yield name, {"l2": l2}
 
 
