@@ -37,7 +37,7 @@ FLOORS = (
     ("run_experiment",),
 )
 # Tools beside the house: they may import anything, and nothing imports them.
-OUTSIDE = ("benchmarks", "tests")
+OUTSIDE = ("benchmarks", "tests", "setup")
 HOUSE = ("neucrowd_tf", "baselines", "data", "reproduction", "run_experiment")
 LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 LAZY = ("tensorflow", "keras", "tensorflow_probability", "tf_keras")
