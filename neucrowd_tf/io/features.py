@@ -115,6 +115,8 @@ def _table(
             whole = frame[names].to_numpy(dtype=object).astype(np.float64)
     for place, name in enumerate(names):
         values = _numbers(frame[name], path, line) if whole is None else whole[:, place]
+        if centre is None:
+            _check_size(values, name, path)
         if centre is None and _loses_variation(values):
             found[name] = float(np.round(values.mean()))
         elif centre is not None and name in centre:
@@ -153,26 +155,30 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
             )
 
 
-def _tell_ids(rows: NDArray[np.float32], names: list[str], path: Path) -> None:
+def _tell_ids(
+    rows: NDArray[np.float32],
+    names: list[str],
+    path: Path,
+    hint: str = "; --ignore_columns={} leaves it out",
+) -> None:
     """Warns of columns that count the rows, as ids do, in steps of one or of another number."""
     if len(rows) < MANY_ROWS:
         return
-    spans = np.ptp(rows, axis=0)
-    whole = np.flatnonzero((spans > 0) & (spans % (len(rows) - 1) == 0))
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest
+        spans = np.ptp(rows, axis=0)
+        whole = np.flatnonzero((spans > 0) & (spans % (len(rows) - 1) == 0))
     steps = np.diff(np.sort(rows[:, whole], axis=0), axis=0)
     counting = (steps == steps[:1]).all(axis=0)
     for place in whole[counting]:
         warnings.warn(
             f"{path}: column {names[place]!r} numbers the rows, as an id does, and is taken for"
-            f" a feature; --ignore_columns={names[place]} leaves it out",
+            f" a feature{hint.format(names[place])}",
             stacklevel=4,
         )
 
 
 def _loses_variation(values: NDArray[Any]) -> bool:
-    """Whether float32 blurs a column: its steps there are no small part of its deviation, or its
-    numbers are below what float32 holds in full.
-    """
+    """Whether float32 blurs a column: its steps there are no small part of its deviation."""
     if len(values) < 2:
         return False
     size = float(np.abs(values.astype(np.float64)).max())
@@ -182,7 +188,17 @@ def _loses_variation(values: NDArray[Any]) -> bool:
     deviation = float(np.std(moved.astype(np.float64)))
     if not np.isfinite(step) or not deviation:
         return False
-    return deviation < STEPS * step or size < float(np.finfo(np.float32).tiny)
+    return deviation < STEPS * step
+
+
+def _check_size(values: NDArray[Any], name: str, path: Path) -> None:
+    """Raises DataError for a column whose numbers are all below what float32 holds in full."""
+    size = max(abs(float(values.min())), abs(float(values.max())))
+    if 0 < size < float(np.finfo(np.float32).tiny):
+        raise DataError(
+            f"{path}: column {name!r}: expected numbers that single precision tells apart, received"
+            f" none above {size:.3g}; multiply them"
+        )
 
 
 def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
@@ -231,7 +247,26 @@ def _npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[s
             f" expected a finite number, received {array[(row, *column)]}"
         )
     names = [str(i) for i in range(single.shape[-1])]
+    if array.ndim == 2:
+        _check_columns(array, single, names, path)
     return as_name_array([str(i) for i in range(len(single))]), single, names
+
+
+def _check_columns(
+    array: NDArray[Any], single: NDArray[np.float32], names: list[str], path: Path
+) -> None:
+    """Warns of columns of an array that float32 blurs, and of those that number the rows."""
+    for place, name in enumerate(names):
+        _check_size(array[:, place], name, path)
+    wide = array.dtype.itemsize > single.dtype.itemsize
+    lost = [place for place in range(len(names)) if wide and _loses_variation(array[:, place])]
+    if lost:
+        warnings.warn(
+            f"{path}: {len(lost)} columns vary less than single precision shows at their size (the"
+            f" first: {lost[0]}); subtract their means first",
+            stacklevel=4,
+        )
+    _tell_ids(single, names, path, "")
 
 
 def _numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArray[Any]:

@@ -89,6 +89,18 @@ def test_npy_errors(tmp_path: Path) -> None:
         read_features(tmp_path / "none.npy")
 
 
+def test_numbers_that_single_precision_loses(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("task,x\na,1e-300\nb,3e-300\n")
+    with pytest.raises(DataError, match=r"column 'x': .* received none above 3e-300"):
+        read_features(tmp_path / "f.csv")
+    np.save(tmp_path / "f.npy", np.array([[1.7e9, 0.5], [1.7e9 + 40, 0.25]]))
+    with pytest.warns(UserWarning, match=r"1 columns vary less .*the first: 0"):
+        read_features(tmp_path / "f.npy")
+    np.save(tmp_path / "n.npy", np.column_stack([np.arange(12.0), np.ones(12)]))
+    with pytest.warns(UserWarning, match="column '0' numbers the rows"):
+        read_features(tmp_path / "n.npy")
+
+
 def _images(folder: Path, sizes: dict[str, tuple[int, int]]) -> None:
     image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
     folder.mkdir()
