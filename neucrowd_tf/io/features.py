@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 # A column whose deviation is less than so many steps of float32 at its size loses its variation.
 STEPS = 1000.0
 MANY_ROWS = 10
-_ID = re.compile(r"(.*[_\s])?(id|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
+_ID = re.compile(r"(?!p_)(.*[_\s])?(id|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
+_CAMEL_ID = re.compile(r".*[a-z](Id|ID|Index)")
+_LABELS = ("labels", "classes", "targets")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +147,10 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
     """
     roles = {alias.lower(): role for role in ALIASES for alias in ALIASES[role]}
     for name in names:
-        role = roles.get(name.strip().lower()) or ("id" if _ID.fullmatch(name.strip()) else None)
+        plain = name.strip()
+        role = roles.get(plain.lower()) or ("label" if plain.lower() in _LABELS else None)
+        if role is None and (_ID.fullmatch(plain) or _CAMEL_ID.fullmatch(plain)):
+            role = "task"
         role = role or ("truth" if is_truth(name) else None)
         if role is not None:
             raise DataError(
@@ -271,8 +276,8 @@ def _check_columns(
 
 def _numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArray[Any]:
     """Returns a column's numbers in the precision they were read with; float32 holds them all."""
-    if column.dtype.kind == "u" and column.max() < 1 << 63:
-        column = column.astype(np.int64)  # differences may be negative
+    if column.dtype.kind == "u":  # differences may be negative
+        column = column.astype(np.int64 if column.max() < 1 << 63 else np.float64)
     values = (
         column.to_numpy()
         if column.dtype.kind in "iuf"

@@ -403,6 +403,12 @@ def task_ids(
             f"{path}: {line(twice[0])}, column {column!r}: expected each task once, received"
             f" {ids.iloc[twice[0]]!r} again"
         )
+    twice = np.flatnonzero(ids.str.strip().duplicated().to_numpy())
+    if len(twice) and not layout.exact_names:
+        raise DataError(
+            f"{path}: {line(twice[0])}, column {column!r}: expected each task once, received"
+            f" {ids.iloc[twice[0]]!r} again but for spaces; --exact_names takes them for two"
+        )
     return as_name_array(ids.tolist())
 
 

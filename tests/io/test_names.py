@@ -115,7 +115,7 @@ def test_true_labels_columns() -> None:
         ('task,worker,label\nt0,a,x\nt1,b,"0,5"\n', "'0,5', a fraction"),
         ("task,worker,label\nt0,a,x\nt1,b,\"['x', 'y']\"\n", "a list or an object"),
         ("task,worker,label\nt0,a,H\nt1,b,\u041d\n", "beside 'H'"),
-        ("task,a,b\nt0,x,y\nt0 ,y,y\n", "line 3: expected tasks that differ"),
+        ("task,a,b\nt0,x,y\nt0 ,y,y\n", "line 3, .*'t0 ' again but for spaces"),
         ("a,b,truth\n0,1,0\n1,1,1\n", "column 'truth'"),
         ("a,A,b\n0,1,0\n1,1,1\n", "line 1: expected annotators that differ"),
         ("7,8,9\n0,1,0\n1,1,1\n0,0,1\n", "line 1: .*in no other line"),
