@@ -168,7 +168,8 @@ class ICED(CrowdEstimator):
         "uniform",
         one_of(*PRIORS),
         '"uniform" holds the class prior of the inference, "update" estimates it (as printed),'
-        ' "separate" estimates one of the real and one of the synthetic instances.',
+        ' "start" does so after a first E-step under a uniform one, "separate" estimates one of the'
+        " real and one of the synthetic instances.",
     )
     em: str = argument(
         "soft",

@@ -72,7 +72,7 @@ def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) ->
     return permutation
 
 
-PRIORS = ("uniform", "update", "separate")
+PRIORS = ("uniform", "update", "start", "separate")
 EM = ("soft", "hard", "majority")
 
 
@@ -93,8 +93,9 @@ def infer_labels(
         one_hot: `[N, R * C]` CSR, a one at column `annotator * C + label` for each annotation.
         num_classes: C.
         prior: "uniform" holds the class prior uniform over the classes that annotators use;
-            "update" estimates it; "separate" estimates one of the real rows, which is the one
-            returned, and one of the synthetic rows.
+            "update" estimates it; "start" does so after a first E-step under a uniform one;
+            "separate" estimates one of the real rows, which is the one returned, and one of the
+            synthetic rows.
         em: "soft" counts posteriors in the M-step, "hard" each instance for its likeliest class
             alone, as printed; "majority" is no EM but the majority vote.
         real: how many of the rows, the first ones, are real; all of them by default.
@@ -111,7 +112,7 @@ def infer_labels(
     # inference that assumes a uniform one, and figure 2 shows what only the latter gives (D&S far
     # below majority vote before synthesis).
     if prior not in PRIORS:
-        raise UsageError(f"prior: expected 'uniform', 'update' or 'separate', received {prior!r}")
+        raise UsageError(f"prior: expected one of {', '.join(PRIORS)}, received {prior!r}")
     if em not in EM:
         raise UsageError(f"em: expected 'soft', 'hard' or 'majority', received {em!r}")
     # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and
@@ -127,7 +128,11 @@ def infer_labels(
     # A class that nobody uses has no evidence about errors, and under a prior of its own it would
     # attract unclear instances.
     used = votes.sum(axis=0) > 0
-    held = used / used.sum() if prior == "uniform" else None
+    even = used / used.sum()
+    held = even if prior == "uniform" else None
+    if prior == "start":  # section 2.4: a "uniform prior is used for initialization"
+        first = dawid_skene_em(one_hot, start, prior=even, smoothing=smoothing, max_iter=1).probas
+        start = np.eye(num_classes)[first.argmax(axis=1)] if em == "hard" else first
     apart = prior == "separate" and real is not None and real < len(start)
     found = dawid_skene_em(
         _with_origin(one_hot, num_classes, real or 0) if apart else one_hot,

@@ -133,14 +133,18 @@ def test_bad_prior() -> None:
         infer_labels(crowd()[1].one_hot(), 2, prior="flat")  # type: ignore[arg-type]
 
 
-def test_hard_em_counts_determinate_labels() -> None:
-    # Section 2.3's Psi and Phi by hand, over the labels of the step before, until these settle.
+@pytest.mark.parametrize("kind", ["update", "start"])
+def test_hard_em_counts_determinate_labels(kind: str) -> None:
+    # Section 2.3's Psi and Phi by hand, over the labels of the step before, until these settle;
+    # "start" has an even Phi in the first step alone.
     annotations = crowd(3, (60, 12))[1]
-    found = infer_labels(annotations.one_hot(), 2, prior="update", em="hard", smoothing=0.0)
+    found = infer_labels(annotations.one_hot(), 2, prior=kind, em="hard", smoothing=0.0)
     dense = annotations.to_dense()
     labels = majority_labels(annotations.vote_counts(), "random", 0)
-    for _ in range(50):
+    for step in range(50):
         prior = np.bincount(labels, minlength=2) / len(labels)
+        if kind == "start" and step == 0:
+            prior = np.array([0.5, 0.5])
         scores = np.log(np.tile(prior, (len(labels), 1)))
         for annotator in range(dense.shape[1]):
             for true in range(2):
