@@ -107,12 +107,12 @@ def is_marker(name: Any) -> bool:
     """Whether a name often stands for a missing one."""
     if not isinstance(name, str):
         return False
-    text = visible(name).casefold().translate(_SIGNS)
+    text = whole = visible(name).casefold().translate(_SIGNS)
     while len(text) > 1 + text.startswith("<") and _PAIRS.get(text[0]) == text[-1]:
         text = text[1:-1].strip()
     text = text.rstrip(",;:")
     return (
-        bool(MARKERS & {text, text.rstrip("."), text.replace("_", " ")})
+        bool(MARKERS & {whole, text, text.rstrip("."), text.replace("_", " ")})
         or text.replace(" ", "").replace("\\", "/") in MARKERS
         or _NOTHING.fullmatch(text) is not None
     )
