@@ -130,7 +130,7 @@ def prepare(folder: RunFolder, now: dict[str, Any], resume: bool) -> None:
     """
     if folder.finished and not resume:
         folder.refuse()
-    if folder.started and resume:
+    if (folder.started or folder.finished) and resume:
         folder.check_settings(now)
         folder.sweep()
         (folder / STATUS).unlink(missing_ok=True)

@@ -169,7 +169,7 @@ def plan(options: Options, tasks: Iterable[Task], label: str = "") -> Plan:
         folder = work.folder
         if folder.finished and not options.resume:
             folder.refuse()
-        if folder.started and options.resume:
+        if (folder.started or folder.finished) and options.resume:
             folder.check_settings(settings(task, options))
         if not folder.finished:
             to_run.append(work)

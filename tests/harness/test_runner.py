@@ -172,6 +172,9 @@ def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(
     assert command(*flags) == 0
     assert command(*flags, "--keep_annotations=0.5") == 2
     assert "keep_annotations: None" in capsys.readouterr().err
+    path.unlink()  # nobody knows then what the metrics are of
+    assert command(*flags) == 2
+    assert f"{path}: no such file" in capsys.readouterr().err
 
 
 def test_results_that_were_lost_come_back_on_resume(command: Command, tmp_path: Path) -> None:
