@@ -22,8 +22,7 @@ from neucrowd_tf.arguments import (
 )
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.dl_cl import ClassifierArguments
-from neucrowd_tf.crowding.presets import PAPER, PRESETS
+from neucrowd_tf.crowding.arguments import PAPER, PRESETS, ClassifierArguments
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -211,7 +210,7 @@ class DLCLGCN(AugmentedDLCL):
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         from baselines.graph_completion import GraphCompletion
-        from neucrowd_tf.crowding.pretraining import Counter
+        from neucrowd_tf.crowding.crowd import Counter
         from neucrowd_tf.training.loop import train
 
         features = np.asarray(first.model_.get_layer("standardise")(data.features)).reshape(

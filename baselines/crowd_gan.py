@@ -9,8 +9,8 @@ import dataclasses
 from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
 from neucrowd_tf.arguments import argument, estimator, fitted, number, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowding.arguments import PAPER
 from neucrowd_tf.crowding.playing import held_out
-from neucrowd_tf.crowding.presets import PAPER
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -75,7 +75,7 @@ class DLCLGAN(AugmentedDLCL):
 
     def _play(self, data: TrainingData, run: Run, epochs: int) -> None:
         from baselines.crowd_gan_model import CrowdGANModel, annotator_answers
-        from neucrowd_tf.crowding.pretraining import Counter
+        from neucrowd_tf.crowding.crowd import Counter
         from neucrowd_tf.training.loop import train
         from neucrowd_tf.training.state import read_variables, write_variables
 

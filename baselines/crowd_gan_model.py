@@ -12,10 +12,12 @@ from neucrowd_tf.crowding.crowd import (
     Crowd,
     batch_positions,
     batches_of,
+    draw_labels,
     fold,
     gathered,
     gradients,
     passes_over,
+    select_annotations,
     shuffled,
 )
 from neucrowd_tf.crowding.discriminative import (
@@ -25,8 +27,6 @@ from neucrowd_tf.crowding.discriminative import (
     discriminative_report,
 )
 from neucrowd_tf.crowding.discriminator import Discriminator
-from neucrowd_tf.crowding.generator import draw_labels
-from neucrowd_tf.crowding.selection import select_annotations
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.estimator import TrainingData

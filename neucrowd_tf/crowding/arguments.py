@@ -1,22 +1,137 @@
-"""The arguments of CrowdInG's game, and what they make of the annotators."""
+"""CrowdInG's arguments, its presets by dataset (chosen on validation data), and its variants."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, flag, none, number, one_of, share, whole
+from neucrowd_tf.arguments import (
+    argument,
+    estimator,
+    flag,
+    many,
+    none,
+    number,
+    one_of,
+    share,
+    text,
+    whole,
+)
+from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import ArrayLike, NDArray
 
     from neucrowd_tf.annotations import Annotations
 
 _rate = number(above=0)
+
+PAPER = "Chu and Wang: Improve learning from crowds via generative augmentation, KDD 2021"
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "labelme": {"square_root": True},
+    "music": {
+        "dropout": 0.0,
+        "batch_norm": True,
+        "pretrain_epochs": 80,
+        "label_correlation": False,
+    },
+    "cifar10n": {"base": "small_cnn", "dropout": 0.3, "pretrain_batch": 128, "pretrain_epochs": 20},
+    "cifar10h": {"base": "small_cnn", "dropout": 0.3, "pretrain_batch": 128, "pretrain_epochs": 20},
+}
+SPACE: dict[str, tuple[Any, ...]] = {
+    "information": (0.1, 0.3, 0.5, 1.0),
+    "threshold": (0.2, 0.4, 0.5, 0.6, 0.8),
+    "classifier_learning_rate": (3e-5, 1e-4, 3e-4),
+    "generator_learning_rate": (1e-4, 3e-4),
+    "pretrain_epochs": (15, 25, 50),
+    "noise_size": (4, 8, 16),
+}
+# Name, summary, and the arguments that make it.
+VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (
+        "dl_cl",
+        (
+            "DL-CL: the crowd-layer classifier that CrowdInG starts from (same seed, same"
+            " pre-training)"
+        ),
+        {"epochs": 0},
+    ),
+    (
+        "crowding_no_lca",
+        "CrowdInG without label-correlation aggregation",
+        {"label_correlation": False},
+    ),
+    (
+        "crowding_one_step",
+        "CrowdInG with generator and classifier updated together (figure 2b)",
+        {"two_step": False},
+    ),
+    (
+        "crowdingr",
+        "CrowdInG with generated annotations selected at random (table 2)",
+        {"selection": "random"},
+    ),
+    (
+        "crowdingi",
+        "CrowdInG whose generator does not know the annotator (table 2)",
+        {"annotator_identities": False},
+    ),
+    (
+        "crowdingu",
+        "CrowdInG whose generator does not see the instance (table 2)",
+        {"instance_features": False},
+    ),
+    ("crowdg", "CrowdInG without the information loss (table 2)", {"information": 0.0}),
+    (
+        "crowding",
+        (
+            "CrowdInG: generated annotations, judged for authenticity and information, teach the"
+            " classifier"
+        ),
+        {},
+    ),
+)
+
+
+@estimator
+class ClassifierArguments:
+    """The arguments that say which classifier DL-CL trains."""
+
+    base: Any = argument("dense", None, "the classifier, as for `CrowdLayer`.", positional=True)
+    hidden_units: Sequence[int] = argument(
+        (128,), many(whole(1), "whole numbers from 1", 0), "widths of the dense base."
+    )
+    activation: str = argument("relu", text, "of the dense base.")
+    dropout: float = argument(0.5, number(least=0, below=1), "of the dense base and of small_cnn.")
+    batch_norm: bool = argument(False, flag, "of the dense base.")
+    l2: float = argument(5e-4, number(least=0), "weight penalty on the base's kernels.")
+    square_root: bool = argument(
+        False, flag, "take the signed square root of features before standardising."
+    )
+    standardise: bool = argument(
+        True, flag, "scale features to mean 0 and standard deviation 1 on the training instances."
+    )
+
+    def dl_cl(self, *, epochs: int, batch_size: int, learning_rate: float, seed: int) -> CrowdLayer:
+        """Returns the untrained DL-CL that these arguments describe."""
+        return CrowdLayer(
+            self.base,
+            hidden_units=self.hidden_units,
+            activation=self.activation,
+            dropout=self.dropout,
+            batch_norm=self.batch_norm,
+            l2=self.l2,
+            square_root=self.square_root,
+            standardise=self.standardise,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            seed=seed,
+        )
 
 
 @estimator

@@ -1,5 +1,5 @@
-"""What the networks read, and the order in which they read it: variables and draws that serve every
-fit of a compiled model.
+"""What the networks read, and in which order: the data as variables that serve every fit of a
+compiled model, batches, draws, and what the entropy selects.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowding.selection import selection_counts
+from neucrowd_tf.training.tuplets import step_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 PURPOSES = 16
+_LEAST_ENTROPY = 1e-6
+_LEAST_PROBABILITY = 1e-12
 
 
 class Crowd:
@@ -200,3 +202,151 @@ def gathered(
         lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1
     )
     return tuple(array.concat() for array in filled)
+
+
+class Counter:
+    """A pipeline of step numbers that is made once and read by every fit (making one costs more
+    than reading it).
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, tf.data.Dataset] = {}
+
+    def __call__(self, first_step: int) -> tf.data.Dataset:
+        if first_step not in self._made:
+            self._made[first_step] = step_numbers(first_step)
+        return self._made[first_step]
+
+
+# What is drawn.
+
+
+def label_probabilities(logits: Any, labels: Any) -> Any:
+    """Returns softmax(logits) at one label each, `[..., C]` and `[...]` to `[...]`."""
+    flat = tf.reshape(logits, [-1, tf.shape(logits)[-1]])
+    unlikely = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(labels, [-1]), flat)
+    return tf.reshape(tf.exp(-unlikely), tf.shape(labels))
+
+
+def pair_noise(seed: Any, shape: Any) -> Any:
+    """Returns standard normal noise, a function of the seed `[2]` alone."""
+    return tf.random.stateless_normal(shape, seed=seed)
+
+
+def draw_labels(logits: Any, seed: Any) -> Any:
+    """Returns labels drawn from `softmax(logits)`, `[..., C] -> [...]` int32, a function of the
+    seed `[2]` alone.
+
+    References:
+        CrowdInG, section 3.2.1.
+    """
+    shape = tf.shape(logits)
+    flat = tf.reshape(logits, [-1, shape[-1]])
+    drawn = tf.random.stateless_categorical(flat, 1, seed, dtype=tf.int32)
+    return tf.reshape(drawn, shape[:-1])
+
+
+def draw_classes(latent: Any, columns: Any, seed: Any) -> Any:
+    """Returns a class drawn from z-hat for each annotator, `[B, C] -> [B, R]` int32.
+
+    References:
+        CrowdInG, eq. 3 (z-hat ~ P(z-hat)).
+    """
+    logits = tf.math.log(tf.maximum(latent, _LEAST_PROBABILITY))[:, None, :]
+    shape = [tf.shape(latent)[0], columns, tf.shape(latent)[1]]
+    return draw_labels(tf.broadcast_to(logits, shape), seed)
+
+
+def mixed(latent: Any, logits: Any) -> Any:
+    """Returns log sum_z z-hat_z softmax(logits_z), `[..., C]` and `[..., C, C] -> [..., C]`."""
+    weights = tf.math.log(tf.maximum(latent, _LEAST_PROBABILITY))[..., None]
+    return tf.reduce_logsumexp(weights + tf.nn.log_softmax(logits), axis=-2)
+
+
+# What the entropy decides: which generated annotations the discriminator learns from, and which
+# instances teach the generator or the classifier.
+
+
+def entropy(probabilities: Any) -> Any:
+    """Returns the Shannon entropy of distributions in nats, `[..., C] -> [...]`; 0 log 0 counts as
+    0.
+    """
+    return -tf.reduce_sum(tf.math.xlogy(probabilities, probabilities), axis=-1)
+
+
+def selection_counts(observed: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Returns `[R]`: how many generated annotations of each annotator are taken.
+
+    As many as there are authentic ones, but no more than the annotator has unlabelled instances:
+    who labelled nearly everything has all the rest taken.
+
+    Args:
+        observed: `[N, R]` True where there is an authentic annotation.
+
+    References:
+        CrowdInG, section 3.3.1.
+    """
+    authentic = observed.sum(axis=0)
+    return np.minimum(authentic, len(observed) - authentic).astype(np.int32)
+
+
+def select_annotations(
+    entropies: Any, observed: Any, counts: Any, seed: Any, *, by_entropy: bool = True
+) -> tuple[Any, Any]:
+    """Draws unobserved pairs without replacement, for each annotator the wanted number, with
+    probability proportional to 1/entropy.
+
+    Perturbing the logarithm of the weights with Gumbel noise and taking the largest is such a draw
+    (Kool et al., 2019).
+
+    Args:
+        entropies: `[N, R]` of the generator's distribution for each pair.
+        observed: `[N, R]` bool.
+        counts: `[R]` from `selection_counts`.
+        seed: `[2]`, decides the draw.
+        by_entropy: False draws all unobserved pairs with the same probability (CrowdInGR).
+
+    Returns:
+        instance and annotator codes `[sum of counts]`, sorted by annotator.
+
+    References:
+        CrowdInG, section 3.3.1 (P(y) proportional to 1 / H(G)), section 4.5.1 (CrowdInGR).
+    """
+    uniform = tf.random.stateless_uniform(
+        tf.shape(observed), seed=seed, minval=np.finfo(np.float32).tiny
+    )
+    keys = -tf.math.log(-tf.math.log(uniform))
+    if by_entropy:
+        keys -= tf.math.log(tf.maximum(entropies, _LEAST_ENTROPY))
+    keys = tf.where(observed, -np.inf, keys)
+    ranked = tf.argsort(tf.transpose(keys), axis=1, direction="DESCENDING", stable=True)
+    taken = tf.sequence_mask(counts, tf.shape(ranked)[1])
+    annotators = tf.cast(tf.where(taken)[:, 0], tf.int32)
+    return tf.boolean_mask(ranked, taken), annotators
+
+
+def split_by_entropy(entropies: Any, threshold: float) -> tuple[Any, Any]:
+    """Returns the instances that update the generator, and the rest, which update the classifier.
+
+    Where the classifier is sure it is more often right, so these instances show the generator what
+    annotators make of a class; the updated generator then teaches the classifier on the instances
+    of which it is not sure.
+
+    Args:
+        entropies: `[N]` of the classifier's predictions.
+        threshold: t, the share of the instances, those with the lowest entropy, that go to the
+            generator.
+
+    Returns:
+        two vectors of instance codes, `round(t N)` and the others, each by increasing entropy; of
+        two instances or more, each gets one at least.
+
+    References:
+        CrowdInG, section 3.3.3.
+    """
+    order = tf.argsort(entropies, stable=True)
+    # Deviation: t is a share rather than a value of the entropy, so that it means the same whatever
+    # the number of classes.
+    size = tf.cast(tf.round(threshold * tf.cast(tf.size(order), tf.float32)), tf.int32)
+    size = tf.clip_by_value(size, 1, tf.maximum(tf.size(order) - 1, 1))
+    return order[:size], order[size:]

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from neucrowd_tf.arguments import declared, estimator, fitted
-from neucrowd_tf.crowding.arguments import GameArguments
-from neucrowd_tf.crowding.dl_cl import ClassifierArguments, PretrainedClassifier
-from neucrowd_tf.crowding.generates import GeneratesAnnotations
+from neucrowd_tf.crowding.arguments import (
+    PAPER,
+    PRESETS,
+    SPACE,
+    VARIANTS,
+    ClassifierArguments,
+    GameArguments,
+)
+from neucrowd_tf.crowding.generation import GeneratesAnnotations, TrainedGenerator
 from neucrowd_tf.crowding.playing import Game, best_of, held_out, play
-from neucrowd_tf.crowding.presets import PAPER, PRESETS, SPACE, VARIANTS
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.blocks import ROWS, in_blocks
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
 
-    from neucrowd_tf.crowding.generation import TrainedGenerator
+    from neucrowd_tf.crowding.classifier import PretrainedClassifier
     from neucrowd_tf.crowding.networks import NetworkSpec
 _PRETRAINING = ("pretrain_epochs", "pretrain_batch", "pretrain_learning_rate")
 
@@ -184,7 +189,6 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
         self, classifier: PretrainedClassifier, data: TrainingData, run: Run, epochs: int
     ) -> Game:
         """Trains the generator and the discriminative module, and plays the game."""
-        from neucrowd_tf.crowding.generation import expected_confusions
         from neucrowd_tf.crowding.networks import Rates, build_networks
         from neucrowd_tf.training.state import read_variables
 
@@ -210,14 +214,14 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
             measured=self.measured,
         )
         self.generator_weights_ = read_variables(networks.generator.variables)
-        self.confusion_matrices_ = expected_confusions(networks.game.generative)
+        self.confusion_matrices_ = networks.game.generative.expected_confusions()
         return game
 
     def _go_on(
         self, classifier: PretrainedClassifier, data: TrainingData, run: Run, epochs: int
     ) -> Game:
         """Trains DL-CL further in place of the game: the control."""
-        from neucrowd_tf.crowding.continued import ContinuedClassifier
+        from neucrowd_tf.crowding.classifier import ContinuedClassifier
 
         passes = self.passes if self.classifier_passes is None else self.classifier_passes
         given = (classifier, self.batch_size, passes, self.threshold, self.averaging)
@@ -267,6 +271,8 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
         return _Caches()
 
     def _make_classifier(self) -> PretrainedClassifier:
+        from neucrowd_tf.crowding.classifier import PretrainedClassifier
+
         return PretrainedClassifier(
             self.dl_cl(
                 epochs=self.pretrain_epochs,
@@ -334,7 +340,6 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
                 "CrowdInG: expected a fit with epochs of the game, received one of DL-CL alone,"
                 " which has no generator"
             )
-        from neucrowd_tf.crowding.generation import TrainedGenerator
         from neucrowd_tf.crowding.networks import build_generator
         from neucrowd_tf.training.state import write_variables
 

@@ -1,5 +1,5 @@
 """The minimax game of eq. 4 as a Keras model: a step is an epoch, and each network has its turn in
-it.
+it; and what goes between DL-CL and the game.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.crowding.classifier import move_average
 from neucrowd_tf.crowding.crowd import (
     Crowd,
     batch_positions,
     batches_of,
+    entropy,
     fold,
     gradients,
     passes_over,
+    select_annotations,
     shuffled,
+    split_by_entropy,
 )
 from neucrowd_tf.crowding.discriminative import (
     NUM_SUMS,
@@ -25,23 +29,13 @@ from neucrowd_tf.crowding.discriminative import (
 )
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.learning import Learning, Player, Settings
-from neucrowd_tf.crowding.selection import entropy, select_annotations, split_by_entropy
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
 
 # What a draw is for; see `Crowd.draw`.
 _SURVEY, _SELECT, _PAIRS, _SURE, _GENERATOR, _UNSURE, _CLASSIFIER, _AUTHENTIC = (*range(7), 10)
-
-
-def move_average(averaged: keras.Model, present: keras.Model, share: float) -> None:
-    """Moves an averaged model's weights towards the present ones.
-
-    Args:
-        averaged: keeps this `share` of itself; with none it becomes the present one.
-        present: of the same layers.
-    """
-    for mean, now in zip(averaged.trainable_variables, present.trainable_variables, strict=True):
-        mean.assign(share * mean + (1.0 - share) * now)
+_BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
+_ORDER, _NOISE = 8, 9
 
 
 class CrowdInGModel(keras.Model):
@@ -201,7 +195,7 @@ class CrowdInGModel(keras.Model):
         if self.settings.risk == "exact":
             return self.learning.exactly(player, rows, latent, seed)
         logged = self.learning.logged(rows, latent, seed)
-        return self.learning.by_draws(player, logged.deltas, logged)
+        return self.learning.by_draws([(player, logged.deltas)], logged)
 
     def classifier_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
         """Updates the classifier by eq. 6 on the other instances, through the updated generator,
@@ -217,7 +211,7 @@ class CrowdInGModel(keras.Model):
         # Deviation: the logging policy is drawn from again after the generator's turn, as the
         # ratios of eq. 6 would else mix the generator's move with the classifier's.
         logged = self.learning.logged(rows, latent, seed)
-        return self.learning.by_draws(player, logged.signals, logged)
+        return self.learning.by_draws([(player, logged.signals)], logged)
 
     def joint_turn(self, epoch: Any, latent: Any) -> dict[str, Any]:
         """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the
@@ -228,7 +222,8 @@ class CrowdInGModel(keras.Model):
         """
         rows = self._shuffled(tf.range(self.crowd.num_instances), epoch, _SURE)
         logged = self.learning.logged(rows, latent, self.crowd.draw(epoch, _GENERATOR))
-        return self.learning.together(self._generator(epoch, latent), self._classifier(), logged)
+        both = (self._generator(epoch, latent), logged.deltas), (self._classifier(), logged.signals)
+        return self.learning.by_draws(both, logged)
 
     def _generator(self, epoch: Any, latent: Any) -> Player:
         return Player(
@@ -266,3 +261,73 @@ class CrowdInGModel(keras.Model):
     def _shuffled(self, rows: Any, epoch: Any, purpose: int) -> Any:
         size = tf.size(rows)
         return tf.gather(rows, shuffled(tf.range(size), size, self.crowd.draw(epoch, purpose)))
+
+
+class GeneratorPretraining(keras.Model):
+    """Trains the generator to give the authentic annotations their likelihood; the classifier stays
+    as it is. A step is an epoch.
+
+    References:
+        CrowdInG, section 3.3.3.
+    """
+
+    def __init__(self, generative: GenerativeModule, batch_size: int, learning_rate: float) -> None:
+        super().__init__()
+        self.generative, self.batch_size = generative, batch_size
+        self.built = True
+        optimizer = FusedAdam(learning_rate)
+        optimizer.build(generative.generator.trainable_variables)
+        self.compile(
+            optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
+        )
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        return {"loss": self.epoch(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE)}
+
+    def epoch(self, number: Any) -> Any:
+        """Makes a pass over the authentic annotations, and returns the mean loss."""
+        crowd, latent = self.generative.crowd, self.generative.classify_all()
+        variables, size, batch = (
+            self.generative.generator.trainable_variables,
+            tf.size(crowd.labels),
+            self.batch_size,
+        )
+
+        def step(_: Any, index: Any) -> Any:
+            positions = batch_positions(index, batch, size)
+            chosen = shuffled(positions, size, crowd.draw(number, _ORDER))
+            with tf.GradientTape() as tape:
+                loss = self.generative.authentic_loss(
+                    chosen, latent, fold(crowd.draw(number, _NOISE), index)
+                )
+            take_step(self.optimizer, gradients(tape, loss, variables), variables)
+            share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
+            return tf.reshape(loss * share, [1])
+
+        return passes_over(1, batches_of(size, batch), 1, step)[0]
+
+
+class DiscriminativePretraining(keras.Model):
+    """Trains discriminator and auxiliary network against the generator as it is, with a fresh
+    selection each pass. A step is a pass.
+
+    References:
+        CrowdInG, section 3.3.3.
+    """
+
+    def __init__(self, game: CrowdInGModel) -> None:
+        super().__init__()
+        self.game = game
+        self.built = True
+        self.compile(
+            optimizer=game.optimizer,
+            steps_per_execution=1,
+            jit_compile=False,
+            auto_scale_loss=False,
+        )
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        epoch = tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE
+        latent = self.game.generative.classify_all()
+        logs = self.game.discriminative_turn(epoch, tf.constant(1), latent)
+        return {"loss": logs["discriminator_loss"], **logs}

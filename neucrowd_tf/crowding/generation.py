@@ -1,5 +1,4 @@
-"""What a trained generator is used for: further annotations, and what it expects of each
-annotator."""
+"""What a trained generator is for: what annotators would say, and annotations drawn from that."""
 
 from __future__ import annotations
 
@@ -7,49 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding.crowd import fold, observed_cells
-from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.crowding.generator import (
-    Generator,
-    draw_classes,
-    draw_labels,
-    log_answers,
-    pair_noise,
-)
+from neucrowd_tf.annotations import Annotations, factorize
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.estimator import CrowdEstimator
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.crowding.generator import Generator
 
 _CELLS_AT_ONCE = 1 << 17
-
-
-def expected_confusions(generative: GenerativeModule) -> NDArray[np.float32]:
-    """Returns `[R, C true, C observed]`: the mean of what the generator answers for each annotator,
-    at the noise's mean, over the training instances weighted by the classifier's probability of
-    each class.
-    """
-    crowd, latent = generative.crowd, generative.classify_all()
-    flat, annotators = crowd.flat, crowd.annotators
-    size, columns = int(crowd.num_instances), int(annotators.shape[0])
-    total = np.zeros((columns, latent.shape[1], latent.shape[1]))
-    generator, by_class = generative.generator, generative.by_class
-    rows = max(1, _CELLS_AT_ONCE // columns // (latent.shape[1] if by_class else 1))
-    for first in range(0, size, rows):
-        z, x = latent[first : first + rows], flat[first : first + rows]
-        noise = tf.zeros([len(x), columns, generator.noise_size])
-        if by_class:
-            answers = tf.nn.softmax(generator.all_pairs_by_class(x, annotators, noise))
-        else:
-            answers = tf.nn.softmax(generator.all_pairs(x, z, annotators, noise))
-        total += np.einsum(
-            "nc,nrck->rck" if by_class else "nc,nrk->rck",
-            np.asarray(z, np.float64),
-            np.asarray(answers, np.float64),
-        )
-    return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)
 
 
 class TrainedGenerator(NamedTuple):
@@ -74,10 +41,7 @@ class TrainedGenerator(NamedTuple):
         table = self.annotators
         result = np.empty((len(features), len(table), num_classes), np.float32)
         for part, flat, latent in self._blocks(features, len(table)):
-            answers = log_answers(
-                self.generator, flat, latent, tf.constant(table), by_class=self.by_class
-            )
-            result[part] = np.asarray(tf.exp(answers))
+            result[part] = self.generator.answers(flat, latent, table, by_class=self.by_class)
         return result
 
     def fill(
@@ -95,20 +59,17 @@ class TrainedGenerator(NamedTuple):
             columns: codes of the annotators.
             seed: of the draws.
         """
+        from neucrowd_tf.crowding.crowd import fold, observed_cells
+
         free, table = ~observed_cells(annotations), self.annotators[columns]
         rows, codes, labels = [], [], []
         for part, flat, latent in self._blocks(features, len(columns)):
-            own = fold(tf.constant([seed % 2**31, 0x6E]), part.start)
-            noise = pair_noise(own, [len(flat), len(columns), self.generator.noise_size])
-            if self.by_class:
-                drawn_classes = draw_classes(latent, len(columns), fold(own, 2))
-                latent = tf.one_hot(drawn_classes, latent.shape[1])
-            logits = self.generator.all_pairs(flat, latent, tf.constant(table), noise)
-            drawn = np.asarray(draw_labels(logits, fold(own, 1)))
+            own = fold([seed % 2**31, 0x6E], part.start)
+            drawn = self.generator.draw(flat, latent, table, own, by_class=self.by_class)
             row, column = np.nonzero(free[part][:, columns])
             rows.append(row + part.start)
             codes.append(columns[column])
-            labels.append(drawn[row, column])
+            labels.append(np.asarray(drawn.labels)[row, column])
         if not rows:
             return annotations
         return annotations.with_generated(
@@ -127,4 +88,82 @@ class TrainedGenerator(NamedTuple):
         for first in range(0, len(features), rows):
             part = slice(first, min(first + rows, len(features)))
             latent = self.classify(features[part])
-            yield part, tf.constant(self.flat(features[part]), tf.float32), tf.constant(latent)
+            yield part, self.flat(features[part]).astype(np.float32), latent
+
+
+class GeneratesAnnotations(CrowdEstimator):
+    """A fitted estimator whose `_trained_generator` says what annotators make of raw features.
+
+    Attributes:
+        annotator_names_: `[R]` those of the annotators of `fit`.
+    """
+
+    annotator_names_: NDArray[Any]
+
+    def _trained_generator(self) -> TrainedGenerator:
+        """Returns the generator of the latest fit."""
+        raise NotImplementedError
+
+    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns how likely each annotator gives each label to each instance, `[M, R, C]`, at the
+        noise's mean.
+        """
+        x = self._check_fitted(features)
+        return self._trained_generator().probabilities(x, len(self.classes_))
+
+    def generate(
+        self,
+        features: ArrayLike,
+        annotators: ArrayLike | None = None,
+        *,
+        annotations: Annotations | None = None,
+        seed: int | None = None,
+    ) -> Annotations:
+        """Draws annotations from the generator; each is marked as generated
+        (`Annotations.generated`).
+
+        Args:
+            features: `[M, ...]` raw features.
+            annotators: names of the annotators to generate for; by default all.
+            annotations: of these M instances, by the annotators and classes of `fit`: they are
+                kept, and only empty cells are filled. By default there are none.
+            seed: of the draws; by default the estimator's.
+
+        Returns:
+            `Annotations` of M instances, any method can train on them.
+
+        Raises:
+            DataError: an annotator that was not there in `fit`, or annotations that do not fit.
+        """
+        x = self._check_fitted(features)
+        generator = self._trained_generator()
+        names, classes = self.annotator_names_, self.classes_
+        if annotations is None:
+            empty = np.zeros(0, np.int32)
+            annotations = Annotations(
+                empty,
+                empty,
+                empty,
+                num_instances=len(x),
+                annotator_names=names,
+                class_names=classes,
+            )
+        if annotations.num_instances != len(x):
+            raise DataError(
+                f"generate: expected annotations of {len(x)} instances, received"
+                f" {annotations.num_instances}"
+            )
+        if (
+            annotations.annotator_names.tolist() != names.tolist()
+            or annotations.class_names.tolist() != classes.tolist()
+        ):
+            raise DataError(
+                "generate: expected annotations by the annotators and with the classes that fit"
+                " was given, received others"
+            )
+        columns = (
+            np.arange(len(names))
+            if annotators is None
+            else np.unique(factorize(annotators, names, "annotator", sort=False)[0])
+        )
+        return generator.fill(x, annotations, columns, self.seed if seed is None else seed)

@@ -4,43 +4,31 @@ for each annotator, and annotations drawn from it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowding.counterfactual import importance_ratios
-from neucrowd_tf.crowding.crowd import Crowd, at_labels, batch_positions, batches_of, fold, gathered
-from neucrowd_tf.crowding.generator import (
-    Generator,
-    draw_classes,
-    draw_labels,
+from neucrowd_tf.crowding.crowd import (
+    Crowd,
+    at_labels,
+    batch_positions,
+    batches_of,
+    fold,
+    gathered,
     label_probabilities,
-    log_answers,
     mixed,
     pair_noise,
 )
-from neucrowd_tf.crowding.selection import entropy
+from neucrowd_tf.crowding.generator import Drawn, Generator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _ROWS_AT_ONCE = 1024
-
-
-class Drawn(NamedTuple):
-    """What the generative module drew for `[B, R]` pairs.
-
-    Attributes:
-        labels: what annotators say.
-        chances: how probable that was (where classes are fed, that and the class).
-        classes: the classes that were fed; `[B, 0]` where z-hat was.
-        fed: `[B, C]` z-hat, or the classes as one-hot vectors `[B, R, C]`.
-        entropies: of the distributions that labels were drawn from.
-    """
-
-    labels: Any
-    chances: Any
-    classes: Any
-    fed: Any
-    entropies: Any
+CELLS_AT_ONCE = 1 << 17
 
 
 class GenerativeModule(keras.layers.Layer):
@@ -125,23 +113,9 @@ class GenerativeModule(keras.layers.Layer):
         return pair_noise(seed, [tf.shape(rows)[0], columns, self.generator.noise_size])
 
     def draw(self, rows: Any, latent: Any, seed: Any) -> Drawn:
-        """Draws what each annotator says of some instances, given z-hat or a class drawn from it.
-
-        Args:
-            rows: `[B]` instance codes.
-            latent: `[B, C]` z-hat.
-            seed: `[2]`, decides all draws, those of `noise` too.
-        """
-        fed, classes = latent, tf.zeros([tf.shape(rows)[0], 0], tf.int32)
-        if self.by_class:
-            classes = draw_classes(latent, tf.shape(self.crowd.annotators)[0], fold(seed, 2))
-            fed = tf.one_hot(classes, tf.shape(latent)[1])
-        logits = self.logits(rows, fed, self.noise(rows, seed))
-        labels = draw_labels(logits, fold(seed, 1))
-        chances = label_probabilities(logits, labels)
-        if self.by_class:
-            chances = chances * tf.gather(latent, classes, axis=1, batch_dims=1)
-        return Drawn(labels, chances, classes, fed, entropy(tf.nn.softmax(logits)))
+        """Draws what each annotator says of some instances `[B]`; see `Generator.draw`."""
+        features, table = tf.gather(self.crowd.flat, rows), self.crowd.annotators
+        return self.generator.draw(features, latent, table, seed, by_class=self.by_class)
 
     def survey(self, latent: Any, seed: Any) -> tuple[Any, Any, Any]:
         """Generates for all pairs: the entropy of each distribution, a label drawn from it and,
@@ -171,9 +145,8 @@ class GenerativeModule(keras.layers.Layer):
             latent: `[B, C]` z-hat.
         """
         features = tf.gather(self.crowd.flat, rows)
-        return log_answers(
-            self.generator, features, latent, self.crowd.annotators, by_class=self.by_class
-        )
+        table = self.crowd.annotators
+        return self.generator.log_answers(features, latent, table, by_class=self.by_class)
 
     def some_log_answers(self, rows: Any, codes: Any, latent: Any, noise: Any = None) -> Any:
         """Returns log G(y | x, e) `[P, C]` of chosen pairs; see `log_answers`.
@@ -228,3 +201,28 @@ class GenerativeModule(keras.layers.Layer):
         if self.by_class:
             current = current * tf.gather(latent, classes, axis=1, batch_dims=1)
         return importance_ratios(current, logged, cap=self.ratio_cap, floor=self.probability_floor)
+
+    def expected_confusions(self) -> NDArray[np.float32]:
+        """Returns `[R, C true, C observed]`: the mean of what the generator answers for each
+        annotator, at the noise's mean, over the training instances weighted by the classifier's
+        probability of each class.
+        """
+        crowd, latent = self.crowd, self.classify_all()
+        flat, annotators = crowd.flat, crowd.annotators
+        size, columns = int(crowd.num_instances), int(annotators.shape[0])
+        total = np.zeros((columns, latent.shape[1], latent.shape[1]))
+        generator, by_class = self.generator, self.by_class
+        rows = max(1, CELLS_AT_ONCE // columns // (latent.shape[1] if by_class else 1))
+        for first in range(0, size, rows):
+            z, x = latent[first : first + rows], flat[first : first + rows]
+            noise = tf.zeros([len(x), columns, generator.noise_size])
+            if by_class:
+                answers = tf.nn.softmax(generator.all_pairs_by_class(x, annotators, noise))
+            else:
+                answers = tf.nn.softmax(generator.all_pairs(x, z, annotators, noise))
+            total += np.einsum(
+                "nc,nrck->rck" if by_class else "nc,nrk->rck",
+                np.asarray(z, np.float64),
+                np.asarray(answers, np.float64),
+            )
+        return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)

@@ -1,15 +1,42 @@
-"""The generator (eq. 1), and labels drawn from what it says."""
+"""The generator (eq. 1), and what is drawn from it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.crowding.crowd import (
+    draw_classes,
+    draw_labels,
+    entropy,
+    fold,
+    label_probabilities,
+    mixed,
+    pair_noise,
+)
+
 # Of what constant features or a single annotator add: they stay as they are, but for a factor.
 _LEAST_VARIANCE = 1e-6
-_LEAST_PROBABILITY = 1e-12
+
+
+class Drawn(NamedTuple):
+    """What the generative module drew for `[B, R]` pairs.
+
+    Attributes:
+        labels: what annotators say.
+        chances: how probable that was (where classes are fed, that and the class).
+        classes: the classes that were fed; `[B, 0]` where z-hat was.
+        fed: `[B, C]` z-hat, or the classes as one-hot vectors `[B, R, C]`.
+        entropies: of the distributions that labels were drawn from.
+    """
+
+    labels: Any
+    chances: Any
+    classes: Any
+    fed: Any
+    entropies: Any
 
 
 class Generator(keras.layers.Layer):
@@ -136,6 +163,48 @@ class Generator(keras.layers.Layer):
         part = tf.gather(self.annotator_part(annotators), codes)
         return self.instance_part(features) + part + self.from_noise(noise)
 
+    def log_answers(self, features: Any, latent: Any, annotators: Any, *, by_class: bool) -> Any:
+        """Returns log G(y | x, e) `[B, R, C]` at the noise's mean.
+
+        Args:
+            features, annotators: see `all_pairs`.
+            latent: `[B, C]` z-hat.
+            by_class: whether classes are fed, over which to sum by z-hat.
+        """
+        noise = tf.zeros([tf.shape(features)[0], tf.shape(annotators)[0], self.noise_size])
+        if not by_class:
+            return tf.nn.log_softmax(self.all_pairs(features, latent, annotators, noise))
+        logits = self.all_pairs_by_class(features, annotators, noise)
+        return mixed(tf.convert_to_tensor(latent)[:, None, :], logits)
+
+    def answers(self, features: Any, latent: Any, annotators: Any, *, by_class: bool) -> Any:
+        """Returns G(y | x, e) `[B, R, C]`; see `log_answers`."""
+        return tf.exp(self.log_answers(features, latent, annotators, by_class=by_class))
+
+    def draw(
+        self, features: Any, latent: Any, annotators: Any, seed: Any, *, by_class: bool
+    ) -> Drawn:
+        """Draws what each annotator says of each instance, given z-hat or a class drawn from it.
+
+        Args:
+            features, annotators: see `all_pairs`.
+            latent: `[B, C]` z-hat.
+            seed: `[2]`, decides all draws, those of the noise too.
+            by_class: whether a class is drawn, and fed.
+        """
+        size, columns = tf.shape(features)[0], tf.shape(annotators)[0]
+        fed, classes = latent, tf.zeros([size, 0], tf.int32)
+        if by_class:
+            classes = draw_classes(latent, columns, fold(seed, 2))
+            fed = tf.one_hot(classes, tf.shape(latent)[1])
+        noise = pair_noise(seed, [size, columns, self.noise_size])
+        logits = self.all_pairs(features, fed, annotators, noise)
+        labels = draw_labels(logits, fold(seed, 1))
+        chances = label_probabilities(logits, labels)
+        if by_class:
+            chances = chances * tf.gather(latent, classes, axis=1, batch_dims=1)
+        return Drawn(labels, chances, classes, fed, entropy(tf.nn.softmax(logits)))
+
     def equalise(self, features: Any, annotators: Any, latent: Any) -> None:
         """Scales the kernels so that instances, annotators, the classifier's output and the noise
         each add as much to the hidden layer: a variance of 1/4.
@@ -170,58 +239,3 @@ def of_pairs(layer: keras.layers.Dense, inputs: Any) -> Any:
     units, size = layer.kernel.shape[1], layer.kernel.shape[0]
     shape = tf.concat([tf.shape(inputs)[:-1], [units]], axis=0)
     return tf.reshape(layer(tf.reshape(inputs, [-1, size])), shape)
-
-
-def label_probabilities(logits: Any, labels: Any) -> Any:
-    """Returns softmax(logits) at one label each, `[..., C]` and `[...]` to `[...]`."""
-    flat = tf.reshape(logits, [-1, tf.shape(logits)[-1]])
-    unlikely = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(labels, [-1]), flat)
-    return tf.reshape(tf.exp(-unlikely), tf.shape(labels))
-
-
-def pair_noise(seed: Any, shape: Any) -> Any:
-    """Returns standard normal noise, a function of the seed `[2]` alone."""
-    return tf.random.stateless_normal(shape, seed=seed)
-
-
-def draw_labels(logits: Any, seed: Any) -> Any:
-    """Returns labels drawn from `softmax(logits)`, `[..., C] -> [...]` int32, a function of the
-    seed `[2]` alone.
-
-    References:
-        CrowdInG, section 3.2.1.
-    """
-    shape = tf.shape(logits)
-    flat = tf.reshape(logits, [-1, shape[-1]])
-    drawn = tf.random.stateless_categorical(flat, 1, seed, dtype=tf.int32)
-    return tf.reshape(drawn, shape[:-1])
-
-
-def draw_classes(latent: Any, columns: Any, seed: Any) -> Any:
-    """Returns a class drawn from z-hat for each annotator, `[B, C] -> [B, R]` int32.
-
-    References:
-        CrowdInG, eq. 3 (z-hat ~ P(z-hat)).
-    """
-    logits = tf.math.log(tf.maximum(latent, _LEAST_PROBABILITY))[:, None, :]
-    shape = [tf.shape(latent)[0], columns, tf.shape(latent)[1]]
-    return draw_labels(tf.broadcast_to(logits, shape), seed)
-
-
-def mixed(latent: Any, logits: Any) -> Any:
-    """Returns log sum_z z-hat_z softmax(logits_z), `[..., C]` and `[..., C, C] -> [..., C]`."""
-    weights = tf.math.log(tf.maximum(latent, _LEAST_PROBABILITY))[..., None]
-    return tf.reduce_logsumexp(weights + tf.nn.log_softmax(logits), axis=-2)
-
-
-def log_answers(
-    generator: Generator, features: Any, latent: Any, annotators: Any, *, by_class: bool
-) -> Any:
-    """Returns log G(y | x, e) `[B, R, C]` at the noise's mean; see
-    `GenerativeModule.log_answers`.
-    """
-    noise = tf.zeros([tf.shape(features)[0], tf.shape(annotators)[0], generator.noise_size])
-    if not by_class:
-        return tf.nn.log_softmax(generator.all_pairs(features, latent, annotators, noise))
-    logits = generator.all_pairs_by_class(features, annotators, noise)
-    return mixed(tf.convert_to_tensor(latent)[:, None, :], logits)

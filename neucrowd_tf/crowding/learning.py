@@ -5,7 +5,7 @@ and the discriminative one judged, or from the exact risk of all labels.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -134,69 +134,45 @@ class Learning:
         labels, chances, signals, deltas, classes = gathered(self._batches(rows), kinds, compute)
         return Logged(rows, labels, chances, signals, deltas, classes, seed)
 
-    def by_draws(self, player: Player, losses: Any, logged: Logged) -> dict[str, Any]:
-        """Makes the inner passes of one network's turn over logged labels.
+    def by_draws(self, turns: Sequence[tuple[Player, Any]], logged: Logged) -> dict[str, Any]:
+        """Makes the inner passes of a turn over logged labels.
 
         Args:
-            player: who learns.
-            losses: `[n, R]` what each label earned it.
+            turns: who learns, and the loss `[n, R]` that each label earned: the generator's is
+                delta, the classifier's L_G. Both take the turn together on the same draws in the
+                one-step variant.
             logged: the labels.
 
         Returns:
             what is logged of the turn.
 
         References:
-            CrowdInG, eqs. 5 and 6.
-        """
-        variables, optimizer = player.variables, player.optimizer
-
-        noise_of = self._noise(logged.rows, logged.seed)
-
-        def step(index: Any, multiplier: Any) -> Any:
-            part, noise = self._batch(index), noise_of(index)
-            with tf.GradientTape() as tape:
-                ratios = self._ratios(logged, part, noise, player.latent_of)
-                risk = counterfactual_risk(losses[part], ratios, multiplier)
-                risk += player.further(index)
-            take_step(optimizer, gradients(tape, risk, variables), variables)
-            return ratio_sums(losses[part], ratios)
-
-        mu, sums = self._passes([player], step, losses, logged.rows)
-        report = ratio_report(player.name, mu, sums)
-        return {f"{player.name}_loss": tf.reduce_mean(losses), **report}
-
-    def together(self, generator: Player, classifier: Player, logged: Logged) -> dict[str, Any]:
-        """Makes the inner passes of both networks' turn over the same logged labels, the
-        generator's risk being of delta, the classifier's of L_G.
-
-        References:
             CrowdInG, eqs. 5 and 6, figure 2b.
         """
-        deltas, signals = logged.deltas, logged.signals
+        players, losses = (list(each) for each in zip(*turns, strict=True))
         noise_of = self._noise(logged.rows, logged.seed)
 
         def step(index: Any, multipliers: Any) -> Any:
             part, noise = self._batch(index), noise_of(index)
-            with tf.GradientTape(persistent=True) as tape:
-                ratios = self._ratios(logged, part, noise, classifier.latent_of)
-                risk = counterfactual_risk(deltas[part], ratios, multipliers[0])
-                risk += generator.further(index)
-                other = counterfactual_risk(signals[part], ratios, multipliers[1])
-                other += classifier.further(index)
-            both = [
-                (player, gradients(tape, value, player.variables))
-                for player, value in ((generator, risk), (classifier, other))
+            with tf.GradientTape(persistent=len(players) > 1) as tape:
+                # The classifier comes last; gradients go through its z-hat where it learns.
+                ratios = self._ratios(logged, part, noise, players[-1].latent_of)
+                risks = [
+                    counterfactual_risk(own[part], ratios, multipliers[place])
+                    + player.further(index)
+                    for place, (player, own) in enumerate(turns)
+                ]
+            found = [
+                gradients(tape, risk, player.variables)
+                for risk, player in zip(risks, players, strict=True)
             ]
-            for player, found in both:
-                take_step(player.optimizer, found, player.variables)
-            return ratio_sums(deltas[part], ratios)
+            for player, own in zip(players, found, strict=True):
+                take_step(player.optimizer, own, player.variables)
+            return ratio_sums(losses[0][part], ratios)
 
-        mu, sums = self._passes([generator, classifier], step, [deltas, signals], logged.rows)
-        return {
-            "generator_loss": tf.reduce_mean(deltas),
-            "classifier_loss": tf.reduce_mean(signals),
-            **ratio_report("generator", mu[0], sums),
-        }
+        mu, sums = self._passes(players, step, losses, logged.rows)
+        means = {f"{player.name}_loss": tf.reduce_mean(own) for player, own in turns}
+        return means | ratio_report(players[0].name, mu[0], sums)
 
     def exactly(self, player: Player, rows: Any, latent: Any, seed: Any) -> dict[str, Any]:
         """Makes the inner passes of one network's turn by the exact risk.
@@ -302,17 +278,19 @@ class Learning:
     def _batches(self, rows: Any) -> Any:
         return batches_of(tf.size(rows), self.generative.batch_rows)
 
-    def _passes(self, players: list[Player], step: Any, losses: Any, rows: Any) -> tuple[Any, Any]:
+    def _passes(
+        self, players: list[Player], step: Any, losses: list[Any], rows: Any
+    ) -> tuple[Any, Any]:
         """Makes the inner passes over the logged batches.
 
         Args:
             players: whose turn it is.
             step: `step(index, mu)` makes a step on a batch and returns `ratio_sums`.
-            losses: `[n, R]` delta or L_G, or a list of both.
+            losses: `[n, R]` delta or L_G of each player.
             rows: `[n]`.
 
         Returns:
-            mu, and the sums over the last pass.
+            mu of each player, and the sums over the last pass.
         """
         passes = self.settings.passes_of(*(player.name for player in players))
 

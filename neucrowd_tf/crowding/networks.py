@@ -12,19 +12,14 @@ import keras
 import numpy as np
 
 from neucrowd_tf.crowd_layers.layers import Standardise
-from neucrowd_tf.crowding.crowd import Crowd
+from neucrowd_tf.crowding.classifier import PretrainedClassifier, averaged_classifier
+from neucrowd_tf.crowding.crowd import Counter, Crowd
 from neucrowd_tf.crowding.discriminative import Auxiliary, DiscriminativeModule
 from neucrowd_tf.crowding.discriminator import Discriminator, label_cooccurrence, label_correlation
-from neucrowd_tf.crowding.dl_cl import PretrainedClassifier
-from neucrowd_tf.crowding.game import CrowdInGModel
+from neucrowd_tf.crowding.game import CrowdInGModel, DiscriminativePretraining, GeneratorPretraining
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.crowding.generator import Generator
 from neucrowd_tf.crowding.learning import Settings
-from neucrowd_tf.crowding.pretraining import (
-    Counter,
-    DiscriminativePretraining,
-    GeneratorPretraining,
-)
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.state import (
     read_variables,
@@ -156,22 +151,6 @@ def build_generator(spec: NetworkSpec) -> Generator:
         use_instances=spec.instance_features,
         use_annotators=spec.annotator_identities,
     )
-
-
-def averaged_classifier(
-    base: keras.Model, feature_shape: tuple[int, ...], square_root: bool
-) -> tuple[keras.Model, Standardise, keras.Model]:
-    """Returns a copy of a classifier, the layer that standardises what it takes, and both as a
-    model from raw features to {"probabilities"}.
-    """
-    averaged = keras.models.clone_model(base)
-    standardise = Standardise(square_root, name="standardise")
-    inputs = keras.Input(feature_shape, name="features")
-    outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
-        averaged(standardise(inputs))
-    )
-    inference = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
-    return averaged, standardise, inference
 
 
 def build_networks(spec: NetworkSpec, base: keras.Model) -> Networks:

@@ -16,8 +16,8 @@ from neucrowd_tf.training.validation import hold_out
 if TYPE_CHECKING:
     import keras
 
+    from neucrowd_tf.crowding.crowd import Counter
     from neucrowd_tf.crowding.networks import Networks
-    from neucrowd_tf.crowding.pretraining import Counter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ def play(
 
     def measure(when: str) -> None:
         if measured:
-            from neucrowd_tf.crowding.measures import information
+            from neucrowd_tf.crowding.discriminative import information
 
             found[when] = information(networks.game.generative, networks.game.discriminative)
 

@@ -16,7 +16,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG, playing
-from neucrowd_tf.crowding.game import move_average
+from neucrowd_tf.crowding.classifier import move_average
 from neucrowd_tf.crowding.networks import Networks
 from neucrowd_tf.crowding.playing import Game, held_out
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.crowding.generator import (
-    Generator,
+from neucrowd_tf.crowding.crowd import (
     draw_labels,
+    entropy,
     label_probabilities,
-    of_pairs,
     pair_noise,
+    split_by_entropy,
 )
-from neucrowd_tf.crowding.selection import entropy, split_by_entropy
+from neucrowd_tf.crowding.generator import Generator, of_pairs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 5)).astype(np.float32)

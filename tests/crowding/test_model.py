@@ -12,7 +12,15 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.crowding import learning
-from neucrowd_tf.crowding.crowd import Crowd, fold, observed_cells
+from neucrowd_tf.crowding.crowd import (
+    Crowd,
+    draw_labels,
+    entropy,
+    fold,
+    observed_cells,
+    selection_counts,
+    split_by_entropy,
+)
 from neucrowd_tf.crowding.discriminative import (
     Auxiliary,
     DiscriminativeModule,
@@ -26,12 +34,11 @@ from neucrowd_tf.crowding.game import (
     _SURVEY,
     _UNSURE,
     CrowdInGModel,
+    GeneratorPretraining,
 )
 from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.crowding.generator import Generator, draw_labels
+from neucrowd_tf.crowding.generator import Generator
 from neucrowd_tf.crowding.learning import Logged, Settings
-from neucrowd_tf.crowding.pretraining import GeneratorPretraining
-from neucrowd_tf.crowding.selection import entropy, selection_counts, split_by_entropy
 from tests.crowding.conftest import C, D, N, R, make_crowd
 
 LAMBDA, PENALTY, BATCH = 0.4, 0.3, 20  # three batches of instances, the last one smaller

@@ -13,12 +13,11 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.counterfactual import exact_risk, of_each, quantiles, search_multiplier
-from neucrowd_tf.crowding.crowd import fold
+from neucrowd_tf.crowding.crowd import fold, mixed
+from neucrowd_tf.crowding.discriminative import information, mutual_information
 from neucrowd_tf.crowding.discriminator import discriminator_losses
 from neucrowd_tf.crowding.game import CrowdInGModel
-from neucrowd_tf.crowding.generator import mixed
 from neucrowd_tf.crowding.learning import Settings
-from neucrowd_tf.crowding.measures import information, mutual_information
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run

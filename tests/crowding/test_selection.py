@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.crowding.selection import select_annotations, selection_counts
+from neucrowd_tf.crowding.crowd import select_annotations, selection_counts
 
 RNG = np.random.default_rng(0)
 OBSERVED = RNG.random((40, 3)) < [0.1, 0.5, 0.95]

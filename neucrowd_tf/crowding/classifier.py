@@ -1,24 +1,103 @@
-"""The control of CrowdInG's gain: DL-CL that goes on through its own crowd layer, with as many
-steps of the classifier, the same rate, average and choice of the epoch, and no generated label.
+"""DL-CL, the classifier that the game begins with: trained through a crowd layer, and, as the
+control of CrowdInG's gain, trained on in the same way.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowding.crowd import batch_positions, batches_of, gradients, passes_over, shuffled
-from neucrowd_tf.crowding.dl_cl import PretrainedClassifier
-from neucrowd_tf.crowding.game import move_average
-from neucrowd_tf.crowding.networks import averaged_classifier
-from neucrowd_tf.crowding.pretraining import Counter
-from neucrowd_tf.crowding.selection import entropy
+from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowd_layers.layers import Standardise
+from neucrowd_tf.crowding.crowd import (
+    Counter,
+    batch_positions,
+    batches_of,
+    entropy,
+    gradients,
+    passes_over,
+    shuffled,
+)
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class PretrainedClassifier:
+    """DL-CL, whose compiled network is kept for the fits of one shape of data.
+
+    Attributes:
+        estimator: the crowd-layer classifier.
+
+    References:
+        CrowdInG, section 3.3.3 (the classifier is pre-trained).
+    """
+
+    def __init__(self, estimator: CrowdLayer) -> None:
+        self.estimator = estimator
+        self._kept = contextlib.ExitStack()
+        self._kept.enter_context(estimator.reused())  # for as long as this object lives
+
+    def fit(self, data: TrainingData, seed: int, run: Run) -> None:
+        """Trains the classifier from fresh weights."""
+        self.estimator.set_params(seed=seed).fit(data.features, data.annotations, run=run)
+
+    @functools.cached_property
+    def inference(self) -> keras.Model:
+        """Raw features to {"probabilities"}."""
+        return self.estimator.inference_model()
+
+    @property
+    def base(self) -> keras.Model:
+        """Standardised features to probabilities."""
+        return self.estimator.model_.get_layer("base")
+
+    @property
+    def standardise(self) -> Any:
+        """The layer that holds the features' mean and scale."""
+        return self.estimator.model_.get_layer("standardise")
+
+    def standardised(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns features as the classifier and the other networks take them."""
+        return in_blocks(self.standardise, features)
+
+
+def averaged_classifier(
+    base: keras.Model, feature_shape: tuple[int, ...], square_root: bool
+) -> tuple[keras.Model, Standardise, keras.Model]:
+    """Returns a copy of a classifier, the layer that standardises what it takes, and both as a
+    model from raw features to {"probabilities"}.
+    """
+    averaged = keras.models.clone_model(base)
+    standardise = Standardise(square_root, name="standardise")
+    inputs = keras.Input(feature_shape, name="features")
+    outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
+        averaged(standardise(inputs))
+    )
+    inference = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
+    return averaged, standardise, inference
+
+
+def move_average(averaged: keras.Model, present: keras.Model, share: float) -> None:
+    """Moves an averaged model's weights towards the present ones.
+
+    Args:
+        averaged: keeps this `share` of itself; with none it becomes the present one.
+        present: of the same layers.
+    """
+    for mean, now in zip(averaged.trainable_variables, present.trainable_variables, strict=True):
+        mean.assign(share * mean + (1.0 - share) * now)
 
 
 class ContinuedClassifier(keras.Model):
