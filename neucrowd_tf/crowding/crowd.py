@@ -88,6 +88,10 @@ class Crowd:
     def flat(self) -> Any:
         return tf.reshape(self._features, [-1, self.feature_size])
 
+    def shaped(self, flat: Any) -> Any:
+        """Returns `[B, d]` features as the classifier takes them."""
+        return tf.reshape(flat, [-1, *self._features.shape[1:]])
+
     @property
     def annotators(self) -> Any:
         return tf.convert_to_tensor(self._annotators)

@@ -212,7 +212,11 @@ class DiscriminativeModule(keras.layers.Layer):
         References:
             CrowdInG, eq. 4 (V - lambda L_I).
         """
-        encoded, generated = self._encoded(rows), tf.cast(~authentic, tf.float32)
+        # An instance of several pairs is encoded once: its features are long.
+        distinct, places = tf.unique(rows)
+        encoded = self._encoded(distinct)
+        encoded = encoded._replace(instances=tf.gather(encoded.instances, places))
+        generated = tf.cast(~authentic, tf.float32)
         logits = self.judged(self.discriminator.some_pairs(encoded, codes), log_answers)
         literal = self.literal or self.density_ratio
         losses = discriminator_losses(logits, labels, authentic, literal=literal)

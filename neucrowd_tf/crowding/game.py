@@ -228,7 +228,7 @@ class CrowdInGModel(keras.Model):
     def _generator(self, epoch: Any, latent: Any) -> Player:
         return Player(
             "generator",
-            lambda rows: tf.gather(latent, rows),
+            lambda rows, _: tf.gather(latent, rows),
             self.generative.generator.trainable_variables,
             self.generator_optimizer,
             lambda index: self._unlikely(latent, epoch, index),
@@ -237,7 +237,7 @@ class CrowdInGModel(keras.Model):
     def _classifier(self) -> Player:
         return Player(
             "classifier",
-            lambda rows: self.generative.classify(tf.gather(self.crowd.features, rows)),
+            lambda _, flat: self.generative.classify(self.crowd.shaped(flat)),
             self.generative.classifier.trainable_variables,
             self.classifier_optimizer,
             lambda _: self._penalty(),

@@ -102,6 +102,15 @@ class GenerativeModule(keras.layers.Layer):
         features = tf.gather(self.crowd.flat, rows)
         return self.generator.all_pairs(features, latent, self.crowd.annotators, noise)
 
+    def hidden(self, features: Any, noise: Any) -> Any:
+        """Returns what all but z-hat adds to the generator's hidden layer, `[B, R, h]`.
+
+        Args:
+            features: `[B, d]`.
+            noise: `[B, R, k]`.
+        """
+        return self.generator.hidden(features, self.crowd.annotators, noise)
+
     def logits_by_class(self, rows: Any, noise: Any) -> Any:
         """Returns the generator's logits `[B, R, C, C]` for each class; see `logits`."""
         features = tf.gather(self.crowd.flat, rows)
@@ -185,19 +194,20 @@ class GenerativeModule(keras.layers.Layer):
         return -tf.reduce_mean(at_labels(log_answers, tf.gather(crowd.labels, chosen)))
 
     def ratios(
-        self, rows: Any, latent: Any, labels: Any, logged: Any, noise: Any, classes: Any = None
+        self, hidden: Any, latent: Any, labels: Any, logged: Any, classes: Any = None
     ) -> Any:
         """Returns G(y) / G_0(y) `[B, R]` of logged labels under the present module (eqs. 5, 6);
         where classes were drawn, of the pairs of class and label.
 
         Args:
-            rows, latent, noise: see `logits`; gradients go through `latent`.
+            hidden: `[B, R, h]`, see `hidden`.
+            latent: `[B, C]` z-hat; gradients go through it.
             labels: `[B, R]` the labels that the logging policy drew.
             logged: `[B, R]` its probabilities of them.
             classes: `[B, R]` the classes that it drew, where the generator is fed classes.
         """
         fed = tf.one_hot(classes, tf.shape(latent)[1]) if self.by_class else latent
-        current = label_probabilities(self.logits(rows, fed, noise), labels)
+        current = label_probabilities(self.generator.answer(hidden, fed), labels)
         if self.by_class:
             current = current * tf.gather(latent, classes, axis=1, batch_dims=1)
         return importance_ratios(current, logged, cap=self.ratio_cap, floor=self.probability_floor)

@@ -119,22 +119,27 @@ class Generator(keras.layers.Layer):
         References:
             CrowdInG, eq. 1.
         """
+        return self.answer(self.hidden(features, annotators, noise), probabilities)
+
+    def hidden(self, features: Any, annotators: Any, noise: Any) -> Any:
+        """Returns what instances, annotators and noise add to the hidden layer, `[B, R, h]`; see
+        `all_pairs`.
+        """
+        instance = self.instance_part(features)[:, None, :]
+        return instance + self.annotator_part(annotators) + of_pairs(self.from_noise, noise)
+
+    def answer(self, hidden: Any, probabilities: Any) -> Any:
+        """Returns logits `[B, R, C]` from `hidden` and z-hat; see `all_pairs`."""
+        latent = of_pairs(self.from_classifier, probabilities)
         if len(probabilities.shape) == 2:
-            instance = self.instance_part(features) + self.from_classifier(probabilities)
-            pair = instance[:, None, :] + self.annotator_part(annotators)
-        else:
-            pair = self._pairs(features, annotators) + of_pairs(self.from_classifier, probabilities)
-        return of_pairs(self.scores, tf.nn.relu(pair + of_pairs(self.from_noise, noise)))
+            latent = latent[:, None, :]
+        return of_pairs(self.scores, tf.nn.relu(hidden + latent))
 
     def all_pairs_by_class(self, features: Any, annotators: Any, noise: Any) -> Any:
         """Returns logits `[B, R, C, C]`: what each annotator makes of each instance, were it of the
         class of the third axis; see `all_pairs`.
         """
-        return self._by_class(self._pairs(features, annotators) + of_pairs(self.from_noise, noise))
-
-    def _pairs(self, features: Any, annotators: Any) -> Any:
-        """Returns what instances and annotators add to the hidden layer, `[B, R, h]`."""
-        return self.instance_part(features)[:, None, :] + self.annotator_part(annotators)
+        return self._by_class(self.hidden(features, annotators, noise))
 
     def _by_class(self, hidden: Any) -> Any:
         """Returns the logits `[..., C, C]` for each class from all that the class adds to."""

@@ -24,7 +24,7 @@ from neucrowd_tf.crowding.discriminative import DiscriminativeModule
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.nn.steps import take_step
 
-_NOISE_KEPT = 1 << 24  # numbers, 64 MB
+_KEPT = 1 << 24  # numbers, 64 MB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,14 +56,15 @@ class Player(NamedTuple):
 
     Attributes:
         name: "generator" or "classifier".
-        latent_of: z-hat of some instances; the classifier's gradients go through it.
+        latent_of: z-hat of some instances, given their codes and features `[B, d]`; the
+            classifier's gradients go through it.
         variables: the network's weights.
         optimizer: theirs.
         further: what is added to its risk in a step, given the batch's number.
     """
 
     name: str
-    latent_of: Callable[[Any], Any]
+    latent_of: Callable[[Any, Any], Any]
     variables: list[Any]
     optimizer: keras.optimizers.Optimizer
     further: Callable[[Any], Any]
@@ -150,13 +151,20 @@ class Learning:
             CrowdInG, eqs. 5 and 6, figure 2b.
         """
         players, losses = (list(each) for each in zip(*turns, strict=True))
-        noise_of = self._noise(logged.rows, logged.seed)
+        features_of, noise_of = self._features(logged.rows), self._noise(logged.rows, logged.seed)
+        hidden_of = None
+        if all(player.name != "generator" for player in players):
+            hidden_of = self._hidden(logged.rows, logged.seed)
 
         def step(index: Any, multipliers: Any) -> Any:
-            part, noise = self._batch(index), noise_of(index)
+            part, features = self._batch(index), features_of(index)
+            kept = noise_of(index) if hidden_of is None else hidden_of(index)
             with tf.GradientTape(persistent=len(players) > 1) as tape:
+                hidden = kept if hidden_of else self.generative.hidden(features, kept)
                 # The classifier comes last; gradients go through its z-hat where it learns.
-                ratios = self._ratios(logged, part, noise, players[-1].latent_of)
+                latent = players[-1].latent_of(logged.rows[part], features)
+                drawn = logged.labels[part], logged.chances[part], logged.classes[part]
+                ratios = self.generative.ratios(hidden, latent, *drawn)
                 risks = [
                     counterfactual_risk(own[part], ratios, multipliers[place])
                     + player.further(index)
@@ -183,10 +191,10 @@ class Learning:
             latent: `[N, C]` z-hat of delta, which no gradient passes through.
         """
         size, variables = tf.size(rows), player.variables
-        noise_of = self._noise(rows, seed)
+        features_of, noise_of = self._features(rows), self._noise(rows, seed)
 
         def step(_: Any, index: Any) -> Any:
-            chosen = rows[self._batch(index)]
+            chosen, features = rows[self._batch(index)], features_of(index)
             z = tf.gather(latent, chosen)
             signals, log_q = self.discriminative.all_signals(chosen, self._log_answers(chosen, z))
             if not (player.name == "generator" and self.discriminative.information):
@@ -194,7 +202,7 @@ class Learning:
             noise = noise_of(index)
             with tf.GradientTape() as tape:
                 answers, losses = self.expected(
-                    chosen, player.latent_of(chosen), z, signals, log_q, noise
+                    chosen, player.latent_of(chosen, features), z, signals, log_q, noise
                 )
                 risk = exact_risk(answers, losses)
                 loss = risk + player.further(index)
@@ -238,37 +246,68 @@ class Learning:
             return None
         return self.generative.log_answers(rows, latent)
 
-    def _ratios(
-        self, logged: Logged, part: slice, noise: Any, latent_of: Callable[[Any], Any]
-    ) -> Any:
-        """Returns the importance ratios of a batch; gradients go through z-hat."""
-        rows = logged.rows[part]
-        drawn = logged.labels[part], logged.chances[part]
-        return self.generative.ratios(rows, latent_of(rows), *drawn, noise, logged.classes[part])
+    def _features(self, rows: Any) -> Callable[[Any], Any]:
+        """Returns what gives the features `[b, d]` of a batch by its number."""
+        flat = self.generative.crowd.flat
+        return self._kept(
+            rows, self.generative.crowd.feature_size, lambda chosen, _: tf.gather(flat, chosen)
+        )
 
     def _noise(self, rows: Any, seed: Any) -> Callable[[Any], Any]:
-        """Returns what gives the noise of a batch by its number, the same in each pass. It is kept
-        from the first where there is room, as drawing it is a third of a step's work.
+        """Returns what gives the noise `[b, R, k]` of a batch by its number, the same in each
+        pass.
         """
-        generative, columns = self.generative, tf.shape(self.generative.crowd.annotators)[0]
-        size = generative.generator.noise_size
-        room = tf.size(rows) * columns <= _NOISE_KEPT // size
+        return self._of_pairs(
+            rows,
+            self.generative.generator.noise_size,
+            lambda chosen, index: self.generative.noise(chosen, fold(seed, index)),
+        )
 
-        def drawn(index: Any) -> Any:
-            return generative.noise(rows[self._batch(index)], fold(seed, index))
+    def _hidden(self, rows: Any, seed: Any) -> Callable[[Any], Any]:
+        """Returns what gives all that a batch's hidden layer `[b, R, h]` has but z-hat, where the
+        generator stays as it is.
+        """
 
-        def compute(index: Any) -> tuple[Any]:
-            return (tf.reshape(drawn(index), [-1, columns * size]),)
+        def compute(chosen: Any, index: Any) -> Any:
+            features = tf.gather(self.generative.crowd.flat, chosen)
+            noise = self.generative.noise(chosen, fold(seed, index))
+            return self.generative.hidden(features, noise)
+
+        return self._of_pairs(rows, self.generative.generator.scores.kernel.shape[0], compute)
+
+    def _of_pairs(
+        self, rows: Any, size: int, compute: Callable[[Any, Any], Any]
+    ) -> Callable[[Any], Any]:
+        """Returns `_kept` of what is `[b, R, size]`."""
+        width = tf.shape(self.generative.crowd.annotators)[0] * size
+        kept = self._kept(
+            rows, width, lambda chosen, index: tf.reshape(compute(chosen, index), [-1, width])
+        )
+        return lambda index: tf.reshape(kept(index), [-1, width // size, size])
+
+    def _kept(
+        self, rows: Any, width: Any, compute: Callable[[Any, Any], Any]
+    ) -> Callable[[Any], Any]:
+        """Returns what gives something of a batch by its number, the same in each pass. It is kept
+        from the first where there is room.
+
+        Args:
+            rows: `[n]` the instances of a turn.
+            width: of a row of it.
+            compute: returns it `[b, width]` from a batch's instances and number.
+        """
+        room = tf.size(rows, tf.int64) * tf.cast(width, tf.int64) <= _KEPT
+
+        def of_batch(index: Any) -> tuple[Any]:
+            return (compute(rows[self._batch(index)], index),)
 
         whole = tf.cond(
             room,
-            lambda: gathered(self._batches(rows), (tf.float32,), compute)[0],
-            lambda: tf.zeros([0, columns * size]),
+            lambda: gathered(self._batches(rows), (tf.float32,), of_batch)[0],
+            lambda: tf.zeros([0, width]),
         )
         return lambda index: tf.cond(
-            room,
-            lambda: tf.reshape(whole[self._batch(index)], [-1, columns, size]),
-            lambda: drawn(index),
+            room, lambda: whole[self._batch(index)], lambda: of_batch(index)[0]
         )
 
     def _batch(self, index: Any) -> slice:

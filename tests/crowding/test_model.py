@@ -85,6 +85,11 @@ def make_game(**settings: Any) -> CrowdInGModel:
     return game
 
 
+def hidden_of(game: CrowdInGModel, rows: Any, noise: Any) -> Any:
+    """What all but z-hat adds to the generator's hidden layer for some instances."""
+    return game.generative.hidden(tf.gather(game.crowd.flat, rows), noise)
+
+
 def parts(game: CrowdInGModel) -> dict[str, list[np.ndarray]]:
     """The weights of each player."""
     found = {
@@ -184,21 +189,18 @@ def test_ratios_are_one_under_the_logging_policy_and_pick_the_drawn_labels() -> 
     module, rows, seed = game.generative, np.array([9, 2, 30, 31]), tf.constant([5, 6])
     latent = tf.gather(module.classify_all(), rows)
     noise = module.noise(rows, seed)
+    hidden = hidden_of(game, rows, noise)
     p = softmax(module.logits(rows, latent, noise))
     labels = np.random.default_rng(0).integers(0, C, (4, R)).astype(np.int32)
     own = np.take_along_axis(p, labels[..., None], axis=2)[..., 0].astype(np.float32)
     np.testing.assert_allclose(
-        module.ratios(rows, latent, labels, own, noise), np.ones((4, R)), rtol=1e-4
+        module.ratios(hidden, latent, labels, own), np.ones((4, R)), rtol=1e-4
     )
     logged = np.full((4, R), 0.5, np.float32)
-    np.testing.assert_allclose(
-        module.ratios(rows, latent, labels, logged, noise), own / 0.5, rtol=1e-4
-    )
-    assert not np.allclose(
-        module.ratios(rows, latent, labels, own, module.noise(rows, tf.constant([5, 7]))),
-        1.0,
-        atol=1e-3,
-    ), "other noise, other answers"
+    np.testing.assert_allclose(module.ratios(hidden, latent, labels, logged), own / 0.5, rtol=1e-4)
+    hidden = hidden_of(game, rows, module.noise(rows, tf.constant([5, 7])))
+    other = module.ratios(hidden, latent, labels, own)
+    assert not np.allclose(other, 1.0, atol=1e-3), "other noise, other answers"
 
 
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
@@ -255,13 +257,8 @@ def test_what_is_logged_is_the_present_modules_own_draw() -> None:
         z = tf.gather(latent, rows[part])
         # The noise of (seed, the batch's number) meets the same pairs again: the ratios start at
         # one.
-        ratios = game.generative.ratios(
-            rows[part],
-            z,
-            labels[part],
-            chances[part],
-            game.generative.noise(rows[part], fold(seed, index)),
-        )
+        hidden = hidden_of(game, rows[part], game.generative.noise(rows[part], fold(seed, index)))
+        ratios = game.generative.ratios(hidden, z, labels[part], chances[part])
         np.testing.assert_allclose(ratios, np.ones(ratios.shape), rtol=1e-4)
         signal, delta = game.discriminative.signals(rows[part], z, labels[part])
         np.testing.assert_allclose(signals[part], signal, rtol=1e-4, atol=1e-5)
@@ -276,12 +273,9 @@ def risk_after(game: CrowdInGModel, rows: Any, seed: Any, logged: Logged, losses
     latent, total = game.generative.classify_all(), 0.0
     for index, first in enumerate(range(0, len(rows), BATCH)):
         part = slice(first, first + BATCH)
+        hidden = hidden_of(game, rows[part], game.generative.noise(rows[part], fold(seed, index)))
         ratios = game.generative.ratios(
-            rows[part],
-            tf.gather(latent, rows[part]),
-            logged.labels[part],
-            logged.chances[part],
-            game.generative.noise(rows[part], fold(seed, index)),
+            hidden, tf.gather(latent, rows[part]), logged.labels[part], logged.chances[part]
         )
         total += float(tf.reduce_sum((losses[part] - tf.reduce_mean(losses)) * ratios))
     return total / float(tf.size(losses))
@@ -316,15 +310,17 @@ def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) ->
 
 
 @pytest.mark.ci
-def test_a_turn_is_the_same_where_its_noise_is_kept_and_where_it_is_drawn_again(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("player", ["generator", "classifier"])
+def test_a_turn_is_the_same_where_its_inputs_are_kept_and_where_they_are_made_again(
+    monkeypatch: pytest.MonkeyPatch, player: str
 ) -> None:
     ends = []
-    for kept in (learning._NOISE_KEPT, 0):
-        monkeypatch.setattr(learning, "_NOISE_KEPT", kept)
+    for kept in (learning._KEPT, 0):
+        monkeypatch.setattr(learning, "_KEPT", kept)
         game = make_game(passes=2)
-        game.generator_turn(tf.constant(1), tf.range(N), game.generative.classify_all())
-        ends.append(parts(game)["generator"])
+        turn = game.generator_turn if player == "generator" else game.classifier_turn
+        turn(tf.constant(1), tf.range(N), game.generative.classify_all())
+        ends.append(parts(game)[player])
     for one, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -75,11 +75,12 @@ def test_drawn_classes_follow_z_hat_and_ratios_of_both_start_at_one() -> None:
     shares = np.bincount(np.concatenate([d.classes.numpy().ravel() for d in drawn]), minlength=C)
     np.testing.assert_allclose(shares / shares.sum(), [0.2, 0.8, 0.0], atol=0.05)
     one, noise = drawn[0], module.noise(ROWS, fold(tf.constant(SEED), 0))
-    ratios = module.ratios(ROWS, latent, one.labels, one.chances, noise, one.classes)
+    hidden = module.hidden(tf.gather(game.crowd.flat, ROWS), noise)
+    ratios = module.ratios(hidden, latent, one.labels, one.chances, one.classes)
     np.testing.assert_allclose(ratios, 1.0, rtol=1e-4)
     # With z-hat at (.4, .6, 0) a pair that was fed class 0 is twice as probable, class 1 3/4 so.
     moved = np.array([[0.4, 0.6, 0.0]] * 3, np.float32)
-    ratios = module.ratios(ROWS, moved, one.labels, one.chances, noise, one.classes)
+    ratios = module.ratios(hidden, moved, one.labels, one.chances, one.classes)
     np.testing.assert_allclose(ratios, np.where(one.classes == 0, 2.0, 0.75), rtol=1e-4)
 
 
