@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
@@ -36,6 +36,9 @@ class AnnotMix(SharedFeaturesLayer):
     References:
         Herde et al. (2024), section 3.
     """
+
+    # What is mixed are features as they are given.
+    standardised_once: ClassVar[bool] = False
 
     alpha: float = argument(
         1.0, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."

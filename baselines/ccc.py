@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,9 @@ class CCC(AnnotatorEstimator):
     References:
         Zhang et al. (2024), Coupled confusion correction.
     """
+
+    # Between epochs it predicts raw features with what is trained.
+    standardised_once: ClassVar[bool] = False
 
     warm_up: float = argument(
         0.2, number(least=0, most=1), "share of the epochs before corrections begin."

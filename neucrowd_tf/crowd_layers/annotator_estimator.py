@@ -112,6 +112,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
 
     confusion_matrices_: NDArray[np.float32] = fitted()
 
+    # Whether what is trained takes standardised features, which are made once a fit rather than in
+    # each step; where features are changed as they are (augmented, mixed) it takes them raw.
+    standardised_once: ClassVar[bool] = True
+
     # How many annotations later fits within `reused()` may have, whose network is the first one's.
     annotations_expected = 0
 
@@ -157,7 +161,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         inputs = keras.Input(data.features.shape[1:], name="features")
         layer = Standardise(self.square_root, name="standardise")
         head = self._head(annotators, classes)
-        logits, probabilities = self._graph(base, layer(inputs), head)
+        standardised = layer(inputs)
+        once = self.standardised_once and not self.augment
+        given = standardised if once else inputs
+        logits, probabilities = self._graph(base, standardised, head)
         logits = keras.layers.Activation("linear", dtype="float32", name="annotator_logits")(logits)
         answers = keras.layers.Softmax(dtype="float32", name="annotators")(logits)
         probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
@@ -167,17 +174,17 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         common: dict[str, Any] = {"gamma": gamma, "augment": self._augmentation()}
         model: CrowdModel
         if self._few_cells(data):
-            network = keras.Model(inputs, head.input, name="network")
+            network = keras.Model(given, head.input, name="network")
             model = self._annotation_model(network, head, data, **common)
         else:
-            network = keras.Model(inputs, logits, name="network")
+            network = keras.Model(given, logits, name="network")
             weighted = self.imbalance == "resampling"
             model = MatrixModel(
                 network, head, data.features, annotators, classes, weighted=weighted, **common
             )
         outputs = {"probabilities": probabilities, "annotators": answers}
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
-        return CrowdNetwork(model, whole, base, layer, head=head)
+        return CrowdNetwork(model, whole, base, layer, once, head=head)
 
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)

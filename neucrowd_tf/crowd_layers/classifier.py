@@ -53,6 +53,7 @@ class Network:
             weights.
         base: the base classifier, whose Keras losses (weight penalties) `model` counts.
         standardise: the layer that holds the features' mean and scale.
+        standardised: whether `model` takes what that layer makes of the features.
         batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
             all fits, by the number of instances.
         given: variables of the base and the values that every fit starts them from; none where all
@@ -66,6 +67,7 @@ class Network:
     whole: Any
     base: Any
     standardise: Any
+    standardised: bool = False
     batches: Any = None
     steps: int = 0
     pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
@@ -275,7 +277,10 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         )
         network.standardise.mean.assign(mean.astype(np.float32))
         network.standardise.scale.assign(scale.astype(np.float32))
-        network.model.set_features(data.features)
+        features = data.features
+        if network.standardised:
+            features = in_blocks(network.standardise, features, self._rows_at_once())
+        network.model.set_features(features)
         network.model.set_draw_seed(seed)
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
@@ -398,4 +403,4 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
 
 def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:
     """Returns `sign(x) sqrt(|x|)`, which shortens the long tails of pooled activations."""
-    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)))
+    return np.copysign(np.sqrt(np.abs(values)), values)

@@ -114,7 +114,8 @@ class WeightedDoctorNet(InstanceLayer):
 
         made = super()._build(data)
         average = made.whole.get_layer("average")
-        answers = keras.Model(made.whole.input, made.whole.output["annotators"], name="answers")
+        given = made.standardise.output if made.standardised else made.whole.input
+        answers = keras.Model(given, made.whole.output["annotators"], name="answers")
         trainer = DoctorWeights(
             answers, average, made.model.features, len(self.classes_), self.weight_softmax
         )
