@@ -10,7 +10,7 @@ is printed also stands in results/crowding_information.csv.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from neucrowd_tf.io.csv_cells import number_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-from reproduction.crowding_suites import READINGS
+from reproduction.catalogue import SUITES
 
 _READINGS = flags.DEFINE_list(
     "readings",
@@ -42,7 +42,14 @@ _TO = flags.DEFINE_string("to", "results/crowding_information.csv", "the table."
 FIGURES = ("information", "conditional_information", "bound", "score_variance")
 HEADER = ("reading", "when", "epochs", "held_out_nll", *FIGURES, "test_accuracy")
 _STILL = {"epochs": 1, "generator_learning_rate": 1e-9, "classifier_learning_rate": 1e-9}
-_OTHERS: dict[str, dict[str, Any]] = {"default": {}, "information=0": {"information": 0.0}}
+
+
+def readings() -> dict[str, Mapping[str, Any]]:
+    """Returns CrowdInG's arguments in each setting of the suite crowding_controls."""
+    suite = next(suite for suite in SUITES if suite.name == "crowding_controls")
+    own = (case for case in suite.cases if case.methods == ("crowding",) and not case.options)
+    others = {"default": {}, "information=0": {"information": 0.0}}
+    return others | {case.setting: case.hparams for case in own}
 
 
 def unlikely(answers: NDArray[Any], held: Annotations) -> float:
@@ -58,7 +65,7 @@ def shares(crowd: Annotations) -> NDArray[np.float64]:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def measured(data: str | None, seed: int, share: float, readings: list[str]) -> Iterator[list[Any]]:
+def measured(data: str | None, seed: int, share: float, wanted: list[str]) -> Iterator[list[Any]]:
     """Yields the rows of the table; see `HEADER`."""
     labelme = registry.dataset("labelme").load(data)
     crowd, places = held_out_annotations(labelme.annotations, share, seed)
@@ -73,12 +80,10 @@ def measured(data: str | None, seed: int, share: float, readings: list[str]) -> 
     layer.fit(labelme.features, crowd, validation)
     found = unlikely(layer.predict_annotators(labelme.features), held)
     yield ["crowd_layer", "", "", found, *none, layer.score(labelme.test.features, truth)]
-    for reading in readings:
-        given = _OTHERS[reading] if reading in _OTHERS else READINGS[reading]
-        make = registry.method("crowding").make
-        model: CrowdInG = make(
-            dataset="labelme", seed=seed, measured=True, collapse_drop=1.0, **given
-        )
+    known, make = readings(), registry.method("crowding").make
+    for reading in wanted:
+        more = {"measured": True, "collapse_drop": 1.0, **known[reading]}
+        model: CrowdInG = make(dataset="labelme", seed=seed, **more)
 
         def row(
             when: str,
