@@ -34,6 +34,7 @@ _READINGS = flags.DEFINE_list(
     ["default", "information=0", "latent=class", "likelihood=1", "density_ratio"],
     "default, or settings of the suite crowding_controls.",
 )
+_WHEN = flags.DEFINE_list("when", ["before", "kept", "last"], "which rows of a reading.")
 _SEED = flags.DEFINE_integer("first_seed", 10300, "of the draw and the fits.")
 _SHARE = flags.DEFINE_float("share", 0.1, "of the annotations that are left out.")
 _DATA = flags.DEFINE_string("data", None, "folder of the datasets.")
@@ -65,7 +66,9 @@ def shares(crowd: Annotations) -> NDArray[np.float64]:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def measured(data: str | None, seed: int, share: float, wanted: list[str]) -> Iterator[list[Any]]:
+def measured(
+    data: str | None, seed: int, share: float, wanted: list[str], when: list[str]
+) -> Iterator[list[Any]]:
     """Yields the rows of the table; see `HEADER`."""
     labelme = registry.dataset("labelme").load(data)
     crowd, places = held_out_annotations(labelme.annotations, share, seed)
@@ -73,20 +76,21 @@ def measured(data: str | None, seed: int, share: float, wanted: list[str]) -> It
     out[places] = True
     held, validation = labelme.annotations.select(out), labelme.validation_pair()
     truth = labelme.class_names[labelme.test.labels]
-    names, none = range(len(labelme.features)), [""] * len(FIGURES)
-    everywhere = np.broadcast_to(shares(crowd), (len(names), *shares(crowd).shape))
-    yield ["annotators' shares", "", "", unlikely(everywhere, held), *none, ""]
-    layer = registry.method("crowd_layer").make(dataset="labelme", seed=seed)
-    layer.fit(labelme.features, crowd, validation)
-    found = unlikely(layer.predict_annotators(labelme.features), held)
-    yield ["crowd_layer", "", "", found, *none, layer.score(labelme.test.features, truth)]
+    if "default" in wanted:
+        table, none = shares(crowd), [""] * len(FIGURES)
+        everywhere = np.broadcast_to(table, (len(labelme.features), *table.shape))
+        yield ["annotators' shares", "", "", unlikely(everywhere, held), *none, ""]
+        layer = registry.method("crowd_layer").make(dataset="labelme", seed=seed)
+        layer.fit(labelme.features, crowd, validation)
+        found = unlikely(layer.predict_annotators(labelme.features), held)
+        yield ["crowd_layer", "", "", found, *none, layer.score(labelme.test.features, truth)]
     known, make = readings(), registry.method("crowding").make
     for reading in wanted:
         more = {"measured": True, "collapse_drop": 1.0, **known[reading]}
         model: CrowdInG = make(dataset="labelme", seed=seed, **more)
 
         def row(
-            when: str,
+            at: str,
             epochs: int,
             information: dict[str, float],
             reading: str = reading,
@@ -95,24 +99,30 @@ def measured(data: str | None, seed: int, share: float, wanted: list[str]) -> It
             likelihood = unlikely(model.predict_annotators(labelme.features), held)
             figures = [information[name] for name in FIGURES]
             accuracy = model.score(labelme.test.features, truth)
-            return [reading, when, epochs, likelihood, *figures, accuracy]
+            return [reading, at, epochs, likelihood, *figures, accuracy]
 
         changed = {name: getattr(model, name) for name in _STILL}
         model.set_params(**_STILL).fit(labelme.features, crowd, validation)
-        yield row("before", 0, model.information_["before"])
-        model.set_params(**changed).fit(labelme.features, crowd, validation)
-        kept = 0 if model.best_epoch_ is None else model.best_epoch_ + 1
-        yield row("kept", kept, model.information_["after"])
-        # Without validation data the last epoch is what is left.
-        whole = TrainingData(labelme.features, crowd, None, np.asarray(names))
-        game = model._train(whole, Run(), model.epochs)
-        yield row("last", model.epochs, game.information["after"])
+        if "before" in when:
+            yield row("before", 0, model.information_["before"])
+        model.set_params(**changed)
+        if "last" in when:
+            # Without validation data the last epoch is what is left.
+            rows = np.arange(len(labelme.features))
+            whole = TrainingData(labelme.features, crowd, None, rows)
+            game = model._train(whole, Run(), model.epochs)
+            yield row("last", model.epochs, game.information["after"])
+        if "kept" in when:
+            model.fit(labelme.features, crowd, validation)
+            kept = 0 if model.best_epoch_ is None else model.best_epoch_ + 1
+            yield row("kept", kept, model.information_["after"])
 
 
 def main(_: list[str]) -> None:
     plugins.register(("baselines", "data"))
     rows = []
-    for row in measured(_DATA.value, _SEED.value, _SHARE.value, _READINGS.value):
+    given = _DATA.value, _SEED.value, _SHARE.value, _READINGS.value, _WHEN.value
+    for row in measured(*given):
         cells = [number_cell(round(c, 4)) if isinstance(c, float) else str(c) for c in row]
         rows.append(cells)
         print(",".join(cells), flush=True)
