@@ -151,18 +151,18 @@ class Learning:
             CrowdInG, eqs. 5 and 6, figure 2b.
         """
         players, losses = (list(each) for each in zip(*turns, strict=True))
-        features_of, noise_of = self._features(logged.rows), self._noise(logged.rows, logged.seed)
-        hidden_of = None
-        if all(player.name != "generator" for player in players):
-            hidden_of = self._hidden(logged.rows, logged.seed)
+        rows, features_of = logged.rows, self._features(logged.rows)
+        still = all(player.name != "generator" for player in players)
+        # What stays the same in every pass of the generator's hidden layer.
+        kept_of = (self._hidden if still else self._noise)(rows, logged.seed)
 
         def step(index: Any, multipliers: Any) -> Any:
             part, features = self._batch(index), features_of(index)
-            kept = noise_of(index) if hidden_of is None else hidden_of(index)
+            kept = kept_of(index)
             with tf.GradientTape(persistent=len(players) > 1) as tape:
-                hidden = kept if hidden_of else self.generative.hidden(features, kept)
+                hidden = kept if still else self.generative.hidden(features, kept)
                 # The classifier comes last; gradients go through its z-hat where it learns.
-                latent = players[-1].latent_of(logged.rows[part], features)
+                latent = players[-1].latent_of(rows[part], features)
                 drawn = logged.labels[part], logged.chances[part], logged.classes[part]
                 ratios = self.generative.ratios(hidden, latent, *drawn)
                 risks = [
@@ -178,7 +178,7 @@ class Learning:
                 take_step(player.optimizer, own, player.variables)
             return ratio_sums(losses[0][part], ratios)
 
-        mu, sums = self._passes(players, step, losses, logged.rows)
+        mu, sums = self._passes(players, step, losses, rows)
         means = {f"{player.name}_loss": tf.reduce_mean(own) for player, own in turns}
         return means | ratio_report(players[0].name, mu[0], sums)
 
