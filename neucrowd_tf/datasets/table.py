@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TEST_SHARE = 0.2
+MANY_ALIKE = 0.9
 OPTIONS = (
     "features",
     "images",
@@ -275,18 +276,25 @@ def _published_test(
     rows = table.rows
     if kind == "features":
         rows = rows[:, [found.index(column) for column in columns]]
-    if features.suffix != ".npy":  # whose tasks are the numbers of the rows
-        _check_apart(training, table.tasks, rows, features)
+    _check_apart(training, table.tasks, rows, features)
     return Split(rows, labels, typed_names(table.tasks.tolist()))
 
 
 def _check_apart(
     training: FeatureTable, tasks: NDArray[Any], rows: NDArray[Any], path: Path
 ) -> None:
-    """Warns of test tasks that are training tasks, or have the id of one."""
+    """Warns of test tasks that are training tasks, or have the id or the features of one."""
     place = pd.Index(training.tasks).get_indexer(pd.Index(tasks))
     shared = np.flatnonzero(place >= 0)
-    if not len(shared):
+    if not len(shared) or path.suffix == ".npy":  # an array's tasks are the numbers of its rows
+        known = {hash(row.tobytes()) for row in training.rows} if rows.dtype != object else set()
+        alike = sum(hash(row.tobytes()) in known for row in rows) if known else 0
+        if alike >= MANY_ALIKE * len(rows):
+            warnings.warn(
+                f"{path}: {alike} of {len(rows)} test instances have the features of training"
+                " instances: the test metrics do not speak of new instances",
+                stacklevel=4,
+            )
         return
     same = (training.rows[place[shared]] == rows[shared]).reshape(len(shared), -1).all(axis=1)
     what = (

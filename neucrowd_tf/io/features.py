@@ -101,6 +101,11 @@ def _table(
     for name in layout.ignored:
         if name not in frame.columns:
             raise UsageError(f"--ignore_columns: {path}: expected a column, received {name!r}")
+        if name == task:
+            raise UsageError(
+                f"--ignore_columns: {path}: expected columns of features, received that of the"
+                f" tasks, {name!r}"
+            )
     left_out = {task, *layout.ignored}
     names = [str(column) for column in frame.columns if column not in left_out]
     if not names:

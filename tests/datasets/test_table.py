@@ -46,6 +46,15 @@ def load(**options):
     return table.load(None, 0, **options)
 
 
+def test_test_instances_under_other_names_are_told(files) -> None:
+    other = [text.replace("\nt", "\nz") for text in (FEATURES, TRUTH)]
+    paths = files(features=FEATURES, annotations=LONG, test_features=other[0], test_truth=other[1])
+    with pytest.warns(UserWarning, match="6 of 6 test instances have the features of training"):
+        load(**paths)
+    with pytest.raises(UsageError, match="received that of the tasks, 'task'"):
+        load(**paths, ignore_columns="task")
+
+
 def test_every_layout_gives_the_same_annotations(files, tmp_path) -> None:
     paths = files(features=FEATURES, annotations=LONG, test_features=FEATURES, test_truth=TRUTH)
     expected = load(**paths)

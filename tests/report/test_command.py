@@ -41,7 +41,8 @@ def test_what_an_export_leaves_out_is_said_without_a_place_in_the_code(
 ) -> None:
     lines = [
         f'{{"_input_hash": {task}, "_annotator_id": "{name}", "_view_id": "choice", "answer":'
-        f' "{"ignore" if (task, name) == (1, "ann") else "accept"}", "accept": ["{"cat" if task else "dog"}"]}}\n'
+        f' "{"ignore" if (task, name) == (1, "ann") else "accept"}",'
+        f' "accept": ["{"cat" if task else "dog"}"]}}\n'
         for task in range(3)
         for name in ("ann", "ben")
     ]
