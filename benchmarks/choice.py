@@ -311,8 +311,8 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         names = [name for name in found if _kind(name) == kind]
         if names:
             parts[kind] = names
-    given = [name for name in found if name.endswith("-given")]
-    parts["all as given"] = [name for name in given if _kind(name).endswith("ed on")]
+    given = [name for part in ("developed on", "confirmed on") for name in parts.get(part, [])]
+    parts |= {"all as given": given} if given else {}
     figures = ("best", "calibration error before", "calibration error after")
     rules = [rule for rule in next(iter(found.values())) if rule not in figures]
     lines = [
