@@ -11,6 +11,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.choice import Auto, criteria
 from neucrowd_tf.choice.average import LEAST, Average, mean_logits
+from neucrowd_tf.choice.calibration import consensus_mistakes
 from neucrowd_tf.persistence import load
 
 
@@ -98,3 +99,20 @@ def test_gold_labels_leave_out_what_they_tell_to_be_worse() -> None:
     gold = {name: "abc"[truth[row]] for row, name in enumerate(crowd.instance_names.tolist()[:30])}
     told = Auto(("mv_lr", "ds_lr"), gold=gold, jobs=1).fit(features, crowd).recommendation_
     assert "By 30 labels known to be true" in told["text"]
+
+
+def test_predictions_tell_how_often_the_consensus_is_wrong() -> None:
+    """Two labels an instance, each right in two of three cases, and so is their consensus; labels
+    alone think better of it. Predictions that are right in 95 of 100 cases tell it.
+    """
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 600)
+    skills = simulation.from_skills(np.full((6, 3), 2 / 3))
+    crowd = simulation.simulate(truth, skills, 3, rates=1 / 3)
+    consensus = crowd.vote_counts().argmax(axis=1)
+    evidence = criteria.Evidence.of(crowd, consensus, 0)
+    predicted = np.where(rng.random(600) < 0.95, truth, (truth + 1) % 3)
+    right = float((consensus == truth).mean())
+    found = np.diag(consensus_mistakes(evidence, predicted)).mean()
+    alone = np.diag(consensus_mistakes(evidence, consensus)).mean()
+    assert abs(found - right) < 0.1 and abs(found - right) < abs(alone - right) / 3
