@@ -104,8 +104,8 @@ class WeightedDoctorNet(InstanceLayer):
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         own = (self.weight_schedule, self.weight_learning_rate, self.weight_softmax)
-        own = (*own, len(data.features))  # the cyclic schedule's length
-        return (*super()._spec(data, run), *own)
+        length = len(data.features)  # of the cyclic schedule
+        return (*super()._spec(data, run), *own, length)
 
     def _build(self, data: TrainingData) -> DoctorNetwork:
         import keras
