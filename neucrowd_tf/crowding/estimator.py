@@ -85,8 +85,8 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
             is the start.
         start_: the start's validation figures, or None without validation data.
         collapsed_: whether the guard stopped training.
-        information_: with `measured`, see `neucrowd_tf.crowding.measures.information`, "before" and
-            "after" the game.
+        information_: with `measured`, "before" and "after" the game; see
+            `neucrowd_tf.crowding.discriminative.information`.
         confusion_matrices_: `[R, C true, C observed]`: what the generator answers for each
             annotator on training instances, weighted by the classifier's probability of each class
             (without a game, the crowd layer's).

@@ -30,7 +30,7 @@ class Game:
         n_iter: epochs played.
         best_epoch: the one that was kept, None where it is the start.
         collapsed: whether the guard stopped it.
-        information: see `measures.information`, before and after; empty where not asked for.
+        information: see `discriminative.information`, before and after; empty where not asked for.
     """
 
     history: dict[str, list[float]] = dataclasses.field(default_factory=dict)

@@ -52,7 +52,11 @@ def test_loss_against_loop(crowd):
     with model.reused():
         model.fit(features, annotations)
         rows = np.array([3, 50, 7])
-        total, size = model.network.model.batch_loss(rows, features[rows])
+        trained = model.network.model
+        taken = np.asarray(trained.features)[rows]  # standardised, which happens once a fit
+        total, size = trained.batch_loss(rows, taken)
+    mean, scale = features.mean(axis=0), features.std(axis=0)
+    np.testing.assert_allclose(taken, ((features - mean) / scale)[rows], rtol=1e-3, atol=1e-5)
     counts = np.bincount(annotations.labels)
     answers, dense = model.predict_annotators(features), annotations.to_dense()
     expected, weights = 0.0, 0.0
