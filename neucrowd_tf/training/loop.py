@@ -245,8 +245,9 @@ def train(
     Raises:
         FloatingPointError: the loss is not finite.
     """
-    if not model.optimizer.built:
+    if getattr(model, "_compiled_steps", None) is None:  # a new one
         free_earlier()
+    if not model.optimizer.built:
         with run.scope():
             model.optimizer.build(model.trainable_variables)
     variables = model_variables(model)
