@@ -88,9 +88,14 @@ class Scorer:
         if not (
             isinstance(given, list)
             and all(isinstance(name, (str, int, float)) for name in given)
+            and len({str(name) for name in given}) == len(given)
             and (columns is None or isinstance(columns, list))
+            and all(isinstance(name, str) for name in columns or ())
             and isinstance(centre, dict)
-            and all(isinstance(value, (int, float)) for value in centre.values())
+            and all(
+                isinstance(value, (int, float)) and abs(value) <= np.finfo(np.float32).max
+                for value in centre.values()
+            )
         ):
             raise DataError(
                 f"{folder / NAMES}: expected the names of classes and columns, received something"

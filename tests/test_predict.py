@@ -163,7 +163,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         )
         == 2
     )
-    assert "not allowed with argument" in capsys.readouterr().err
+    assert "received both" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

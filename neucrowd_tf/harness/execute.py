@@ -41,6 +41,7 @@ from neucrowd_tf.harness.run_folder import (
 )
 from neucrowd_tf.harness.watch import Watch, Watcher
 from neucrowd_tf.io.files import array_digest, write_json
+from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -320,9 +321,18 @@ def lacks(folder: RunFolder, options: Options) -> bool:
     """Whether a finished run's folder lacks something that can be made from its checkpoints: the
     SavedModel, or one of the files of results.
     """
-    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not all(
-        (folder / name).is_file() for name in (EVALUATION, *RESULTS)
-    )
+    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not _has_results(folder)
+
+
+def _has_results(folder: RunFolder) -> bool:
+    """Whether the files of results are there, and the predictions as a run writes them."""
+    if not all((folder / name).is_file() for name in (EVALUATION, *RESULTS)):
+        return False
+    try:
+        read_predictions(folder / RESULTS[0])
+    except DataError:
+        return False
+    return True
 
 
 def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
@@ -338,7 +348,7 @@ def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any 
         strategy=strategy,
     )
     estimator = _fitted(task, options, dataset, folder, run)[0]
-    if not all((folder / name).is_file() for name in (EVALUATION, *RESULTS)):
+    if not _has_results(folder):
         _results(task.key, dataset, estimator, folder)
     if options.export and not (folder / SAVED_MODEL).is_dir():
         _export(estimator, options, dataset, folder, run)

@@ -177,6 +177,15 @@ def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(
     assert f"{path}: no such file" in capsys.readouterr().err
 
 
+def test_damaged_predictions_are_made_again(command: Command, tmp_path: Path) -> None:
+    flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
+    assert command(*flags) == 0
+    path = tmp_path / "tiny" / "mean" / "seed-0" / "predictions.csv"
+    before = path.read_bytes()
+    path.write_bytes(before[: len(before) // 2 + 1])
+    assert command(*flags) == 0 and path.read_bytes() == before
+
+
 def test_results_that_were_lost_come_back_on_resume(command: Command, tmp_path: Path) -> None:
     command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     before = (tmp_path / "results.csv").read_bytes()
