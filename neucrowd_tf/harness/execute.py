@@ -40,7 +40,7 @@ from neucrowd_tf.harness.run_folder import (
     RunKey,
 )
 from neucrowd_tf.harness.watch import Watch, Watcher
-from neucrowd_tf.io.files import array_digest, write_json
+from neucrowd_tf.io.files import array_digest, digest, write_json
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.training.run import Run
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESULTS = ("predictions.csv", "annotators.csv")
+DIGEST = "predictions_digest"  # by which a file that lost a row is told from a whole one
 # Errors of the machine rather than of a method: every further run would meet them too.
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -330,9 +331,10 @@ def _has_results(folder: RunFolder) -> bool:
         return False
     try:
         read_predictions(folder / RESULTS[0])
+        whole = folder.metrics().get(DIGEST)
     except DataError:
         return False
-    return True
+    return whole in (None, digest(folder / RESULTS[0]))  # earlier versions wrote none
 
 
 def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
@@ -378,7 +380,7 @@ def _results(
     probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
     labels, scored = _test_scores(key, dataset, probabilities)
     write_predictions(
-        folder / "predictions.csv", dataset.test.names, labels, probabilities, dataset.class_names
+        folder / RESULTS[0], dataset.test.names, labels, probabilities, dataset.class_names
     )
     training = np.asarray(estimator.predict_proba(dataset.features))
     crowd, predicted = dataset.annotations, training.argmax(axis=1)
@@ -392,6 +394,7 @@ def _results(
     if key.fold is not None:
         metrics |= {"repeat": key.repeat, "fold": key.fold}
     metrics |= scored
+    metrics[DIGEST] = digest(folder / RESULTS[0])
     # By which one sees whether runs of other seeds were tested on the same instances.
     metrics["test_digest"] = array_digest(dataset.test.features)
     if dataset.validation is not None:

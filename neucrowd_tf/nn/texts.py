@@ -27,6 +27,7 @@ class TextVectors(keras.layers.Layer):
         self,
         table: Sequence[int],
         last: int,
+        longest: int,
         kinds: Sequence[Terms],
         components: NDArray[np.float32],
         **options: Any,
@@ -35,12 +36,13 @@ class TextVectors(keras.layers.Layer):
         Args:
             table: what each code point up to its length becomes; 32 parts words.
             last: code points from the table's length up to here stay, others part words.
+            longest: so many code points of a text count, from its beginning.
             kinds: of words and of characters: the shortest and longest n-gram, the n-grams, and
                 their weights.
             components: `[V, k]` for the n-grams of all kinds in their order.
         """
         super().__init__(trainable=False, **options)
-        self.last = last
+        self.last, self.longest = last, longest
         self.folded = tf.constant(np.asarray(table, dtype=np.int32))
         self.lengths = [lengths for lengths, _, _ in kinds]
         sizes = [len(terms) for _, terms, _ in kinds]
@@ -60,7 +62,7 @@ class TextVectors(keras.layers.Layer):
 
     def call(self, texts: Any) -> Any:
         """Returns `[M, k]`."""
-        codes = tf.strings.unicode_decode(texts, "UTF-8")
+        codes = tf.strings.unicode_decode(texts, "UTF-8")[:, : self.longest]
         size = tf.size(self.folded)
         flat = codes.flat_values
         kept = tf.where(flat < self.last, flat, _SPACE)

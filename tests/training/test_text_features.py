@@ -14,6 +14,7 @@ from neucrowd_tf import load
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.training import text_features
 from neucrowd_tf.training.text_features import TextFeatures, fold, is_text, normalise
 from neucrowd_tf.two_stage import TwoStageClassifier
 
@@ -70,6 +71,18 @@ def test_the_graph_computes_what_scikit_learn_does() -> None:
     found = fitted.layer()(tf.constant(ODD))
     np.testing.assert_allclose(found, fitted.transform(ODD), atol=1e-6)
     assert np.abs(fitted.transform(ODD)).max() > 0.3
+
+
+def test_of_a_long_text_the_beginning_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tensorflow as tf
+
+    monkeypatch.setattr(text_features, "LONGEST", 9)
+    # A capital of two bytes and a sign of four: what is counted is characters.
+    texts = ["Ärger 😀 one two", "Ärger 😀 o", "three four"]
+    fitted = TextFeatures(size=3).fit(texts)
+    found = fitted.transform(texts)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_allclose(fitted.layer()(tf.constant(texts)), found, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
