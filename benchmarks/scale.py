@@ -111,7 +111,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     began = time.perf_counter()
     try:
         request = Request(
-            options.source, options.method, options.output, options.iterations, -1.0, report=report
+            options.source, options.method, options.output, options.iterations, 0.0, report=report
         )
         found = fit(request, engine)
         seconds = time.perf_counter() - began
