@@ -164,7 +164,7 @@ def groups(count: int) -> list[tuple[int, ...]]:
     """Returns which shards are added up before they are sent: a function of their number alone, as
     the order of additions is part of the result.
     """
-    parts = np.array_split(np.arange(count), min(count, 8 + count // 16))
+    parts = np.array_split(np.arange(count), min(count, 10 + count // 16))
     return [tuple(part.tolist()) for part in parts]
 
 
