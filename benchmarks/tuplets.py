@@ -60,7 +60,7 @@ def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self.start = time.perf_counter()
-            estimator._sample_safely(model, labels)
+            estimator._sample_safely(model, labels, epoch)
             self.safety.append(time.perf_counter() - self.start)
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
