@@ -83,21 +83,9 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         raise UsageError(f"{request.output}: expected a new folder, received one in use; --resume?")
     source = find_source(request.annotations)
     of = _settings(request, method, source)
-    if (request.output / DONE).exists():
-        found = _object(request.output / DONE)
-        if found.get("of") == of and (request.output / "labels").is_dir():
-            request.report(f"{request.output}: finished before")
-            return found
-        if found.get("method", request.method) != request.method:
-            raise UsageError(
-                f"{request.output}: expected {found['method']}, which was fitted there, received"
-                f" {request.method}"
-            )
-        request.report(
-            f"{request.output}: fitted again: what is there is of other annotations or settings, or"
-            " damaged"
-        )
-        (request.output / DONE).unlink()
+    found = _finished(request, of)
+    if found is not None:
+        return found
     work = request.output / WORK
     shards = load_shards(work / "shards", source)
     if shards is None:
@@ -139,6 +127,33 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     shutil.rmtree(work)
     request.report(f"labels written: {seconds:.1f} s in all")
     return result
+
+
+def _finished(request: Request, of: dict[str, Any]) -> dict[str, Any] | None:
+    """Returns what is in `fit.json` where this fit is finished; where another or a damaged one is,
+    it has to be made again.
+
+    Raises:
+        UsageError: another method was fitted there.
+    """
+    path = request.output / DONE
+    if not path.exists():
+        return None
+    found = _object(path)
+    if found.get("method", request.method) != request.method:
+        raise UsageError(
+            f"{request.output}: expected {found['method']}, which was fitted there, received"
+            f" {request.method}"
+        )
+    if found.get("of") == of and (request.output / "labels").is_dir():
+        request.report(f"{request.output}: finished before")
+        return found
+    request.report(
+        f"{request.output}: fitted again: what is there is of other annotations or settings, or"
+        " damaged"
+    )
+    path.unlink()
+    return None
 
 
 def _settings(request: Request, method: Method, source: Source) -> dict[str, Any]:

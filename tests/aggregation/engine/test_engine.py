@@ -258,6 +258,10 @@ def test_a_finished_fit_of_other_annotations_or_settings_is_made_again(
 
     again()
     assert again(resume=True).endswith("finished before")
+    # Of as many iterations and as small a change: another method all the same.
+    tol = read_json(tmp_path / "out" / "fit.json")["of"]["tol"]
+    with pytest.raises(UsageError, match=r"expected dawid_skene, .* received one_coin"):
+        fit(Request(file, "one_coin", tmp_path / "out", 2, tol, resume=True), local)
     assert "fitted again" in again(resume=True, max_iter=3)
     parquet(crowd, file, label=np.where(crowd.labels == 2, 1, crowd.labels))
     assert "fitted again" in again(resume=True, max_iter=3)
