@@ -113,14 +113,20 @@ def expected_calibration_error(
     """Mean distance between confidence and accuracy over `bins` equal bins of the highest
     probability.
 
+    Imports TensorFlow Probability when called.
+
     References:
         Guo et al. (2017), On calibration of modern neural networks, equation 3.
     """
+    import tensorflow_probability as tfp
+
     truth, scores = check_predictions(codes, probabilities)
-    confidence, right = scores.max(axis=1), scores.argmax(axis=1) == truth
-    places = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    gaps = np.bincount(places, weights=right - confidence)
-    return float(np.abs(gaps).sum() / len(truth))
+    logits = np.log(np.maximum(scores, 1e-30)).astype(np.float32)
+    return float(
+        tfp.stats.expected_calibration_error(
+            bins, logits=logits, labels_true=truth.astype(np.int32)
+        )
+    )
 
 
 def classification_metrics(
@@ -137,7 +143,8 @@ def classification_metrics(
         codes: `[M]` true class codes.
         probabilities: `[M, C]`, rows sum to one.
         class_names: `[C]` names for `per_class`; by default the codes.
-        calibration: whether to compute the expected calibration error.
+        calibration: whether to compute the expected calibration error, which imports TensorFlow
+            Probability.
 
     Returns:
         - accuracy;

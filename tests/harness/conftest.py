@@ -15,7 +15,7 @@ import pytest
 from absl import flags as absl_flags
 from absl.testing import flagsaver
 
-from neucrowd_tf import registry
+from neucrowd_tf import metrics, registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
@@ -161,9 +161,12 @@ def _command(parse: Any, *first: str) -> Callable[..., int]:
 
 @pytest.fixture
 def without_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves out, for time, what imports TensorFlow around a run: no TensorBoard logs."""
+    """Leaves out, for time, what imports TensorFlow around a run: no TensorBoard logs, and no
+    calibration error, which is TensorFlow Probability's.
+    """
     monkeypatch.setattr(process, "start", lambda options: None)
     monkeypatch.setattr(process, "forget_networks", lambda: None)
+    monkeypatch.setattr(metrics, "expected_calibration_error", lambda *_, **__: 0.0)
     for name in ("scalars", "hparams", "flush"):
         monkeypatch.setattr(Run, name, lambda *_: None)
 
