@@ -1,0 +1,79 @@
+"""peerannot's `answers.json`: tasks, each with its workers and their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files import read_json
+from neucrowd_tf.io.long_form import LabelTable, check_table, tell_missing
+from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
+
+
+def read_answers(
+    source: str | Path | Mapping[str, Mapping[str, Hashable]], layout: TableFormat = PLAIN
+) -> LabelTable:
+    """Returns the triples of peerannot's `{task: {worker: label}}`; a task without answers is
+    named, without labels.
+
+    Raises:
+        DataError: not JSON, a key that is there twice, not tasks that hold workers that hold
+            labels, or names that `check_table` refuses.
+    """
+    of_file = not isinstance(source, Mapping)
+    answers: Any = source
+    where = "answers"
+    if not isinstance(source, Mapping):
+        answers, where = read_json(source, each_key_once=True), str(source)
+    if not isinstance(answers, Mapping):
+        raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
+    triples: list[tuple[Hashable, Hashable, Hashable]] = []
+    lost = 0
+    for task, given in answers.items():
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"{where}: task {task!r}: expected an object of workers and labels, received"
+                f" {type(given).__name__}"
+            )
+        for worker, label in given.items():
+            if label is None or not isinstance(label, Hashable):
+                raise DataError(
+                    f"{where}: task {task!r}, worker {worker!r}: expected a label, received"
+                    f" {label!r}"
+                )
+            if layout.missing is not None and str(label).strip() in layout.missing:
+                lost += 1
+            else:
+                triples.append((task, worker, label))
+    if lost:
+        tell_missing(where, lost, "answers")
+    for triple in triples:
+        _check_text(triple, where)
+    tasks, workers, labels = (
+        (list(column) for column in zip(*triples, strict=True)) if triples else ([], [], [])
+    )
+    table = LabelTable(
+        where,
+        (tasks, workers, labels),
+        instance_names=list(answers),
+        line=lambda i: f"task {tasks[i]!r}, worker {workers[i]!r}",
+    )
+    if of_file:
+        check_table(table, layout)
+    return table
+
+
+def _check_text(triple: tuple[Hashable, Hashable, Hashable], where: str | Path) -> None:
+    """Raises DataError for text that JSON can hold and a CSV in UTF-8 cannot."""
+    for what, value in zip(ALIASES, triple, strict=True):
+        if not isinstance(value, str):
+            continue
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            bad = "half a surrogate pair"
+        elif "\0" in value:
+            bad = "a NUL character"
+        else:
+            continue
+        raise DataError(f"{where}: expected text, received a {what} with {bad}: {value!r}")
