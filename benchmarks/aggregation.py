@@ -14,16 +14,15 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import resource
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import Clock, flags, peak_memory_mb
 from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 
@@ -74,12 +73,11 @@ def simulate(
 
 def seconds(run: Callable[[], Any], repeats: int = 1) -> float:
     """Returns the shortest of `repeats` wall times."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - start)
-    return best
+    clocks = [Clock() for _ in range(repeats)]
+    for clock in clocks:
+        with clock:
+            run()
+    return min(clock.seconds for clock in clocks)
 
 
 def per_iteration(fit: Callable[[int], Any], iterations: int, repeats: int) -> float:
@@ -99,9 +97,8 @@ def bench_dawid_skene(sizes: dict[str, int], seed: int) -> dict[str, Any]:
     result["dawid_skene_seconds_per_iteration"] = per_iteration(
         lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), OUR_ITERATIONS, 3
     )
-    start = time.perf_counter()
-    found = DawidSkene().fit(crowd)
-    result["dawid_skene_fit_seconds"] = time.perf_counter() - start
+    found = DawidSkene()
+    result["dawid_skene_fit_seconds"] = seconds(lambda: found.fit(crowd))
     result["dawid_skene_fit_iterations"] = found.n_iter_
     result["dawid_skene_accuracy"] = float(np.mean(found.labels_ == truth))
     result["dawid_skene_crowdkit_seconds_per_iteration"] = result["dawid_skene_speedup"] = None
@@ -159,23 +156,11 @@ def bench_scale(divisor: int, seed: int) -> list[dict[str, Any]]:
     rows = []
     for millions in MILLIONS:
         tasks = millions * DAWID_SKENE["tasks"] // divisor
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.aggregation",
-            f"--one_scale={tasks}",
-            f"--seed={seed}",
-        ]
-        rows.append(
-            json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        )
+        command = [sys.executable, "-m", "benchmarks.aggregation"]
+        command += [f"--one_scale={tasks}", f"--seed={seed}"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        rows.append(json.loads(done.stdout))
     return rows
-
-
-def peak_memory_mb() -> float:
-    """Returns this process's peak resident memory."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024 if sys.platform != "darwin" else 1024**2)
 
 
 def show(result: dict[str, Any]) -> None:
@@ -200,13 +185,9 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> int:
     """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument(
-        "--scale", action="store_true", help="Dawid-Skene at 1 to 20 million annotations as well"
-    )
+    parser = flags(__doc__)
+    scaled = "Dawid-Skene at 1 to 20 million annotations as well"
+    parser.add_argument("--scale", action="store_true", help=scaled)
     parser.add_argument("--quick", action="store_true", help="a tenth of each size")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one_scale", type=int, default=0, help=argparse.SUPPRESS)
@@ -216,13 +197,11 @@ def main() -> int:
         print(json.dumps(bench_one_scale(arguments.one_scale, arguments.seed)))
         return 0
     divisor = 10 if arguments.quick else 1
-    scale = (
-        bench_scale(divisor, arguments.seed) if arguments.scale else None
-    )  # first: a child's peak begins at its parent's
-    result = bench_dawid_skene(
-        {**DAWID_SKENE, "tasks": DAWID_SKENE["tasks"] // divisor}, arguments.seed
-    )
-    result.update(bench_glad({**GLAD, "tasks": GLAD["tasks"] // divisor}, arguments.seed))
+    # First: a child's peak begins at its parent's.
+    scale = bench_scale(divisor, arguments.seed) if arguments.scale else None
+    small, other = ({**sizes, "tasks": sizes["tasks"] // divisor} for sizes in (DAWID_SKENE, GLAD))
+    result = bench_dawid_skene(small, arguments.seed)
+    result.update(bench_glad(other, arguments.seed))
     if scale is not None:
         result["scale"] = scale
     result["peak_memory_mb"] = peak_memory_mb()

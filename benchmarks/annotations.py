@@ -10,21 +10,20 @@ included. With --json one JSON object goes to stdout and the table goes to stder
 
 from __future__ import annotations
 
-import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.timing import Clock, flags, peak_memory_mb
 from neucrowd_tf.annotations import Annotations
 
 CASES = ("arrays", "text_arrays", "csv", "text_csv", "rows")
+CSVS = ("csv", "text_csv")
 LABELS_EACH, CLASSES = 5, 5
 
 
@@ -42,35 +41,28 @@ def columns(total: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def measure(case: str, total: int, seed: int, folder: Path) -> dict[str, float]:
     """Runs one case in this process and returns its seconds and the process's peak memory."""
-    path = folder / f"{case}.csv"
-    if case in ("csv", "text_csv"):
-        start = time.perf_counter(), time.process_time()
-        annotations = Annotations.from_csv(path)
-    else:
-        tasks, workers, labels = columns(total, seed)
-        if case == "text_arrays":
-            workers = np.array(
-                [f"w{number}" for number in range(int(workers.max()) + 1)], dtype=object
-            )[workers]
-        start = time.perf_counter(), time.process_time()
-        annotations = Annotations.from_arrays(tasks, workers, labels)
-        if case == "rows":
-            half = np.random.default_rng(seed).permutation(annotations.num_instances)[
-                : annotations.num_instances // 2
-            ]
-            start = time.perf_counter(), time.process_time()
-            annotations = annotations[half]
-    counts = annotations.vote_counts()
-    seconds, cpu_seconds = time.perf_counter() - start[0], time.process_time() - start[1]
+    given = columns(total, seed) if case not in CSVS else ()
+    if case == "text_arrays":
+        names = [f"w{number}" for number in range(int(given[1].max()) + 1)]
+        given = given[0], np.array(names, dtype=object)[given[1]], given[2]
+    if case == "rows":
+        whole = Annotations.from_arrays(*given)
+        half = np.random.default_rng(seed).permutation(whole.num_instances)
+        half = half[: whole.num_instances // 2]
+    with Clock() as clock:
+        if case in CSVS:
+            annotations = Annotations.from_csv(folder / f"{case}.csv")
+        else:
+            annotations = whole[half] if case == "rows" else Annotations.from_arrays(*given)
+        counts = annotations.vote_counts()
     if counts.sum() != annotations.num_annotations:
         raise RuntimeError(
             f"{case}: {counts.sum()} votes for {annotations.num_annotations} annotations"
         )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
-        "seconds": round(seconds, 3),
-        "cpu_seconds": round(cpu_seconds, 3),
-        "peak_memory_mb": round(peak, 1),
+        "seconds": round(clock.seconds, 3),
+        "cpu_seconds": round(clock.cpu_seconds, 3),
+        "peak_memory_mb": round(peak_memory_mb(), 1),
     }
 
 
@@ -88,53 +80,40 @@ def run(total: int, seed: int) -> dict[str, float]:
     figures: dict[str, float] = {"annotations": total}
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
-            flags = [
-                f"--case={case}",
-                f"--annotations={total}",
-                f"--seed={seed}",
-                f"--folder={folder}",
-            ]
-            command = [sys.executable, "-m", "benchmarks.annotations", *flags]
-            if case in (
-                "csv",
-                "text_csv",
-            ):  # written elsewhere too: a child's peak memory begins at its parent's
+            command = [sys.executable, "-m", "benchmarks.annotations", f"--case={case}"]
+            command += [f"--annotations={total}", f"--seed={seed}", f"--folder={folder}"]
+            if case in CSVS:  # written elsewhere too: a child's peak begins at its parent's
                 subprocess.run([*command, "--write"], check=True)
-            found = json.loads(
-                subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            )
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            found = json.loads(done.stdout)
             figures.update({f"{case}_{name}": value for name, value in found.items()})
     return figures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser = flags(__doc__)
     parser.add_argument("--annotations", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", choices=CASES, help="one case, in this process")
     parser.add_argument("--folder", default=".", help="where a case's CSV lies")
-    parser.add_argument(
-        "--write", action="store_true", help="write the case's CSV instead of measuring"
-    )
-    flags = parser.parse_args()
-    if flags.write:
-        write_csv(flags.case, flags.annotations, flags.seed, Path(flags.folder))
+    writes = "write the case's CSV instead of measuring"
+    parser.add_argument("--write", action="store_true", help=writes)
+    given = parser.parse_args()
+    if given.write:
+        write_csv(given.case, given.annotations, given.seed, Path(given.folder))
         return
-    if flags.case:
-        print(json.dumps(measure(flags.case, flags.annotations, flags.seed, Path(flags.folder))))
+    if given.case:
+        print(json.dumps(measure(given.case, given.annotations, given.seed, Path(given.folder))))
         return
-    figures = run(flags.annotations, flags.seed)
-    table = sys.stderr if flags.json else sys.stdout
-    print(f"{flags.annotations:,} annotations to Annotations and vote counts", file=table)
+    figures = run(given.annotations, given.seed)
+    table = sys.stderr if given.json else sys.stdout
+    print(f"{given.annotations:,} annotations to Annotations and vote counts", file=table)
     for case in CASES:
         seconds, cpu, peak = (
             figures[f"{case}_{name}"] for name in ("seconds", "cpu_seconds", "peak_memory_mb")
         )
         print(f"{case:12} {seconds:8.2f} s {cpu:8.2f} s CPU {peak:8.0f} MB", file=table)
-    if flags.json:
+    if given.json:
         print(json.dumps(figures))
 
 

@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.choice_tables import drawn
+from benchmarks.timing import Clock, flags
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
 
@@ -54,15 +51,14 @@ def timed(name: str, options: argparse.Namespace) -> dict[str, Any]:
     else:
         features, annotations = drawn(name, options.seed, options.data_dir)[:2]
     auto = Auto(seed=options.seed, budget=options.budget)
-    began, worked = time.perf_counter(), time.process_time()
-    auto.fit(features, annotations)
-    seconds = time.perf_counter() - began
+    with Clock() as clock:
+        auto.fit(features, annotations)
     return {
         "rows": len(features),
         "features": int(np.prod(features.shape[1:])),
         "annotators": annotations.num_annotators,
-        "seconds": round(seconds, 2),
-        "cpu_seconds": round(time.process_time() - worked, 2),
+        "seconds": round(clock.seconds, 2),
+        "cpu_seconds": round(clock.cpu_seconds, 2),
         "candidates": {key: round(value, 2) for key, value in auto.seconds_.items()},
         "method": auto.recommendation_["method"],
         "members": auto.recommendation_["members"],
@@ -71,12 +67,11 @@ def timed(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Times the tables."""
-    parser = argparse.ArgumentParser(description="How long auto takes.")
+    parser = flags("How long auto takes.")
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--data_dir", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=float, default=30.0)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     import tensorflow as tf  # not counted
 

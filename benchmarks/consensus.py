@@ -15,7 +15,6 @@ interrupted run goes on.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import flags
 from data import truth_inference as published
 from data.truth_inference import Benchmark
 from neucrowd_tf.aggregation import EBCC, Consensus, make_aggregator
@@ -242,9 +242,8 @@ def page(body: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = flags(__doc__.split("\n\n")[0])
     parser.add_argument("--data_dir", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--quick", action="store_true", help="two benchmarks, small crowds")
     parser.add_argument("--parts", type=Path, help="a folder for each crowd's figures")
     parser.add_argument("--output", type=Path, help="a Markdown file")

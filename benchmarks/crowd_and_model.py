@@ -12,7 +12,6 @@ unsure as a temperature of 3 makes them. `together` is what labels.csv of a run 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,7 +22,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 
-from benchmarks.relabel import KEEP, cell, classifier, over_draws, published, right, simulated, tell
+from benchmarks.relabel import KEEP, cell, classifier, over_draws, published, right, simulated
+from benchmarks.timing import flags, tell
 from neucrowd_tf.aggregation import Crowdlab
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import remove_annotations
@@ -83,10 +83,7 @@ def accuracies(case: Case) -> list[float]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = flags(__doc__)
     parser.add_argument("--data_dir", type=Path, default=Path("../shared/data"))
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--output", type=Path, help="a page to write")
@@ -106,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         draws = 1 if name.endswith("100%") else arguments.draws
         columns = zip(*(accuracies(make(seed)) for seed in range(draws)), strict=True)
         results[name] = dict(zip(COLUMNS, map(list, columns), strict=True))
-    tell(markdown(results, arguments.draws), results, arguments)
+    tell(arguments, results, markdown(results, arguments.draws))
     return 0
 
 

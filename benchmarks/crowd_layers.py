@@ -14,36 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import peak_memory_mb, run
-
-
-def simulated(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Returns features, true classes and annotations: each instance has as many labels, by
-    annotators who are right four times in five.
-    """
-    from neucrowd_tf.annotations import Annotations
-
-    rng = np.random.default_rng([arguments.seed, 1])
-    size, classes = arguments.instances, arguments.classes
-    truth = rng.integers(classes, size=size)
-    features = rng.normal(size=(size, arguments.features)).astype(np.float32)
-    features[np.arange(size), truth] += 3.0
-    each = arguments.labels // size
-    # Steps of one length from a place of its own, so that nobody labels an instance twice.
-    step = max(1, arguments.annotators // each)
-    first = rng.integers(arguments.annotators, size=(size, 1))
-    who = (first + step * np.arange(each)) % arguments.annotators
-    said = np.where(
-        rng.random(who.shape) < 0.8, truth[:, None], rng.integers(classes, size=who.shape)
-    )
-    crowd = Annotations(
-        np.repeat(np.arange(size), each),
-        who.ravel(),
-        said.ravel(),
-        num_annotators=arguments.annotators,
-        num_classes=classes,
-    )
-    return features, truth, crowd
+from benchmarks.timing import Clock, peak_memory_mb, run, simulated
 
 
 def measured(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -52,7 +23,9 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from neucrowd_tf.crowd_layers import CrowdLayer
 
-    features, truth, crowd = simulated(arguments)
+    sizes = arguments.instances, arguments.annotators, arguments.classes, arguments.features
+    each = arguments.labels // arguments.instances
+    features, truth, crowd = simulated(arguments.seed, *sizes, each, True)
     before, ends = peak_memory_mb(), []
     begin = keras.callbacks.CallbackList.on_epoch_begin
     end = keras.callbacks.CallbackList.on_epoch_end
@@ -68,16 +41,15 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     keras.callbacks.CallbackList.on_epoch_begin = began
     keras.callbacks.CallbackList.on_epoch_end = ended
     model = CrowdLayer(epochs=arguments.epochs, batch_size=arguments.batch, seed=arguments.seed)
-    started, worked = time.perf_counter(), time.process_time()
-    model.fit(features, crowd)
-    total, work = time.perf_counter() - started, time.process_time() - worked
+    with Clock() as clock:
+        model.fit(features, crowd)
     return {
         # The first one compiles.
         "epoch_seconds": float(np.median(ends[1:] or ends)),
         "first_epoch_seconds": ends[0],
-        "fit_seconds": total,
-        # Of all threads, compiling included: what a busy machine changes little.
-        "cpu_seconds_an_epoch": work / arguments.epochs,
+        "fit_seconds": clock.seconds,
+        # Compiling included.
+        "cpu_seconds_an_epoch": clock.cpu_seconds / arguments.epochs,
         "memory_before_mb": before,
         "peak_memory_mb": peak_memory_mb(),
         "accuracy": float((model.predict(features) == truth).mean()),

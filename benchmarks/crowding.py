@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import argparse
 import gc
-import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.timing import peak_memory_mb, run
+from benchmarks.timing import Clock, peak_memory_mb, run
 
 
 def memory_mb() -> float:
@@ -43,42 +42,36 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     model = registry.method("crowding").make(
         dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0
     )
-    stages: dict[str, tuple[float, float]] = {}
+    stages: dict[str, Clock] = {}
     train = loop.train
 
     def timed(trained: Any, *args: Any, **kwargs: Any) -> Any:
-        began = time.perf_counter(), time.process_time()
-        result = train(trained, *args, **kwargs)
-        stages[type(trained).__name__] = (
-            time.perf_counter() - began[0],
-            time.process_time() - began[1],
-        )
-        return result
+        with stages.setdefault(type(trained).__name__, Clock()):
+            return train(trained, *args, **kwargs)
 
     loop.train = timed
-    began, processor = time.perf_counter(), time.process_time()
-    model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
-    total, processor = time.perf_counter() - began, time.process_time() - processor
+    with Clock() as whole:
+        model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
     loop.train = train
-    (game, game_processor), first = stages.pop("CrowdInGModel"), model.n_iter_
+    game, first = stages["CrowdInGModel"], model.n_iter_
     accuracy = float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels]))
     peak = peak_memory_mb()
-    began = time.perf_counter()
     before = memory_mb()
-    for index in range(1, arguments.refits):
-        model.set_params(seed=arguments.seed + index).fit(
-            labelme.features, labelme.annotations, labelme.validation_pair()
-        )
-        if index == 2:
-            before = memory_mb()
+    with Clock() as refits:
+        for index in range(1, arguments.refits):
+            model.set_params(seed=arguments.seed + index).fit(
+                labelme.features, labelme.annotations, labelme.validation_pair()
+            )
+            if index == 2:
+                before = memory_mb()
     return {
-        "pretrain_seconds": total - game,
-        "epoch_seconds": game / first,
-        "game_seconds": game,
-        "fit_seconds": total,
-        "pretrain_processor_seconds": processor - game_processor,
-        "game_processor_seconds": game_processor,
-        "refit_seconds": (time.perf_counter() - began) / max(1, arguments.refits - 1),
+        "pretrain_seconds": whole.seconds - game.seconds,
+        "epoch_seconds": game.seconds / first,
+        "game_seconds": game.seconds,
+        "fit_seconds": whole.seconds,
+        "pretrain_processor_seconds": whole.cpu_seconds - game.cpu_seconds,
+        "game_processor_seconds": game.cpu_seconds,
+        "refit_seconds": refits.seconds / max(1, arguments.refits - 1),
         "epochs": first,
         "accuracy": accuracy,
         "refits": arguments.refits,

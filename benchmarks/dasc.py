@@ -10,12 +10,11 @@ looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import peak_memory_mb, run
+from benchmarks.timing import Clock, peak_memory_mb, run, simulated
 
 
 def measured(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -37,23 +36,21 @@ def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
     fit = CrowdLayer.fit
 
     def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        began = time.perf_counter()
-        result = fit(self, *args, **kwargs)
-        seconds.append(time.perf_counter() - began)
-        return result
+        with Clock() as clock:
+            fit(self, *args, **kwargs)
+        seconds.append(clock.seconds)
+        return self
 
     CrowdLayer.fit = timed  # type: ignore[method-assign]
-    began, worked = time.perf_counter(), time.process_time()
-    model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
-    total, work = time.perf_counter() - began, time.process_time() - worked
+    with Clock() as whole:
+        model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
     CrowdLayer.fit = fit  # type: ignore[method-assign]
     return {
-        "fit_seconds": total,
-        # Of all threads: what a busy machine changes little.
-        "cpu_seconds": work,
+        "fit_seconds": whole.seconds,
+        "cpu_seconds": whole.cpu_seconds,
         "first_round_seconds": seconds[0],
         "round_seconds": float(np.median(seconds[1:])) if len(seconds) > 1 else seconds[0],
-        "other_seconds": total - sum(seconds),
+        "other_seconds": whole.seconds - sum(seconds),
         "rounds": arguments.rounds,
         "epochs": model.estimator_.n_iter_,
         "instances": labelme.features.shape[0],
@@ -76,33 +73,19 @@ def large_rounds(
     """Returns the time and memory of rounds over a simulated crowd, few labels an instance: fit,
     predict every cell, select, refit.
     """
-    from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.crowd_layers import CrowdLayer
     from neucrowd_tf.dasc import DASC
 
-    rng = np.random.default_rng([seed, 1])
-    truth = rng.integers(classes, size=instances)
-    features = rng.normal(size=(instances, width)).astype(np.float32)
-    features[np.arange(instances), truth] += 3.0
-    who = (np.arange(instances)[:, None] + np.array([0, 1, 2]) * (annotators // 3)) % annotators
-    labels = np.where(
-        rng.random(who.shape) < 0.8, truth[:, None], rng.integers(classes, size=who.shape)
-    )
-    crowd = Annotations(
-        np.repeat(np.arange(instances), 3),
-        who.ravel(),
-        labels.ravel(),
-        num_annotators=annotators,
-        num_classes=classes,
-    )
+    sizes = instances, annotators, classes, width
+    features, truth, crowd = simulated(seed, *sizes, 3, False)
     before = peak_memory_mb()
     linear = CrowdLayer(hidden_units=(), epochs=2, batch_size=512, learning_rate=1e-2)
     model = DASC(linear, quota=20_000, rounds=rounds, pick="last", seed=seed)
-    began, worked = time.perf_counter(), time.process_time()
-    model.fit(features, crowd)
+    with Clock() as whole:
+        model.fit(features, crowd)
     return {
-        "large_seconds": time.perf_counter() - began,
-        "large_cpu_seconds": time.process_time() - worked,
+        "large_seconds": whole.seconds,
+        "large_cpu_seconds": whole.cpu_seconds,
         "large_rounds": rounds,
         "large_cells": instances * annotators,
         "large_accuracy": float((model.predict(features) == truth).mean()),

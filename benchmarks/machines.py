@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import flags
 from neucrowd_tf.training.run import Run
 
 
@@ -132,7 +133,7 @@ def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[d
 
 def main() -> None:
     """Compares one process with two."""
-    parser = argparse.ArgumentParser(description="Speed of training on several machines.")
+    parser = flags("Speed of training on several machines.")
     parser.add_argument("--method", choices=("crowd_layer", "neucrowd"), default="crowd_layer")
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--base", default="resnet18")
@@ -142,7 +143,6 @@ def main() -> None:
     # Adam's first steps are the gradient's sign, which rounding turns where it is about 0.
     parser.add_argument("--optimizer", default="sgd")
     parser.add_argument("--learning_rate", type=float, default=0.01)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.output is not None:

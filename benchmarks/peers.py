@@ -22,7 +22,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -30,11 +29,10 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import numpy as np
 import pandas as pd
 
+from benchmarks.timing import Clock, flags
 from data import truth_inference as published
 from neucrowd_tf.aggregation import make_aggregator
 from neucrowd_tf.io.files import read_json, write_json, write_text
@@ -60,10 +58,10 @@ def inferred(data_dir: Path, names: Sequence[str]) -> list[Row]:
             if kind and peer:
                 runs["crowd-kit"] = partial(crowd_kit, kind, {}, data)
             for package, run in runs.items():
-                start, worked = time.perf_counter(), time.process_time()
-                probas = run()
-                took = time.perf_counter() - start, time.process_time() - worked
-                rows.append(_row(name, method, package, data.accuracy(probas), *took))
+                with Clock() as clock:
+                    probas = run()
+                accuracy = data.accuracy(probas)
+                rows.append(_row(name, method, package, accuracy, clock.seconds, clock.cpu_seconds))
     return rows
 
 
@@ -122,12 +120,11 @@ def learnt(data_dir: Path, given: argparse.Namespace) -> list[Row]:
                 model = registry.method(method).make(
                     dataset=name, seed=seed, epochs=settings["epochs"], l2=0.0, restarts=0
                 )
-                start, worked = time.perf_counter(), time.process_time()
-                model.fit(dataset.features, dataset.annotations)
-                took = time.perf_counter() - start, time.process_time() - worked
+                with Clock() as clock:
+                    model.fit(dataset.features, dataset.annotations)
                 found = model.predict_proba(dataset.test.features).argmax(axis=1)
                 accuracy = float((found == dataset.test.labels).mean())
-                rows.append(_row(name, method, "here", accuracy, *took))
+                rows.append(_row(name, method, "here", accuracy, clock.seconds, clock.cpu_seconds))
         if given.maml is None:
             continue
         shorten = signed_square_root if settings["square_root"] else None
@@ -207,9 +204,8 @@ def page(table: pd.DataFrame, missing: Sequence[str], given: argparse.Namespace)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = flags(__doc__.split("\n\n")[0])
     parser.add_argument("--data_dir", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--part", choices=("all", "inference", "learning"), default="all")
     parser.add_argument("--benchmarks", nargs="*", default=BENCHMARKS)
     parser.add_argument("--datasets", nargs="*", choices=DATASETS, default=DATASETS)

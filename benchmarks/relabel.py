@@ -21,10 +21,7 @@ trained on the labels of `believe`, on the published test split.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,6 +34,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.timing import Clock, flags, tell
 from neucrowd_tf.aggregation import DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import (
@@ -46,7 +44,6 @@ from neucrowd_tf.annotations.simulation import (
     spammers,
 )
 from neucrowd_tf.evaluation.intervals import mean_interval
-from neucrowd_tf.io.files import write_text
 from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import Belief, believe, informed
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
@@ -372,21 +369,9 @@ def markdown(results: dict[str, Any], draws: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tell(page: str, results: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Prints a page of results, and writes it or its figures where they are asked for."""
-    print(page, file=sys.stderr)
-    if arguments.output is not None:
-        write_text(arguments.output, page)
-    if arguments.json:
-        print(json.dumps(results))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = flags(__doc__)
     parser.add_argument("--data_dir", type=Path, default=Path("../shared/data"))
     parser.add_argument("--datasets", default="", help="some of them, separated by commas")
     parser.add_argument("--draws", type=int, default=3)
@@ -398,16 +383,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = arguments.datasets.split(",") if arguments.datasets else list(makers)
     results: dict[str, Any] = {}
     for name in wanted:
-        began = time.perf_counter()
-        crowds = [makers[name](seed) for seed in range(arguments.draws)]
-        draws = {
-            strategy: [replay(crowd, strategy, seed) for seed, crowd in enumerate(crowds)]
-            for strategy in STRATEGIES
-        }
-        results[name] = summary(draws)
-        results[name]["seconds"] = time.perf_counter() - began
+        with Clock() as clock:
+            crowds = [makers[name](seed) for seed in range(arguments.draws)]
+            draws = {
+                strategy: [replay(crowd, strategy, seed) for seed, crowd in enumerate(crowds)]
+                for strategy in STRATEGIES
+            }
+            results[name] = summary(draws)
+        results[name]["seconds"] = clock.seconds
         print(f"{name}: {results[name]['seconds']:.0f} s", file=sys.stderr)
-    tell(markdown(results, arguments.draws), results, arguments)
+    tell(arguments, results, markdown(results, arguments.draws))
     return 0
 
 

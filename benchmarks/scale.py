@@ -22,7 +22,6 @@ import argparse
 import hashlib
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -37,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.timing import flags, peak_memory_mb
 from neucrowd_tf.io.files import atomic_path
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     def report(line: str) -> None:
         print(f"    {line}", file=sys.stderr, flush=True)
         if line.startswith("iteration"):
-            clocks.append(_cpu() + sum(engine.client.run(_cpu).values() if pids else ()))
+            others = engine.client.run(time.process_time).values() if pids else ()
+            clocks.append(time.process_time() + sum(others))
         if options.kill and line.startswith("iteration 2"):
             threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL)).start()
 
@@ -115,12 +116,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         )
         found = fit(request, engine)
         seconds = time.perf_counter() - began
-        cpu = _cpu()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        cpu = time.process_time()
+        peak = peak_memory_mb()
         if options.engine == "dask":
-            peaks = engine.client.run(_peak)
+            peaks = engine.client.run(peak_memory_mb)
             peak += sum(peaks.values())
-            cpu += sum(engine.client.run(_cpu).values())
+            cpu += sum(engine.client.run(time.process_time).values())
     finally:
         engine.close()
     return {
@@ -135,17 +136,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "cpu_seconds": round(cpu, 2),
         "digest": digest(options.output),
     }
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def _cpu() -> float:
-    """Returns the seconds of processor that this process has used: what a busy machine does not
-    change much.
-    """
-    return time.process_time()
 
 
 def digest(output: Path) -> str:
@@ -163,7 +153,7 @@ def digest(output: Path) -> str:
 
 def main() -> None:
     """Measures every size with every number of workers."""
-    parser = argparse.ArgumentParser(description="Speed of truth inference out of core.")
+    parser = flags("Speed of truth inference out of core.")
     parser.add_argument("--sizes", default="1e6,1e7", help="annotations")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--engine", choices=("local", "dask"), default="local")
@@ -174,7 +164,6 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="for sources and outputs, which are removed")
     parser.add_argument("--drawn", type=Path, help="a folder of crowds, which are kept")
     parser.add_argument("--draw", action="store_true", help="--drawn: only draw what is not there")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)

@@ -1,6 +1,4 @@
-"""What the benchmarks of one fit share: their flags, where the data lies, memory, and how a result
-is told.
-"""
+"""What the benchmarks share: flags, clocks, memory, a simulated crowd, and how a result is told."""
 
 from __future__ import annotations
 
@@ -9,22 +7,93 @@ import json
 import os
 import resource
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+class Clock:
+    """How long the block under it takes: `seconds` by the clock, and `cpu_seconds` of the
+    processor, all threads together, which a busy machine changes little.
+    """
+
+    seconds = cpu_seconds = 0.0
+
+    def __enter__(self) -> Clock:
+        self._began = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.perf_counter() - self._began[0]
+        self.cpu_seconds = time.process_time() - self._began[1]
 
 
 def peak_memory_mb() -> float:
     """Returns the most memory that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 if sys.platform != "darwin" else 1024**2)
 
 
 def data_folder() -> str | None:
     """Returns where the published data lies, or None for the cache."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     return os.environ.get("NEUCROWD_DATA") or (str(beside) if beside.is_dir() else None)
+
+
+def simulated(
+    seed: int, instances: int, annotators: int, classes: int, width: int, each: int, drawn: bool
+) -> tuple[Any, Any, Any]:
+    """Returns features, true classes and annotations: each instance has as many labels, by
+    annotators who are right four times in five.
+
+    Args:
+        drawn: whether an instance's first annotator is drawn, rather than one after the other.
+    """
+    from neucrowd_tf.annotations import Annotations
+
+    rng = np.random.default_rng([seed, 1])
+    truth = rng.integers(classes, size=instances)
+    features = rng.normal(size=(instances, width)).astype(np.float32)
+    features[np.arange(instances), truth] += 3.0
+    # Steps of one length from a place of its own, so that nobody labels an instance twice.
+    step = max(1, annotators // each)
+    first = rng.integers(annotators, size=instances) if drawn else np.arange(instances)
+    who = (first[:, None] + step * np.arange(each)) % annotators
+    others = rng.random(who.shape) < 0.8, rng.integers(classes, size=who.shape)
+    crowd = Annotations(
+        np.repeat(np.arange(instances), each),
+        who.ravel(),
+        np.where(others[0], truth[:, None], others[1]).ravel(),
+        num_annotators=annotators,
+        num_classes=classes,
+    )
+    return features, truth, crowd
+
+
+def flags(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser with --json and the module's docstring as --help."""
+    how = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=how)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    return parser
+
+
+def tell(given: argparse.Namespace, figures: Any, page: str) -> None:
+    """Prints a page of results to stderr, writes it where --output says, and prints its figures
+    where --json asks for them.
+    """
+    from neucrowd_tf.io.files import write_text
+
+    print(page, file=sys.stderr)
+    if given.output is not None:
+        write_text(given.output, page)
+    if given.json:
+        print(json.dumps(figures))
 
 
 def run(
@@ -43,9 +112,8 @@ def run(
         large: whether there is a flag --large.
         numbers: further flags with their defaults.
     """
-    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    parser = flags((description or "").split("\n")[0])
     parser.add_argument("--data_dir", default=data_folder())
-    parser.add_argument("--json", action="store_true")
     if large:
         parser.add_argument("--large", action="store_true")
     for name, value in {**numbers, "threads": 2}.items():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.harness.run_config import data_statistics
+from neucrowd_tf.harness.work import data_statistics
 
 
 def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:

@@ -80,8 +80,13 @@ class Scorer:
         self._dtype = spec.dtype
         self.takes_texts = spec.dtype == tf.string
         self.shape = tuple(int(size) for size in spec.shape[1:])
-        names = read_json(folder / NAMES) if (folder / NAMES).is_file() else {}
         size = int(outputs["probabilities"].shape[-1])
+        self.classes, self.feature_names, self.centre = self._names(folder / NAMES, size)
+
+    @staticmethod
+    def _names(path: Path, size: int) -> tuple[NDArray[Any], list[str] | None, dict[str, float]]:
+        """Returns the names of classes and of columns, and what to subtract from some of these."""
+        names = read_json(path) if path.is_file() else {}
         names = names if isinstance(names, dict) else {"classes": names}
         given = names.get("classes") or list(range(size))
         columns, centre = names.get("features"), names.get("centre") or {}
@@ -98,16 +103,11 @@ class Scorer:
             )
         ):
             raise DataError(
-                f"{folder / NAMES}: expected the names of classes and columns, received something"
-                " else"
+                f"{path}: expected the names of classes and columns, received something else"
             )
-        self.classes = as_name_array(given)
-        self.feature_names: list[str] | None = columns
-        self.centre: dict[str, float] = centre
-        if len(self.classes) != size:
-            raise DataError(
-                f"{folder / NAMES}: expected {size} class names, received {len(self.classes)}"
-            )
+        if len(given) != size:
+            raise DataError(f"{path}: expected {size} class names, received {len(given)}")
+        return as_name_array(given), columns, centre
 
     def batches(
         self, features: NDArray[Any], batch_size: int = BATCH

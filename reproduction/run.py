@@ -16,7 +16,8 @@ from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import runner
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED
-from neucrowd_tf.harness.runner import Report, Work
+from neucrowd_tf.harness.runner import Report
+from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io.files import write_json, write_text
 from reproduction.collect import case_folder, suite_runs
 from reproduction.printed import ELSEWHERE
@@ -83,14 +84,14 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
             report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
         label = f"{case.setting}/" if case.setting else ""
         try:
-            plan = runner.plan(command, runner.tasks(command, False), label)
+            finished, left = runner.plan(command, runner.works(command, False, label))
         except (UsageError, DataError) as error:
             failures.append(f"{case.folder}: {one_line(error)}")
             report(failures[-1])
             continue
-        runner.keep_finished(plan.finished)
-        works += plan.works
-    return sorted(works, key=lambda work: work.task.key.seed), failures
+        runner.keep_finished(finished)
+        works += left
+    return sorted(works, key=lambda work: work.key.seed), failures
 
 
 def run_suite(
@@ -111,7 +112,7 @@ def run_suite(
         report(f"{suite.name}: {len(works)} runs to make")
     for work, outcome in runner.make_all(works, options, report, modules, keep_going=True):
         if outcome.status == FAILED:
-            failures.append(f"{work.label}{work.task.key}: {outcome.reason}")
+            failures.append(f"{work.label}{work.key}: {outcome.reason}")
         # So that what is there can be read while the rest runs.
         if time.monotonic() - written > WRITE_SECONDS:
             write_tables(suite, options, failures)

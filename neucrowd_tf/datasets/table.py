@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TEST_SHARE = 0.2
 MANY_ALIKE = 0.9
+UNKNOWN = "The truth of the test rows is not known."
 OPTIONS = (
     "features",
     "images",
@@ -145,9 +146,7 @@ def load(
         files = Path(wanted), Path(test_truth)
         test = _published_test(kind, table, *files, crowd.class_names, layout)
     else:
-        chosen, labels, test_is_truth = _drawn_test(crowd, known, seed)
-        train = np.setdiff1d(np.arange(len(table.rows)), chosen)
-        test = Split(table.rows[chosen], labels, crowd.instance_names[chosen], crowd[chosen])
+        train, test, test_is_truth = _drawn_test(table, crowd, known, seed)
     training = crowd[train]
     _check_training(training, labels_file)
     return CrowdDataset(
@@ -156,11 +155,7 @@ def load(
         annotations=training,
         truth=None if known is None else known[train],
         test=test,
-        card=Card(
-            title="Table",
-            source=f"{source}, {annotations}",
-            notes="" if test_is_truth else "The truth of the test rows is not known.",
-        ),
+        card=Card("Table", f"{source}, {annotations}", notes="" if test_is_truth else UNKNOWN),
         test_is_truth=test_is_truth,
         feature_names=tuple(table.names) or None,
         feature_centre=table.centre,
@@ -308,9 +303,19 @@ def _check_apart(
 
 
 def _drawn_test(
+    table: FeatureTable, crowd: Annotations, truth: NDArray[np.int64] | None, seed: int
+) -> tuple[NDArray[np.int64], Split, bool]:
+    """Returns the training rows, the test split, and whether its labels are the truth."""
+    chosen, labels = _drawn_rows(crowd, truth, seed)
+    train = np.setdiff1d(np.arange(len(table.rows)), chosen)
+    test = Split(table.rows[chosen], labels, crowd.instance_names[chosen], crowd[chosen])
+    return train, test, truth is not None
+
+
+def _drawn_rows(
     crowd: Annotations, truth: NDArray[np.int64] | None, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], bool]:
-    """Returns the rows of the test split, their labels, and whether these are the truth."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the rows of the test split and their labels."""
     size = max(1, round(TEST_SHARE * crowd.num_instances))
     if truth is not None:
         bare = np.flatnonzero((truth >= 0) & ~crowd.annotated)
@@ -319,11 +324,11 @@ def _drawn_test(
             stratified_sample(truth[others], min(max(size - len(bare), 0), len(others)), seed)
         ]
         chosen = np.sort(np.concatenate([bare, drawn]))
-        return chosen, truth[chosen], True
+        return chosen, truth[chosen]
     votes = majority_labels(crowd.vote_counts(), "random", seed)
     annotated = np.flatnonzero(crowd.annotated)
     chosen = annotated[stratified_sample(votes[annotated], size, seed)]
-    return chosen, votes[chosen], False
+    return chosen, votes[chosen]
 
 
 def _check_training(training: Annotations, path: Path) -> None:

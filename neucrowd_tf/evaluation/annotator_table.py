@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.evaluation.annotator_ranking import informedness, rank_annotators
-from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
+from neucrowd_tf.io.csv_cells import cell, to_csv
 from neucrowd_tf.labelling.belief import believe
 
 if TYPE_CHECKING:
@@ -84,12 +84,7 @@ def annotators_csv(
 ) -> str:
     """Returns `annotator_table` as a CSV."""
     header, rows = annotator_table(annotations, predicted, estimator)
-    return to_csv(header, ([_cell(value) for value in row] for row in rows))
-
-
-def _cell(value: Any) -> str:
-    number = isinstance(value, (float, np.floating))
-    return number_cell(float(value)) if number else text_cell(value)
+    return to_csv(header, (map(cell, row) for row in rows))
 
 
 def annotator_table(

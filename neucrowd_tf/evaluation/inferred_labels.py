@@ -9,6 +9,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, concatenate
+from neucrowd_tf.io.csv_cells import cell, to_csv
 from neucrowd_tf.labelling.belief import believe_with_model
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class InferredLabels:
                 float(self.model[row, model[row]]),
                 "yes" if self.held_out[row] else "no",
             ]
+
+    def csv(self) -> str:
+        """Returns labels.csv."""
+        return to_csv(HEADER, (map(cell, row) for row in self.rows()))
 
 
 def held_out_predictions(

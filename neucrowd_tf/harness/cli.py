@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from absl import app, logging
@@ -20,7 +21,6 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
-from neucrowd_tf.harness.run_config import Task
 from neucrowd_tf.harness.run_folder import RunKey
 from neucrowd_tf.io.quiet import quiet
 
@@ -104,28 +104,24 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     from neucrowd_tf.harness import runner
     from neucrowd_tf.harness.results import summary_table
 
-    tasks = runner.tasks(options, runner.progress_wanted(options))
+    works = runner.works(options, runner.progress_wanted(options))
     if not process.first_worker(options):
-        return runner.exit_code(runner.follow(options, tasks, _tell))
-    rows, outcomes = runner.run_all(options, tasks, _tell, modules)
-    shown = [row for row in rows if (row["dataset"], row["method"]) in _pairs(options)]
-    _say(
-        "\n".join(
-            [summary_table(shown, options.output_dir), *_notes(outcomes), _where(options, tasks)]
-        )
-    )
-    _compare(options, tasks)
-    return runner.exit_code(outcomes)
-
-
-def _say(text: str) -> None:
-    """Prints to stdout; what its encoding does not have (a path that is not UTF-8) is replaced."""
+        return runner.exit_code(runner.follow(options, works, _tell))
+    rows, outcomes = runner.run_all(options, works, _tell, modules)
+    asked = [
+        row for row in rows if row["dataset"] in options.dataset and row["method"] in options.method
+    ]
+    folders = [work.folder.path for work in works]
+    table = summary_table(asked, options.output_dir)
+    said = "\n".join([table, *_notes(outcomes), *_places(options.output_dir, folders)])
+    # What the encoding does not have (a path that is not UTF-8) is replaced.
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "replace").decode(encoding))
+    print(said.encode(encoding, "replace").decode(encoding))
+    from neucrowd_tf.report.build import refresh_comparison
 
-
-def _pairs(options: flags.Options) -> set[tuple[str, str]]:
-    return {(dataset, method) for dataset in options.dataset for method in options.method}
+    for folder in folders:  # each was written before the runs after it had finished
+        refresh_comparison(folder)
+    return runner.exit_code(outcomes)
 
 
 def _run_suites(options: flags.Options, modules: tuple[str, ...]) -> int:
@@ -160,48 +156,28 @@ def _check_installed(options: flags.Options) -> None:
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     """Returns what to know of the figures in the table."""
-    voted = sorted(
-        {
-            key.dataset
-            for key, outcome in outcomes.items()
-            if outcome.metrics and outcome.metrics.get("test_labels") == "majority vote"
-        }
-    )
-    meanings = {
-        key.dataset: outcome.metrics["test_meaning"]
-        for key, outcome in outcomes.items()
-        if outcome.metrics and "test_meaning" in outcome.metrics
-    }
+    voted, meanings = set(), {}
+    for key, outcome in outcomes.items():
+        metrics = outcome.metrics or {}
+        if metrics.get("test_labels") == "majority vote":
+            voted.add(key.dataset)
+        if "test_meaning" in metrics:
+            meanings[key.dataset] = metrics["test_meaning"]
     told = [f"{name}: {meaning}" for name, meaning in sorted(meanings.items())]
-    if not voted:
-        return told
-    hint = " (--truth names a file with true ones)" if voted == ["table"] else ""
-    return [*told, f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}."]
+    if voted:
+        hint = " (--truth names a file with true ones)" if voted == {"table"} else ""
+        named = ", ".join(sorted(voted))
+        told.append(f"Test labels of {named} are majority votes, not the truth{hint}.")
+    return told
 
 
-def _where(options: flags.Options, tasks: Sequence[Task]) -> str:
-    """Returns where the results, TensorBoard logs, reports and SavedModels of these runs lie."""
-    out = options.output_dir
-    lines = [
-        "",
-        f"Results:     {out / 'results.csv'}, {out / 'summary.csv'}",
-        f"TensorBoard: tensorboard --logdir {out}",
-    ]
-    folders = [task.key.folder(out, options.folds) for task in tasks]
+def _places(out: Path, folders: Sequence[Path]) -> Iterator[str]:
+    """Yields where the results, TensorBoard logs, reports and SavedModels of these runs lie."""
+    yield f"\nResults:     {out / 'results.csv'}, {out / 'summary.csv'}"
+    yield f"TensorBoard: tensorboard --logdir {out}"
     for title, name in (("Report:     ", "report.html"), ("SavedModel: ", "saved_model")):
         places = [folder / name for folder in folders if (folder / name).exists()]
-        lines += [f"{title} {path}" for path in places[:10]]
-    return "\n".join(lines)
-
-
-def _compare(options: flags.Options, tasks: Sequence[Task]) -> None:
-    """Brings the comparisons in these runs' reports up to date: each was written before the runs
-    after it had finished.
-    """
-    from neucrowd_tf.report.build import refresh_comparison
-
-    for task in tasks:
-        refresh_comparison(task.key.folder(options.output_dir, options.folds))
+        yield from (f"{title} {path}" for path in places[:10])
 
 
 def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:

@@ -10,18 +10,15 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import plugins, pool, process
-from neucrowd_tf.io.quiet import quiet
+from neucrowd_tf.harness import pool
 
 
-class Cluster:
-    """An executor (`pool.Executor`) over a scheduler's workers; a thread of this process waits for
-    each run.
+class Cluster(pool.Executor):
+    """A scheduler's workers.
 
     Args:
         scheduler: its address, `tcp://host:port`.
@@ -48,15 +45,11 @@ class Cluster:
                 f"--scheduler={scheduler}: expected workers of one thread (dask worker --nthreads"
                 f" 1), received one of {max(threads.values())}"
             )
-        self.width = len(threads)
+        super().__init__(len(threads))
         self.place = Place(os.getcwd(), tuple(sys.path), tuple(modules))
-        self._threads = ThreadPoolExecutor(self.width)
-
-    def submit(self, function: Callable[[Any], Any], task: Any, /) -> Future[Any]:
-        """Sends a task; one that has a method `again` is what that returns after a death."""
-        return self._threads.submit(self._make, function, task)
 
     def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
+        """Sends a task; one that has a method `again` is what that returns after a death."""
         import distributed
 
         try:
@@ -69,7 +62,7 @@ class Cluster:
     def close(self) -> None:
         """Leaves the scheduler, whose workers drop what this command sent."""
         self.client.close()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        super().close()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,9 +78,7 @@ class Place:
 def _begin(place: Place) -> None:
     """Readies a worker for a command, once."""
     sys.path += [entry for entry in place.path if entry not in sys.path and Path(entry).exists()]
-    quiet()
-    process.plain_warnings()
-    plugins.register(place.modules)
+    pool.ready(place.modules)
     try:
         os.chdir(place.folder)
     except OSError:

@@ -8,7 +8,6 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,36 +17,24 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
+from neucrowd_tf.evaluation.annotator_table import annotators_csv
 from neucrowd_tf.evaluation.cross_validation import all_annotated, concatenate
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.without_truth import BASIS, score_without_truth
 from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.harness import process
+from neucrowd_tf.harness import process, run_folder
 from neucrowd_tf.harness.evaluation import evaluate
-from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
-from neucrowd_tf.harness.run_config import Task, config, settings
-from neucrowd_tf.harness.run_files import write_annotators, write_labels, write_predictions
-from neucrowd_tf.harness.run_folder import (
-    CONFIG,
-    CURVES,
-    EVALUATION,
-    FINISHED,
-    HISTORY,
-    SAVED_MODEL,
-    STATUS,
-    RunFolder,
-    RunKey,
-)
+from neucrowd_tf.harness.run_folder import RunFolder, locked
 from neucrowd_tf.harness.watch import Watch, Watcher
-from neucrowd_tf.io.files import array_digest, digest, write_json
-from neucrowd_tf.io.predictions import read_predictions
-from neucrowd_tf.training.run import Run
+from neucrowd_tf.harness.work import Work
+from neucrowd_tf.io.files import array_digest, digest, write_json, write_text
+from neucrowd_tf.io.predictions import predictions_csv, read_predictions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-RESULTS = ("predictions.csv", "annotators.csv")
+RESULTS = (run_folder.PREDICTIONS, run_folder.ANNOTATORS)
 DIGEST = "predictions_digest"  # by which a file that lost a row is told from a whole one
 # Errors of the machine rather than of a method: every further run would meet them too.
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -71,32 +58,94 @@ class Outcome:
     mendable: bool = False
 
 
-def execute(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
+def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
     """Makes one run in its folder; it resumes from whatever state is there.
 
     Raises:
         OSError: the disk is full or the folder cannot be written.
         UsageError: the folder holds a run with other settings.
     """
-    folder = RunFolder(task.key.folder(options.output_dir, options.folds))
+    folder, options = work.folder, work.options
     known = {str(name) for name in dataset.annotations.annotator_names.tolist()}
     for name in options.model_annotator:
         if name not in known or not dataset.annotations.has_identities:
             raise UsageError(f"--model_annotator: expected an annotator's name, received {name!r}")
-    with folder.held():
+    # Commands that share an output folder do not make one run at once.
+    with locked(folder.path):
         if folder.finished and options.resume:  # another command made it meanwhile
             return Outcome(OK, folder.metrics())
-        prepare(folder, settings(task, options), options.resume)
-        return _outcome(task, options, dataset, folder, strategy)
+        work.prepare()
+        try:
+            return Outcome(OK, Execution(work, dataset, strategy).make())
+        except Exception as error:
+            return _ended(folder, _failure(error, work.hparams))
 
 
-def _outcome(
-    task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any
-) -> Outcome:
+def complete(work: Work, dataset: CrowdDataset, strategy: Any = None) -> None:
+    """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated where
+    it keeps none.
+    """
+    work.folder.sweep()
+    Execution(work, dataset, strategy).complete()
+
+
+def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
+    """Trains along with the first worker, which writes all that is written.
+
+    Raises:
+        UsageError: a hyper-parameter that cannot be used.
+    """
+    execution = Execution(dataclasses.replace(work, progress=False), dataset, strategy)
     try:
-        return Outcome(OK, _execute(task, options, dataset, folder, strategy))
+        check_supported(execution.method, dataset)
+        estimator = execution.estimator(work.hparams)
+        if not getattr(estimator, "distributed", False):
+            return Outcome(OK, reason="the first worker trains alone, on one device")
+        execution.fit(estimator, execution.run())
     except Exception as error:
-        return _ended(folder, _failure(error, task.hparams))
+        return _failure(error, work.hparams)
+    return Outcome(OK, reason="trained along")
+
+
+def lacks(work: Work) -> bool:
+    """Whether a finished run's folder lacks something that can be made from its checkpoints: the
+    SavedModel, or one of the files of results.
+    """
+    return _lacks_export(work) or not _has_results(work.folder)
+
+
+def _lacks_export(work: Work) -> bool:
+    return work.options.export and not (work.folder / run_folder.SAVED_MODEL).is_dir()
+
+
+def _has_results(folder: RunFolder) -> bool:
+    """Whether the files of results are there, and the predictions as a run writes them."""
+    if not all((folder / name).is_file() for name in (run_folder.EVALUATION, *RESULTS)):
+        return False
+    try:
+        read_predictions(folder / RESULTS[0])
+        whole = folder.metrics().get(DIGEST)
+    except DataError:
+        return False
+    return whole in (None, digest(folder / RESULTS[0]))  # earlier versions wrote none
+
+
+def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
+    """Raises IdentitiesError or UnsupportedDataError when a method cannot run on a dataset."""
+    if method.max_classes is not None and dataset.num_classes > method.max_classes:
+        raise UnsupportedDataError(
+            f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has"
+            f" {dataset.num_classes}"
+        )
+    if method.uses_truth and dataset.truth is None:
+        raise UnsupportedDataError(
+            f"{method.name} trains on the true labels, which {dataset.name} does not have"
+        )
+    if method.requires_identities and not method.uses_truth:
+        dataset.annotations.require_identities(method.name)
+
+
+# ----------------------------------------------------------------- how a run fails
 
 
 def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
@@ -124,23 +173,6 @@ def _about_arguments(error: Exception, hparams: dict[str, Any]) -> bool:
     )
 
 
-def prepare(folder: RunFolder, now: dict[str, Any], resume: bool) -> None:
-    """Readies a run's folder: what a killed process left is resumed, or cleared without --resume.
-
-    Raises:
-        UsageError: a finished run is there, or one with other settings.
-    """
-    if folder.finished and not resume:
-        folder.refuse()
-    if (folder.started or folder.finished) and resume:
-        folder.check_settings(now)
-        folder.sweep()
-        (folder / STATUS).unlink(missing_ok=True)
-    else:
-        folder.clear()
-    folder.path.mkdir(parents=True, exist_ok=True)
-
-
 def _line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     known = type(error).__module__.startswith("neucrowd_tf")
@@ -149,297 +181,228 @@ def _line(error: BaseException) -> str:
 
 def _ended(folder: RunFolder, outcome: Outcome) -> Outcome:
     """Leaves the reason in the folder, where the run is not finished."""
-    details = {"status": outcome.status, "reason": outcome.reason}
+    details: dict[str, Any] = {"status": outcome.status, "reason": outcome.reason}
     if outcome.status == FAILED and not outcome.mendable:
-        details["traceback"] = "".join(traceback.format_exception(sys.exception())).splitlines()  # type: ignore[assignment]
-    write_json(folder / STATUS, details)
+        details["traceback"] = "".join(traceback.format_exception(sys.exception())).splitlines()
+    write_json(folder / run_folder.STATUS, details)
     return outcome
 
 
-def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
-    """Raises IdentitiesError or UnsupportedDataError when a method cannot run on a dataset."""
-    if method.max_classes is not None and dataset.num_classes > method.max_classes:
-        raise UnsupportedDataError(
-            f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has"
-            f" {dataset.num_classes}"
+# ----------------------------------------------------------------- how a run is made
+
+
+class Execution:
+    """A run at work: what fits its method and writes its files.
+
+    Args:
+        work: which run.
+        dataset: its data.
+        strategy: a `tf.distribute.Strategy`, or None.
+    """
+
+    def __init__(self, work: Work, dataset: CrowdDataset, strategy: Any = None) -> None:
+        self.work, self.dataset, self.strategy = work, dataset, strategy
+        self.key, self.options, self.folder = work.key, work.options, work.folder
+        self.method = registry.method(work.key.method)
+
+    def make(self) -> dict[str, Any]:
+        """Makes the whole run; returns what its metrics.json holds."""
+        resumed = (self.folder / run_folder.CHECKPOINTS).is_dir()
+        run = self.run(logs=True)
+        estimator, timings = self._fitted(run)
+        metrics = self._results(estimator)
+        tested = metrics["test"]
+        scalars = {name: tested[name] for name in tested if isinstance(tested[name], float)}
+        run.stage("test").scalars(0, scalars)
+        run.flush()
+        if self.options.export:
+            self._export(estimator, run)
+        timings["resumed"] = resumed
+        metrics["timings"] = {**timings, "peak_memory_mb": process.peak_memory_mb()}
+        if self.options.report is not False:
+            self._report(estimator, metrics)
+        write_json(self.folder / run_folder.FINISHED, metrics)
+        return metrics
+
+    def complete(self) -> None:
+        """Writes what a finished run lacks."""
+        run = self.run()
+        estimator, _ = self._fitted(run)
+        if not _has_results(self.folder):
+            self._results(estimator)
+        if _lacks_export(self.work):
+            self._export(estimator, run)
+
+    def run(self, *, logs: bool = False) -> Watch:
+        """Returns what surrounds the fit: checkpoints, and logs where they are asked for."""
+        watched = logs and self.options.curves
+        return Watch(
+            checkpoints=self.folder / run_folder.CHECKPOINTS,
+            tensorboard=self.folder / "tensorboard" if logs else None,
+            progress=self.work.progress,
+            checkpoint_seconds=self.options.checkpoint_seconds,
+            strategy=self.strategy,
+            watcher=Watcher(self.folder / run_folder.CURVES, self.dataset) if watched else None,
         )
-    if method.uses_truth and dataset.truth is None:
-        raise UnsupportedDataError(
-            f"{method.name} trains on the true labels, which {dataset.name} does not have"
-        )
-    if method.requires_identities and not method.uses_truth:
-        dataset.annotations.require_identities(method.name)
 
+    def estimator(self, hparams: dict[str, Any]) -> Any:
+        """Returns the unfitted estimator; arguments that do not fit are a UsageError."""
+        try:
+            return self.method.make(dataset=self.key.dataset, **{"seed": self.key.seed, **hparams})
+        except TypeError as error:
+            raise UsageError(f"--hparam: {self.method.name}: {error}") from None
 
-def _training_annotations(method: registry.Method, dataset: CrowdDataset) -> Annotations:
-    """Returns the crowd's annotations, or for the method that trains on the truth those of one
-    annotator who is always right.
-    """
-    crowd = dataset.annotations
-    if not method.uses_truth or dataset.truth is None:
-        return crowd
-    known = np.flatnonzero(dataset.truth >= 0)
-    return Annotations(
-        known,
-        np.zeros(len(known), dtype=np.int32),
-        dataset.truth[known],
-        instance_names=crowd.instance_names,
-        annotator_names=["truth"],
-        class_names=crowd.class_names,
-    )
+    def _configured(self, hparams: dict[str, Any]) -> Any:
+        """Returns the unfitted estimator, which config.json tells of."""
+        estimator = self.estimator(hparams)
+        if not self.folder.finished:  # what a finished run was made with stays as it is
+            config = self.work.config(self.dataset, estimator)
+            write_json(self.folder / run_folder.CONFIG, config)
+        return estimator
 
+    def _fitted(self, run: Watch) -> tuple[Any, dict[str, Any]]:
+        """Returns the fitted estimator, tuned first where that is asked for, and how long both
+        took.
+        """
+        check_supported(self.method, self.dataset)
+        estimator, timings = self._configured(self.work.hparams), {}
+        if self.options.tune:
+            from neucrowd_tf.harness.tuning import tune
 
-def _execute(
-    task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, strategy: Any
-) -> dict[str, Any]:
-    resumed = (folder / "checkpoints").is_dir()
-    run = Watch(
-        checkpoints=folder / "checkpoints",
-        tensorboard=folder / "tensorboard",
-        progress=task.progress,
-        checkpoint_seconds=options.checkpoint_seconds,
-        strategy=strategy,
-        watcher=Watcher(folder / CURVES, dataset) if options.curves else None,
-    )
-    estimator, timings = _fitted(task, options, dataset, folder, run)
-    metrics = _results(task.key, dataset, estimator, folder)
-    run.stage("test").scalars(
-        0, {name: value for name, value in metrics["test"].items() if isinstance(value, float)}
-    )
-    run.flush()
-    if options.export:
-        _export(estimator, options, dataset, folder, run)
-    metrics["timings"] = {**timings, "resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
-    if options.report is not False:
-        _report(folder, dataset, estimator, metrics, options.model_annotator)
-    write_json(folder / FINISHED, metrics)
-    return metrics
+            began = time.perf_counter()
+            best = tune(
+                self.method,
+                self.work.hparams,
+                self.dataset,
+                self._annotations(),
+                trials=self.options.tune,
+                seed=self.key.seed,
+                path=self.folder / run_folder.TUNING,
+                by=self.options.tune_by,
+                strategy=self.strategy,
+            )
+            estimator = self._configured(self.work.hparams | best)
+            timings["tune_seconds"] = time.perf_counter() - began
+        names = {"method": self.key.method, "dataset": self.key.dataset, "seed": self.key.seed}
+        run.hparams(estimator.get_params(deep=False) | names)
+        if run.watcher is not None:
+            run.watcher.estimator = estimator
+        timings["fit_seconds"] = self.fit(estimator, run)
+        return estimator, timings
 
-
-def _export(
-    estimator: Any, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run
-) -> None:
-    """Writes the SavedModel, with --refit_all of the method fitted to the test rows' labels too;
-    `auto` fits what it chose, and does not choose again.
-    """
-    if options.refit_all and dataset.test.annotations is not None:
-        features, annotations = all_annotated(dataset)
-        chosen: Any = getattr(estimator, "estimator_", None)
-        if hasattr(chosen, "refitted"):
-            estimator = chosen.refitted(features, annotations, run.stage("refit"))
-        else:
-            estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
-    export_saved_model(
-        estimator, folder / SAVED_MODEL, dataset.feature_names, dataset.feature_centre
-    )
-
-
-def _report(
-    folder: RunFolder,
-    dataset: CrowdDataset,
-    estimator: Any,
-    metrics: dict[str, Any],
-    models: Sequence[str] = (),
-) -> None:
-    """Writes report.html; what goes wrong with it is told and costs the run nothing."""
-    from neucrowd_tf.report.build import write_report
-
-    try:
-        write_report(folder.path, dataset, estimator, metrics, model_annotators=models)
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in FATAL:
-            raise
-        warnings.warn(f"{folder.path}: no report.html was written ({_line(error)})", stacklevel=2)
-
-
-def _fitted(
-    task: Task, options: Options, dataset: CrowdDataset, folder: RunFolder, run: Run
-) -> tuple[Any, dict[str, float]]:
-    """Returns the fitted estimator, tuned first where that is asked for, and how long both took."""
-    method = registry.method(task.key.method)
-    check_supported(method, dataset)
-    annotations = _training_annotations(method, dataset)
-    hparams, timings = dict(task.hparams), {}
-
-    def configured() -> Any:
-        made = make(method, task.key, hparams)
-        if not folder.finished:  # what a finished run was made with stays as it is
-            write_json(folder / CONFIG, config(task, options, dataset, made))
-        return made
-
-    estimator = configured()
-    if options.tune:
-        from neucrowd_tf.harness.tuning import tune
-
-        began = time.perf_counter()
-        search: dict[str, Any] = {
-            "trials": options.tune,
-            "by": options.tune_by,
-            "seed": task.key.seed,
-            "path": folder / "tuning.csv",
-        }
-        hparams |= tune(method, hparams, dataset, annotations, strategy=run.strategy, **search)
-        estimator = configured()
-        timings["tune_seconds"] = time.perf_counter() - began
-    key = task.key
-    names = {"method": key.method, "dataset": key.dataset, "seed": key.seed}
-    run.hparams(estimator.get_params(deep=False) | names)
-    if isinstance(run, Watch) and run.watcher is not None:
-        run.watcher.estimator = estimator
-    process.forget_networks()
-    began = time.perf_counter()
-    if getattr(estimator, "distributed", False):
-        run.meet()  # before the others look for checkpoints, what an earlier run left is cleared
-    estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
-    timings["fit_seconds"] = time.perf_counter() - began
-    return estimator, timings
-
-
-def accompany(task: Task, options: Options, dataset: CrowdDataset, strategy: Any) -> Outcome:
-    """Trains along with the first worker, which writes all that is written.
-
-    Raises:
-        UsageError: a hyper-parameter that cannot be used.
-    """
-    method = registry.method(task.key.method)
-    try:
-        check_supported(method, dataset)
-        estimator = make(method, task.key, dict(task.hparams))
-        if not getattr(estimator, "distributed", False):
-            return Outcome(OK, reason="the first worker trains alone, on one device")
-        folder = RunFolder(task.key.folder(options.output_dir, options.folds))
-        run = Run(folder / "checkpoints", None, False, options.checkpoint_seconds, strategy)
-        annotations = _training_annotations(method, dataset)
+    def fit(self, estimator: Any, run: Watch) -> float:
+        """Fits the estimator; returns how long it took."""
+        annotations = self._annotations()
         process.forget_networks()
-        run.meet()
-        estimator.fit(dataset.features, annotations, dataset.validation_pair(), run=run)
-    except Exception as error:
-        return _failure(error, task.hparams)
-    return Outcome(OK, reason="trained along")
+        began = time.perf_counter()
+        if getattr(estimator, "distributed", False):
+            run.meet()  # what an earlier run left is cleared before the others look for it
+        estimator.fit(self.dataset.features, annotations, self.dataset.validation_pair(), run=run)
+        return time.perf_counter() - began
 
-
-def lacks(folder: RunFolder, options: Options) -> bool:
-    """Whether a finished run's folder lacks something that can be made from its checkpoints: the
-    SavedModel, or one of the files of results.
-    """
-    return (options.export and not (folder / SAVED_MODEL).is_dir()) or not _has_results(folder)
-
-
-def _has_results(folder: RunFolder) -> bool:
-    """Whether the files of results are there, and the predictions as a run writes them."""
-    if not all((folder / name).is_file() for name in (EVALUATION, *RESULTS)):
-        return False
-    try:
-        read_predictions(folder / RESULTS[0])
-        whole = folder.metrics().get(DIGEST)
-    except DataError:
-        return False
-    return whole in (None, digest(folder / RESULTS[0]))  # earlier versions wrote none
-
-
-def complete(task: Task, options: Options, dataset: CrowdDataset, strategy: Any = None) -> None:
-    """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated where
-    it keeps none.
-    """
-    folder = RunFolder(task.key.folder(options.output_dir, options.folds))
-    folder.sweep()
-    run = Run(
-        checkpoints=folder / "checkpoints",
-        progress=task.progress,
-        checkpoint_seconds=options.checkpoint_seconds,
-        strategy=strategy,
-    )
-    estimator = _fitted(task, options, dataset, folder, run)[0]
-    if not _has_results(folder):
-        _results(task.key, dataset, estimator, folder)
-    if options.export and not (folder / SAVED_MODEL).is_dir():
-        _export(estimator, options, dataset, folder, run)
-
-
-def _write_evaluation(
-    key: RunKey, dataset: CrowdDataset, estimator: Any, training: NDArray[Any], folder: RunFolder
-) -> None:
-    """Writes history.json, where the estimator keeps one, and evaluation.json."""
-    if isinstance(getattr(estimator, "history_", None), dict):
-        write_json(folder / HISTORY, estimator.history_)
-    write_json(folder / EVALUATION, evaluate(dataset, estimator, training, key.seed))
-
-
-def make(method: registry.Method, key: RunKey, hparams: dict[str, Any]) -> Any:
-    """Returns the unfitted estimator; arguments that do not fit are a UsageError."""
-    try:
-        return method.make(dataset=key.dataset, **{"seed": key.seed, **hparams})
-    except TypeError as error:
-        raise UsageError(f"--hparam: {method.name}: {error}") from None
-
-
-def _results(
-    key: RunKey, dataset: CrowdDataset, estimator: Any, folder: RunFolder
-) -> dict[str, Any]:
-    """Predicts, writes predictions.csv and annotators.csv, and returns the metrics."""
-    probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-    labels, scored = _test_scores(key, dataset, probabilities)
-    write_predictions(
-        folder / RESULTS[0], dataset.test.names, labels, probabilities, dataset.class_names
-    )
-    training = np.asarray(estimator.predict_proba(dataset.features))
-    crowd, predicted = dataset.annotations, training.argmax(axis=1)
-    if key.dataset == "table":
-        inferred = infer_labels(dataset, estimator, training)
-        write_labels(folder / "labels.csv", inferred)
-        crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
-    write_annotators(folder / "annotators.csv", crowd, predicted, estimator)
-    _write_evaluation(key, dataset, estimator, training, folder)
-    metrics: dict[str, Any] = {"dataset": key.dataset, "method": key.method, "seed": key.seed}
-    if key.fold is not None:
-        metrics |= {"repeat": key.repeat, "fold": key.fold}
-    metrics |= scored
-    metrics[DIGEST] = digest(folder / RESULTS[0])
-    # By which one sees whether runs of other seeds were tested on the same instances.
-    metrics["test_digest"] = array_digest(dataset.test.features)
-    if dataset.validation is not None:
-        metrics["validation"] = _scores(
-            dataset.validation,
-            np.asarray(estimator.predict_proba(dataset.validation.features)),
-            dataset.class_names,
+    def _annotations(self) -> Annotations:
+        """Returns the crowd's annotations, or for the method that trains on the truth those of one
+        annotator who is always right.
+        """
+        crowd, truth = self.dataset.annotations, self.dataset.truth
+        if not self.method.uses_truth or truth is None:
+            return crowd
+        known = np.flatnonzero(truth >= 0)
+        return Annotations(
+            known,
+            np.zeros(len(known), dtype=np.int32),
+            truth[known],
+            instance_names=crowd.instance_names,
+            annotator_names=["truth"],
+            class_names=crowd.class_names,
         )
-        metrics["validation_labels"] = "truth" if dataset.validation_is_truth else "majority vote"
-    for name in ("n_iter_", "best_epoch_", "recommendation_"):
-        if getattr(estimator, name, None) is not None:
-            metrics[name.rstrip("_")] = getattr(estimator, name)
-    return metrics
 
+    def _export(self, estimator: Any, run: Watch) -> None:
+        """Writes the SavedModel, with --refit_all of the method fitted to the test rows' labels
+        too; `auto` fits what it chose, and does not choose again.
+        """
+        dataset = self.dataset
+        if self.options.refit_all and dataset.test.annotations is not None:
+            features, annotations = all_annotated(dataset)
+            chosen: Any = getattr(estimator, "estimator_", None)
+            if hasattr(chosen, "refitted"):
+                estimator = chosen.refitted(features, annotations, run.stage("refit"))
+            else:
+                estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
+        path = self.folder / run_folder.SAVED_MODEL
+        export_saved_model(estimator, path, dataset.feature_names, dataset.feature_centre)
 
-def _test_scores(
-    key: RunKey, dataset: CrowdDataset, probabilities: NDArray[Any]
-) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    """Returns the labels `[M]` of the test rows, and what metrics.json says of predictions: by the
-    truth, or else by what a model of the crowd believes, or, where it is not known who voted, by
-    majority votes.
-    """
-    test = dataset.test
-    crowd = test.annotations
-    if dataset.test_is_truth or crowd is None or not crowd.has_identities:
-        basis = "truth" if dataset.test_is_truth else "majority vote"
-        scored = _scores(test, probabilities, dataset.class_names)
-        return test.labels, {"test": scored, "test_labels": basis}
-    rows = np.flatnonzero(crowd.annotated)
-    everyone = concatenate([dataset.annotations, crowd]).observed()
-    scores = score_without_truth(
-        everyone,
-        dataset.annotations.num_instances + rows,
-        probabilities[rows],
-        class_names=dataset.class_names,
-        seed=key.seed,
-    )
-    labels = np.full(len(test), -1, dtype=np.int64)
-    labels[rows] = scores.beliefs.argmax(axis=1)
-    return labels, {
-        "test": {"size": len(rows), **scores.metrics},
-        "test_labels": BASIS,
-        "test_meaning": scores.meaning,
-        "test_simulated": scores.simulated,
-    }
+    def _report(self, estimator: Any, metrics: dict[str, Any]) -> None:
+        """Writes report.html; what goes wrong with it is told and costs the run nothing."""
+        from neucrowd_tf.report.build import write_report
+
+        path, models = self.folder.path, self.options.model_annotator
+        try:
+            write_report(path, self.dataset, estimator, metrics, model_annotators=models)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in FATAL:
+                raise
+            warnings.warn(f"{path}: no report.html was written ({_line(error)})", stacklevel=2)
+
+    def _results(self, estimator: Any) -> dict[str, Any]:
+        """Predicts, writes what a run says of instances and annotators, and returns the metrics."""
+        dataset, folder = self.dataset, self.folder
+        probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
+        labels, scored = self._test_scores(probabilities)
+        text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
+        write_text(folder / RESULTS[0], text)
+        training = np.asarray(estimator.predict_proba(dataset.features))
+        crowd, predicted = dataset.annotations, training.argmax(axis=1)
+        if self.key.dataset == "table":
+            inferred = infer_labels(dataset, estimator, training)
+            write_text(folder / "labels.csv", inferred.csv())
+            crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
+        write_text(folder / RESULTS[1], annotators_csv(crowd, predicted, estimator))
+        if isinstance(getattr(estimator, "history_", None), dict):
+            write_json(folder / run_folder.HISTORY, estimator.history_)
+        evaluation = evaluate(dataset, estimator, training, self.key.seed)
+        write_json(folder / run_folder.EVALUATION, evaluation)
+        metrics = self.key.record() | scored
+        metrics[DIGEST] = digest(folder / RESULTS[0])
+        # By which one sees whether runs of other seeds were tested on the same instances.
+        metrics["test_digest"] = array_digest(dataset.test.features)
+        if dataset.validation is not None:
+            held = np.asarray(estimator.predict_proba(dataset.validation.features))
+            metrics["validation"] = _scores(dataset.validation, held, dataset.class_names)
+            basis = "truth" if dataset.validation_is_truth else "majority vote"
+            metrics["validation_labels"] = basis
+        for name in ("n_iter_", "best_epoch_", "recommendation_"):
+            if getattr(estimator, name, None) is not None:
+                metrics[name.rstrip("_")] = getattr(estimator, name)
+        return metrics
+
+    def _test_scores(self, probabilities: NDArray[Any]) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        """Returns the labels `[M]` of the test rows, and what metrics.json says of predictions: by
+        the truth, or else by what a model of the crowd believes, or, where it is not known who
+        voted, by majority votes.
+        """
+        dataset, test = self.dataset, self.dataset.test
+        crowd = test.annotations
+        if dataset.test_is_truth or crowd is None or not crowd.has_identities:
+            basis = "truth" if dataset.test_is_truth else "majority vote"
+            scored = _scores(test, probabilities, dataset.class_names)
+            return test.labels, {"test": scored, "test_labels": basis}
+        rows = np.flatnonzero(crowd.annotated)
+        scores = score_without_truth(
+            concatenate([dataset.annotations, crowd]).observed(),
+            dataset.annotations.num_instances + rows,
+            probabilities[rows],
+            class_names=dataset.class_names,
+            seed=self.key.seed,
+        )
+        labels = np.full(len(test), -1, dtype=np.int64)
+        labels[rows] = scores.beliefs.argmax(axis=1)
+        return labels, {
+            "test": {"size": len(rows), **scores.metrics},
+            "test_labels": BASIS,
+            "test_meaning": scores.meaning,
+            "test_simulated": scores.simulated,
+        }
 
 
 def _scores(split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]) -> dict[str, Any]:
@@ -449,9 +412,6 @@ def _scores(split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]
     known = np.flatnonzero(split.labels >= 0)
     if not len(known):
         return {"size": 0}
-    return {
-        "size": len(known),
-        **classification_metrics(
-            split.labels[known], probabilities[known], class_names=class_names
-        ),
-    }
+    labels, probabilities = split.labels[known], probabilities[known]
+    scored = classification_metrics(labels, probabilities, class_names=class_names)
+    return {"size": len(known), **scored}

@@ -1,9 +1,7 @@
-"""Runs in worker processes: what dies there costs its run, and no other.
+"""What makes runs: this process, or several others, where what dies costs its run and no other.
 
-A run is a task, picklable and self-contained: `runner.make_run` of a `runner.Work`. What makes it
-is an executor, anything with `submit(function, argument)` that returns a
-`concurrent.futures.Future`: `Here` in this process, `Processes` in several, and so may a cluster's
-client (Dask's, say) be.
+A run is a task, picklable and self-contained: `runner.make_run` of a `Work`. A cluster's workers
+(:mod:`neucrowd_tf.harness.cluster`) make them too.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Protocol
+from typing import Any
 
 from neucrowd_tf.harness import plugins, process
 from neucrowd_tf.io.quiet import quiet
@@ -30,24 +28,33 @@ class WorkerDied(RuntimeError):
     """The process that made a run ended without an answer."""
 
 
-class Executor(Protocol):
-    """What makes tasks; `width` is how many at once."""
+class Executor:
+    """What makes tasks: `width` at once, for each of which a thread of this process waits."""
 
-    width: int
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._threads = ThreadPoolExecutor(width)
 
-    def submit(self, function: Callable[[Any], Any], task: Any, /) -> Future[Any]:
+    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
         """Starts a task."""
+        return self._threads.submit(self._make, function, task)
+
+    def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
+        """Makes a task, in one of the threads."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Ends what is at work."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-class Here:
-    """Makes each task in this process, before `submit` returns."""
+class Here(Executor):
+    """Makes each task in this process and thread, before `submit` returns."""
 
-    width = 1
+    def __init__(self) -> None:
+        super().__init__(1)
 
-    def submit(self, function: Callable[[Any], Any], task: Any, /) -> Future[Any]:
+    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
         future: Future[Any] = Future()
         try:
             future.set_result(function(task))
@@ -55,34 +62,47 @@ class Here:
             future.set_exception(error)
         return future
 
+
+class Processes(Executor):
+    """As many worker processes as jobs: each thread has one of its own."""
+
+    def __init__(self, width: int, modules: Sequence[str]) -> None:
+        super().__init__(width)
+        self.modules = tuple(modules)
+        self._thread = threading.local()
+        self._workers: set[_Worker] = set()
+        self._closed = False
+
+    def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
+        worker = getattr(self._thread, "worker", None)
+        if worker is None:
+            worker = self._thread.worker = _Worker(self.modules)
+            self._workers.add(worker)
+        if self._closed:  # meanwhile
+            worker.stop()
+        try:
+            return worker.make(function, task)
+        finally:
+            if worker.died or worker.runs >= RUNS_PER_WORKER:
+                worker.stop()
+                self._workers.discard(worker)
+                self._thread.worker = None
+
     def close(self) -> None:
-        pass
-
-
-def _begin(modules: Sequence[str]) -> None:
-    """Readies a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends its workers
-    os.dup2(2, 1)  # whatever prints, it is not the command's result
-    threading.Thread(target=_end_with_the_command, daemon=True).start()
-    quiet()
-    process.plain_warnings()
-    plugins.register(modules)
-
-
-def _end_with_the_command() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(0)  # no one waits for the run that is being made
+        """Ends all workers."""
+        self._closed = True
+        for worker in list(self._workers):
+            worker.stop()
+        super().close()
 
 
 class _Worker:
     """One process that makes one task after another."""
 
     def __init__(self, modules: Sequence[str]) -> None:
-        self.runs = 0
+        self.runs, self.died = 0, False
         self.executor = ProcessPoolExecutor(
-            1, multiprocessing.get_context("spawn"), _begin, (tuple(modules),)
+            1, multiprocessing.get_context("spawn"), _begin, (modules,)
         )
         try:
             pid = self.executor.submit(os.getpid).result()
@@ -96,6 +116,7 @@ class _Worker:
         try:
             return self.executor.submit(function, task).result()
         except BrokenProcessPool:
+            self.died = True
             raise WorkerDied(f"its process {self._end()}") from None
 
     def _end(self) -> str:
@@ -114,61 +135,23 @@ class _Worker:
         self.executor.shutdown(wait=False, cancel_futures=True)
 
 
-class Processes:
-    """As many worker processes as jobs; a thread of this process waits for each."""
+def _begin(modules: Sequence[str]) -> None:
+    """Readies a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends its workers
+    os.dup2(2, 1)  # whatever prints, it is not the command's result
+    threading.Thread(target=_end_with_the_command, daemon=True).start()
+    ready(modules)
 
-    def __init__(self, width: int, modules: Sequence[str]) -> None:
-        self.width, self.modules = width, tuple(modules)
-        self._threads = ThreadPoolExecutor(width)
-        self._idle: list[_Worker] = []
-        self._all: set[_Worker] = set()
-        self._lock = threading.Lock()
-        self._closed = False
 
-    def submit(self, function: Callable[[Any], Any], task: Any, /) -> Future[Any]:
-        return self._threads.submit(self._make, function, task)
+def _end_with_the_command() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(0)  # no one waits for the run that is being made
 
-    def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
-        with self._lock:
-            if self._closed:
-                raise InterruptedError
-            worker = self._idle.pop() if self._idle else None
-        if worker is None:
-            worker = _Worker(self.modules)
-            with self._lock:
-                self._all.add(worker)
-                closed = self._closed
-            if closed:  # meanwhile
-                worker.stop()
-                raise InterruptedError
-        try:
-            answer = worker.make(function, task)
-        except WorkerDied:
-            self._drop(worker)
-            raise
-        except BaseException:
-            self._keep(worker)
-            raise
-        self._keep(worker)
-        return answer
 
-    def _keep(self, worker: _Worker) -> None:
-        if worker.runs >= RUNS_PER_WORKER:
-            self._drop(worker)
-        else:
-            with self._lock:
-                self._idle.append(worker)
-
-    def _drop(self, worker: _Worker) -> None:
-        with self._lock:
-            self._all.discard(worker)
-        worker.stop()
-
-    def close(self) -> None:
-        """Ends all workers."""
-        with self._lock:
-            self._closed = True
-            workers = list(self._all)
-        for worker in workers:
-            worker.stop()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+def ready(modules: Sequence[str]) -> None:
+    """Readies a process for runs: how it speaks, and which methods and datasets it knows."""
+    quiet()
+    process.plain_warnings()
+    plugins.register(modules)

@@ -4,6 +4,7 @@ determinism.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import json
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
@@ -105,15 +106,14 @@ def workers() -> int:
         UsageError: it is not there, or not as TensorFlow reads it.
     """
     text = os.environ.get("TF_CONFIG", "")
-    try:
+    # What TensorFlow does not read ends in errors of many kinds.
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         config = json.loads(text)
         task, addresses = config["task"], config["cluster"]
         count = sum(len(found) for found in addresses.values())
         known = set(addresses) <= {"chief", "worker"} and count > 0
         if known and 0 <= int(task["index"]) < len(addresses[task["type"]]):
             return count
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
     raise UsageError(
         "--distribute=multi_worker: expected the environment's TF_CONFIG to be"
         ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}},'
@@ -154,21 +154,14 @@ def plain_warnings() -> None:
     """Shows each warning once in this process, on one line, without the place in the code."""
     told: set[str] = set()
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, *_: object) -> None:
         warning = message if isinstance(message, Warning) else UserWarning(message)
         text = f"warning: {one_line(warning)}"
         if text not in told:
             told.add(text)
-            print(text, file=file or sys.stderr, flush=True)
+            print(text, file=sys.stderr, flush=True)
 
-    warnings.showwarning = show
+    warnings.showwarning = show  # type: ignore[assignment]  # it is called by position
 
 
 def forget_networks() -> None:
@@ -233,22 +226,16 @@ def git_revision() -> str | None:
     root = Path(__file__).resolve().parent.parent.parent
     if not (root / ".git").exists():
         return None
+
+    def git(*command: str) -> str:
+        said = subprocess.run(
+            ["git", *command], cwd=root, capture_output=True, text=True, check=True, timeout=10
+        )
+        return said.stdout.strip()
+
     try:
-        run = {"cwd": root, "capture_output": True, "text": True, "check": True, "timeout": 10}
-        revision = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()  # type: ignore[call-overload]
-        changes = subprocess.run(
-            ["git", "status", "--porcelain", "--untracked-files=no"], **run
-        ).stdout.strip()  # type: ignore[call-overload]
+        revision = git("rev-parse", "HEAD")
+        changes = git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{revision}+changes" if changes else revision
-
-
-def thread_counts(options: Options) -> dict[str, int]:
-    """Returns the thread counts a run computes with."""
-    return {
-        "tensorflow_intra_op": options.threads,
-        "tensorflow_inter_op": options.threads,
-        "blas": options.threads,
-        "openmp": options.threads,
-    }

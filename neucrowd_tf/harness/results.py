@@ -36,25 +36,18 @@ def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None)
         metrics: a finished run's metrics.json; without it the metric cells are empty.
     """
     test, timings = (metrics or {}).get("test") or {}, (metrics or {}).get("timings") or {}
-    row = {"dataset": key.dataset, "method": key.method, "seed": str(key.seed), "status": status}
+    row = {name: str(value) for name, value in key.record().items()} | {"status": status}
     row |= {name: number_cell(test.get(name)) for name in METRICS}
     for name, digits in (("fit_seconds", 3), ("peak_memory_mb", 1)):
         value = timings.get(name)
         row[name] = "" if value is None else f"{value:.{digits}f}"
-    if key.fold is not None:
-        row |= {"fold": str(key.fold), "repeat": str(key.repeat)}
     return row
 
 
 def _order(row: Row) -> tuple[Any, ...]:
     """Rows stand in the order of dataset, method, seed, repeat, fold, whichever run ended first."""
-    return (
-        row["dataset"],
-        row["method"],
-        int(row["seed"]),
-        int(row.get("repeat") or -1),
-        int(row.get("fold") or -1),
-    )
+    numbers = (int(row.get(name) or -1) for name in ("seed", "repeat", "fold"))
+    return (row["dataset"], row["method"], *numbers)
 
 
 def read_results(path: Path) -> list[Row]:
@@ -102,17 +95,14 @@ def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
     """Puts rows into results.csv, in the place of earlier ones of the same runs, rewrites
     summary.csv, and returns all rows.
     """
-    output_dir.mkdir(parents=True, exist_ok=True)
     with locked(output_dir):
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]
         folded = any(row.get("fold") for row in ordered)
         header = [*COLUMNS, *(FOLD_COLUMNS if folded else ())]
-        write_text(
-            output_dir / "results.csv",
-            to_csv(header, ([row.get(name, "") for name in header] for row in ordered)),
-        )
+        cells = ([row.get(name, "") for name in header] for row in ordered)
+        write_text(output_dir / "results.csv", to_csv(header, cells))
         write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir))
     return ordered
 
@@ -131,12 +121,6 @@ def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
     }
 
 
-def _folds(rows: Iterable[Row]) -> int | None:
-    """Returns the number of folds of cross-validated rows, None for a split's."""
-    folds = {row.get("fold") or "" for row in rows} - {""}
-    return max(2, *(int(fold) + 1 for fold in folds)) if folds else None
-
-
 def summarise(rows: Sequence[Row], output_dir: Path | None = None) -> list[dict[str, Any]]:
     """Returns a record a dataset, method and kind of evaluation: see `summary_csv`.
 
@@ -146,9 +130,8 @@ def summarise(rows: Sequence[Row], output_dir: Path | None = None) -> list[dict[
     """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault(
-            (row["dataset"], row["method"], "cv" if row.get("fold") else "split"), []
-        ).append(row)
+        evaluation = "cv" if row.get("fold") else "split"
+        groups.setdefault((row["dataset"], row["method"], evaluation), []).append(row)
     records = []
     for (dataset, method, evaluation), mine in groups.items():
         record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
@@ -170,8 +153,8 @@ def summarise(rows: Sequence[Row], output_dir: Path | None = None) -> list[dict[
 
 def _ratio(rows: Iterable[Row]) -> float:
     """Returns test over training instances of cross-validated rows, 0 for a split's."""
-    folds = _folds(rows)
-    return 1 / (folds - 1) if folds else 0.0
+    last = max((int(row.get("fold") or 0) for row in rows if row.get("fold")), default=None)
+    return 0.0 if last is None else 1 / max(1, last)
 
 
 def _spread(mine: list[Row], metric: str) -> dict[str, float]:
@@ -198,18 +181,18 @@ def _comparison(
     difference = low = high = math.nan
     shared: Interval | None = None
     if both:
-        compared = paired_comparison(
-            [ours[key] for key in both],
-            [others[key] for key in both],
-            test_train_ratio=_ratio(mine),
-        )
+        pairs = zip(*((ours[key], others[key]) for key in both), strict=True)
+        compared = paired_comparison(*map(list, pairs), test_train_ratio=_ratio(mine))
         difference, low, high = compared.difference, compared.low, compared.high
         if output_dir is not None and not any(fold for _, _, fold in both):
-            folders = [
-                [_folder(output_dir, rows[0], seed) for seed, _, _ in both]
-                for rows in (mine, theirs)
-            ]
-            shared = shared_test_interval(folders[0], folders[1], metric)
+            first, second = (
+                [
+                    RunKey(row["dataset"], row["method"], int(seed)).folder(output_dir, 0)
+                    for seed, _, _ in both
+                ]
+                for row in (mine[0], theirs[0])
+            )
+            shared = shared_test_interval(first, second, metric)
     stem = f"{metric}_minus_{rival}"
     counts = low if shared is None else shared.low
     return {
@@ -220,10 +203,6 @@ def _comparison(
         f"{stem}_instances_high": math.nan if shared is None else shared.high,
         f"{metric}_beats_{rival}": "" if math.isnan(counts) else "yes" if counts > 0 else "no",
     }
-
-
-def _folder(output_dir: Path, row: Row, seed: str) -> Path:
-    return RunKey(row["dataset"], row["method"], int(seed)).folder(output_dir, 0)
 
 
 def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
@@ -237,13 +216,11 @@ def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
     """
     records = summarise(rows, output_dir)
     header = list(records[0]) if records else ["dataset", "method"]
-    return to_csv(
-        header,
-        (
-            [value if isinstance(value, str) else number_cell(value) for value in record.values()]
-            for record in records
-        ),
-    )
+    return to_csv(header, (map(_cell, record.values()) for record in records))
+
+
+def _cell(value: str | float) -> str:
+    return value if isinstance(value, str) else number_cell(value)
 
 
 def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:

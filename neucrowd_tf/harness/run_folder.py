@@ -7,7 +7,7 @@ import dataclasses
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from filelock import FileLock
 
@@ -20,20 +20,13 @@ METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 CONFIG, STATUS = "config.json", "status.json"
 SAVED_MODEL = "saved_model"
 HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
+PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
 FILES = (
-    FINISHED,
-    CONFIG,
-    STATUS,
-    HISTORY,
-    EVALUATION,
-    CURVES,
-    "predictions.csv",
-    "annotators.csv",
-    "labels.csv",
-    "tuning.csv",
-    "report.html",
+    *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
+    *("labels.csv", "report.html"),
 )
-FOLDERS = ("checkpoints", "tensorboard", SAVED_MODEL)
+CHECKPOINTS = "checkpoints"
+FOLDERS = (CHECKPOINTS, "tensorboard", SAVED_MODEL)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -57,6 +50,11 @@ class RunKey:
             else base / f"fold-{self.repeat * folds + self.fold}"
         )
 
+    def record(self) -> dict[str, Any]:
+        """Returns what is known of the run by name."""
+        given = dataclasses.asdict(self)
+        return {name: value for name, value in given.items() if value is not None}
+
     def __str__(self) -> str:
         part = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
         return f"{self.dataset} {self.method} seed {self.seed}{part}"
@@ -64,7 +62,10 @@ class RunKey:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds a lock on a folder among all processes that ask for it, and leaves no file there."""
+    """Makes a folder and holds a lock on it among all processes that ask for it; leaves no file of
+    it there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     lock = folder / ".lock"
     with FileLock(lock):
         try:
@@ -91,39 +92,20 @@ class RunFolder:
     def started(self) -> bool:
         return (self.path / CONFIG).is_file()
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Makes the folder and holds it, so that commands that share an output folder do not make
-        one run at once.
-        """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with locked(self.path):
-            yield
-
-    def refuse(self) -> NoReturn:
-        """Raises UsageError, where a finished run is not to be touched."""
-        raise UsageError(
-            f"--output_dir: {self.path} holds a finished run; choose another folder, or pass"
-            " --resume to keep it"
-        )
-
     def metrics(self) -> dict[str, Any]:
         """Returns a finished run's metrics.json."""
         metrics = read_json(self.path / FINISHED)
         whole = metrics if isinstance(metrics, dict) else {}
         test, timings = whole.get("test"), whole.get("timings")
-        if not isinstance(test, dict) or not isinstance(timings, dict):
-            raise DataError(
-                f"{self.path / FINISHED}: expected the metrics of a run, received something else;"
-                " remove it to make the run again"
-            )
-        numbers = [*(test.get(name) for name in METRICS), *timings.values()]
-        if not all(value is None or isinstance(value, (bool, int, float)) for value in numbers):
-            raise DataError(
-                f"{self.path / FINISHED}: expected numbers, received something else; remove it to"
-                " make the run again"
-            )
-        return whole
+        expected = "the metrics of a run"
+        if isinstance(test, dict) and isinstance(timings, dict):
+            expected, numbers = "numbers", [*map(test.get, METRICS), *timings.values()]
+            if all(value is None or isinstance(value, (bool, int, float)) for value in numbers):
+                return whole
+        raise DataError(
+            f"{self.path / FINISHED}: expected {expected}, received something else; remove it to"
+            " make the run again"
+        )
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         """Raises UsageError when the run in this folder was started with other settings, naming the

@@ -39,37 +39,13 @@ from neucrowd_tf.harness.execute import (
 )
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
-from neucrowd_tf.harness.run_config import Task, settings
-from neucrowd_tf.harness.run_folder import RunFolder, RunKey
+from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.harness.work import Work
 
 Report = Callable[[str], None]
 
 
-@dataclasses.dataclass(frozen=True)
-class Work:
-    """A run that is to be made, with all that a process needs for it.
-
-    Attributes:
-        options: the command's.
-        only_complete: whether only what a finished run lacks is to be made.
-        label: what to say before the run's name.
-    """
-
-    task: Task
-    options: Options
-    only_complete: bool = False
-    label: str = ""
-
-    @property
-    def folder(self) -> RunFolder:
-        return RunFolder(self.task.key.folder(self.options.output_dir, self.options.folds))
-
-    def again(self) -> Work:
-        """Returns the same run for another process, after the first one died."""
-        return dataclasses.replace(self, options=dataclasses.replace(self.options, resume=True))
-
-
-def tasks(options: Options, progress: bool | None = None) -> list[Task]:
+def works(options: Options, progress: bool | None = None, label: str = "") -> list[Work]:
     """Returns every run the flags ask for, those that share data beside each other.
 
     Raises:
@@ -82,102 +58,70 @@ def tasks(options: Options, progress: bool | None = None) -> list[Task]:
     if options.evaluation == "cv":
         folds = list(product(range(options.repeats), range(options.folds)))
     return [
-        Task(RunKey(dataset, method, seed, repeat, fold), hparams[method], progress)
-        for dataset in options.dataset
-        for seed in options.seeds
-        for repeat, fold in folds
-        for method in options.method
+        Work(RunKey(dataset, method, seed, *fold), hparams[method], options, progress, label=label)
+        for dataset, seed, fold, method in product(
+            options.dataset, options.seeds, folds, options.method
+        )
     ]
 
 
 def dataset_flags(options: Options, name: str) -> dict[str, Any]:
     """Returns the options that the flags give to a dataset's loader."""
-    given: dict[str, Any] = {}
-    if name == "table":
-        given = {**options.table, **options.layout}
+    given = {**options.table, **options.layout} if name == "table" else {}
     return given | dict(options.dataset_option)
 
 
-class Data:
-    """Loads datasets and their folds; keeps the last of each, which all methods of a seed share."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self._kept: dict[str, tuple[tuple[Any, ...], CrowdDataset]] = {}
-
-    def load(self, key: RunKey) -> CrowdDataset:
-        """Returns the dataset of a run (of its fold, with cross-validation)."""
-        options = self.options
-        entry = registry.dataset(key.dataset)
-        seed = key.seed if options.data_seed is None else options.data_seed
-        drawn = entry.simulated or options.keep_annotations is not None
-        draw = seed if drawn else 0
-        whole = self._get("dataset", (key.dataset, draw), lambda: self._read(key.dataset, draw))
-        if key.fold is None or key.repeat is None:
-            return whole
-        repeat, fold = key.repeat, key.fold
-        return self._get(
-            "fold",
-            (key.dataset, draw, seed, repeat, fold),
-            lambda: fold_dataset(whole, repeat=repeat, fold=fold, folds=options.folds, seed=seed),
-        )
-
-    def _read(self, name: str, seed: int) -> CrowdDataset:
-        options = self.options
-        whole = registry.dataset(name).load(options.data_dir, seed, **dataset_flags(options, name))
-        if options.keep_annotations is None:
-            return whole
-        left = remove_annotations(
-            whole.annotations, options.keep_annotations, seed, at_least_one=options.keep_one
-        )
-        return whole.replace(annotations=left)
-
-    def _get(
-        self, what: str, which: tuple[Any, ...], load: Callable[[], CrowdDataset]
-    ) -> CrowdDataset:
-        if what not in self._kept or self._kept[what][0] != which:
-            self._kept.pop(what, None)  # the old one is released before the new one is read
-            self._kept[what] = which, load()
-        return self._kept[what][1]
+# The last dataset that this process loaded and its last fold, and which these are: all methods of a
+# seed share them.
+_kept: dict[str, tuple[Any, CrowdDataset]] = {}
 
 
-@dataclasses.dataclass
-class Plan:
-    """What is left to do.
+def load(work: Work) -> CrowdDataset:
+    """Returns the dataset of a run (of its fold, with cross-validation)."""
+    options, key, seed = work.options, work.key, work.data_seed
+    drawn = registry.dataset(key.dataset).simulated or options.keep_annotations is not None
+    which = (options, key.dataset, seed if drawn else 0)
+    if "dataset" not in _kept or _kept["dataset"][0] != which:
+        _kept.clear()  # the old one is released before the new one is read
+        _kept["dataset"] = which, _read(*which)
+    if key.fold is None or key.repeat is None:
+        return _kept["dataset"][1]
+    fold = {"repeat": key.repeat, "fold": key.fold, "folds": options.folds, "seed": seed}
+    if "fold" not in _kept or _kept["fold"][0] != fold:
+        _kept.pop("fold", None)
+        _kept["fold"] = fold, fold_dataset(_kept["dataset"][1], **fold)
+    return _kept["fold"][1]
 
-    Attributes:
-        finished: runs that are there; some may lack the SavedModel, or a file that an earlier
-            version did not write.
-        works: what is left: the runs, and what finished ones lack.
-    """
 
-    finished: list[Work]
-    works: list[Work]
+def _read(options: Options, name: str, seed: int) -> CrowdDataset:
+    whole = registry.dataset(name).load(options.data_dir, seed, **dataset_flags(options, name))
+    if options.keep_annotations is None:
+        return whole
+    left = remove_annotations(
+        whole.annotations, options.keep_annotations, seed, at_least_one=options.keep_one
+    )
+    return whole.replace(annotations=left)
 
 
-def plan(options: Options, tasks: Iterable[Task], label: str = "") -> Plan:
+def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work]]:
     """Sorts runs by what is left to do; touches nothing.
+
+    Returns:
+        the finished runs, and what is left: the others, then those finished ones that lack the
+        SavedModel, or a file that an earlier version did not write.
 
     Raises:
         UsageError: a finished run without --resume, or one that was started with other settings.
         DataError: an output folder whose results.csv is something else.
     """
     read_results(options.output_dir / "results.csv")
-    finished, to_run, to_complete = [], [], []
-    for task in tasks:
-        work = Work(task, options, label=label)
-        folder = work.folder
-        if folder.finished and not options.resume:
-            folder.refuse()
-        if (folder.started or folder.finished) and options.resume:
-            folder.check_settings(settings(task, options))
-        if not folder.finished:
-            to_run.append(work)
-            continue
-        finished.append(work)
-        if lacks(folder, options):
-            to_complete.append(dataclasses.replace(work, only_complete=True))
-    return Plan(finished, to_run + to_complete)
+    finished: list[Work] = []
+    to_run: list[Work] = []
+    for work in works:
+        work.check()
+        (finished if work.folder.finished else to_run).append(work)
+    lacking = [dataclasses.replace(work, only_complete=True) for work in finished if lacks(work)]
+    return finished, to_run + lacking
 
 
 def check_writable(options: Options) -> None:
@@ -194,33 +138,31 @@ def check_writable(options: Options) -> None:
         ) from None
 
 
-def follow(options: Options, tasks: Iterable[Task], report: Report) -> dict[RunKey, Outcome]:
+def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunKey, Outcome]:
     """Trains along with the first worker of --distribute=multi_worker, run by run, and writes
     nothing.
     """
     outcomes = {}
-    for work in plan(options, tasks).works:
+    for work in plan(options, works)[1]:
         strategy = process.start(options)
-        dataset = _data(options).load(work.task.key)
-        outcome = accompany(work.task, options, dataset, strategy)
-        report(f"{work.task.key}: {outcome.status}: {outcome.reason}")
-        outcomes[work.task.key] = outcome
+        outcomes[work.key] = outcome = accompany(work, load(work), strategy)
+        report(f"{work.key}: {outcome.status}: {outcome.reason}")
     return outcomes
 
 
-def keep_finished(finished: Iterable[Work]) -> dict[RunKey, Outcome]:
+def keep_finished(finished: Sequence[Work]) -> dict[RunKey, Outcome]:
     """Puts finished runs into results.csv, where a killed command did not come to it, and returns
     how they ended.
     """
-    outcomes = {work.task.key: Outcome(OK, work.folder.metrics()) for work in finished}
-    rows = [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]
-    for work in islice(finished, 1):
-        add_rows(work.options.output_dir, rows)
+    outcomes = {work.key: Outcome(OK, work.folder.metrics()) for work in finished}
+    if finished:
+        rows = [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]
+        add_rows(finished[0].options.output_dir, rows)
     return outcomes
 
 
 def run_all(
-    options: Options, tasks: list[Task], report: Report, modules: Sequence[str] = ()
+    options: Options, works: Sequence[Work], report: Report, modules: Sequence[str] = ()
 ) -> tuple[list[Row], dict[RunKey, Outcome]]:
     """Makes all runs of the flags that are left, and writes results.csv and summary.csv after each.
 
@@ -231,12 +173,12 @@ def run_all(
     Returns:
         the rows of results.csv (earlier commands' too), and how each run ended.
     """
-    left = plan(options, tasks)
+    finished, left = plan(options, works)
     check_writable(options)
-    alone = len({(task.key.dataset, task.key.method) for task in tasks}) == 1
-    outcomes = keep_finished(left.finished)
-    for work, outcome in make_all(left.works, options, report, modules, alone=alone):
-        outcomes[work.task.key] = outcome
+    alone = len({(work.key.dataset, work.key.method) for work in works}) == 1
+    outcomes = keep_finished(finished)
+    for work, outcome in make_all(left, options, report, modules, alone=alone):
+        outcomes[work.key] = outcome
     return read_results(options.output_dir / "results.csv"), outcomes
 
 
@@ -262,7 +204,7 @@ def make_all(
     """
     if not works:
         return
-    _loaded.clear()
+    _kept.clear()
     executor: pool.Executor = pool.Here()
     if options.scheduler is not None:
         executor = cluster.Cluster(options.scheduler, modules)
@@ -279,15 +221,15 @@ def make_all(
             if outcome.status != OK and outcome.mendable and alone:
                 work.folder.discard()
                 raise UsageError(outcome.reason)
-            row = make_row(work.task.key, outcome.status, outcome.metrics)
+            row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row])
             minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
             left = f", about {minutes:.0f} min left" if keep_going else ""
             bar.clear()
-            report(f"[{done}/{len(works)}{left}] {work.label}{work.task.key}: {describe(outcome)}")
+            report(f"[{done}/{len(works)}{left}] {work.label}{work.key}: {describe(outcome)}")
             bar.update()
             yield work, outcome
-    _loaded.clear()
+    _kept.clear()
 
 
 def _ended(
@@ -322,10 +264,10 @@ def _check_before_tensorflow(work: Work, alone: bool) -> None:
     Raises:
         UsageError: the only method asked for cannot run on the only dataset.
     """
-    key = work.task.key
+    key = work.key
     if registry.dataset(key.dataset).simulated and key.dataset != "table":
         return
-    dataset = _data(work.options).load(key)
+    dataset = load(work)
     try:
         if alone:
             check_supported(registry.method(key.method), dataset)
@@ -333,24 +275,13 @@ def _check_before_tensorflow(work: Work, alone: bool) -> None:
         raise UsageError(str(error)) from None
 
 
-_loaded: list[Data] = []
-
-
-def _data(options: Options) -> Data:
-    """Returns this process's datasets of a command; those of one command are kept."""
-    if not _loaded or _loaded[0].options != options:
-        _loaded[:] = [Data(options)]
-    return _loaded[0]
-
-
 def make_run(work: Work) -> Outcome:
     """Makes one run in this process, or only what a finished one lacks."""
-    task, options = work.task, work.options
-    strategy = process.start(options)
-    dataset = _data(options).load(task.key)
+    strategy = process.start(work.options)
+    dataset = load(work)
     if not work.only_complete:
-        return execute(task, options, dataset, strategy)
-    complete(task, options, dataset, strategy)
+        return execute(work, dataset, strategy)
+    complete(work, dataset, strategy)
     return Outcome(OK, work.folder.metrics())
 
 

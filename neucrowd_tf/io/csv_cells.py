@@ -41,6 +41,12 @@ def number_cell(value: Any) -> str:
     return str(value) if isinstance(value, (int, np.integer)) else f"{value:.9g}"
 
 
+def cell(value: Any) -> str:
+    """Returns a value as a cell: numbers with a point as `number_cell` has them, others as text."""
+    number = isinstance(value, (float, np.floating))
+    return number_cell(float(value)) if number else text_cell(value)
+
+
 class _PlainLines:
     """Ends lines with a line feed alone."""
 
@@ -61,7 +67,7 @@ def csv_writer(stream: TextIO) -> Any:
     return csv.writer(_PlainLines(stream), lineterminator="\r\n")
 
 
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     """Returns a CSV as text."""
     stream = io.StringIO()
     writer = csv_writer(stream)

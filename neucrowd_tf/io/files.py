@@ -16,7 +16,7 @@ import tempfile
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,21 +129,19 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def jsonable(value: Any) -> Any:
-    """Returns `value` in JSON's types."""
+def jsonable(value: Any, spelt: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Returns `value` in JSON's types; other objects as `spelt` has them."""
     if isinstance(value, dict):
-        return {str(key): jsonable(item) for key, item in value.items()}
+        return {str(key): jsonable(item, spelt) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [jsonable(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return jsonable(value.tolist())
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
+        return [jsonable(item, spelt) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return jsonable(value.tolist(), spelt)
     if isinstance(value, float) and not np.isfinite(value):
         return None
     if isinstance(value, Path):
         return str(value)
-    return value
+    return value if isinstance(value, (bool, int, float, str, type(None))) else spelt(value)
 
 
 def check_regular(path: Path, what: str = "a file", *, folders: bool = True) -> None:

@@ -49,34 +49,11 @@ def read_images(
             f"{folder}: expected Pillow to read images, received none: pip install"
             " 'neucrowd-tf[images]'"
         ) from None
-    if not folder.is_dir():
-        raise DataError(
-            f"{folder}: expected a folder of images, received"
-            f" {'a file' if folder.exists() else 'no such folder'}"
-        )
-    files = sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in IMAGES and not path.name.startswith(".")
-    )
-    if not files:
-        raise DataError(f"{folder}: expected images ({', '.join(IMAGES)}), received none")
-    names = [path.stem for path in files]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{folder}: expected each task once, received two images named {twice!r}")
+    files = _files(folder)
     rows: NDArray[np.float32] | None = None
     told: Counter[str] = Counter()
     for row, path in enumerate(files):
-        check_regular(path, "an image", folders=False)
-        try:
-            pixels = _pixels(path, size, max_pixels, told)
-        except DataError:
-            raise
-        except Exception as error:  # a damaged image ends in errors of many kinds
-            raise DataError(
-                f"{path}: expected an image, received {' '.join(str(error).split())[:200]}"
-            ) from None
+        pixels = _read(path, size, max_pixels, told)
         if rows is None:
             if 4 * len(files) * pixels.size > MOST_BYTES:
                 raise DataError(
@@ -97,7 +74,40 @@ def read_images(
         rows[row] /= 255.0 if pixels.dtype == np.uint8 else DEEP
     for what, count in (+told).items():
         warnings.warn(f"{folder}: {count} images {what}", stacklevel=2)
-    return as_name_array(names), rows  # type: ignore[return-value]
+    return as_name_array([path.stem for path in files]), rows  # type: ignore[return-value]
+
+
+def _files(folder: Path) -> list[Path]:
+    """Returns the images of a folder in the order of their names."""
+    if not folder.is_dir():
+        raise DataError(
+            f"{folder}: expected a folder of images, received"
+            f" {'a file' if folder.exists() else 'no such folder'}"
+        )
+    files = sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() in IMAGES and not path.name.startswith(".")
+    )
+    if not files:
+        raise DataError(f"{folder}: expected images ({', '.join(IMAGES)}), received none")
+    names = Counter(path.stem for path in files)
+    twice = next((name for name, times in names.items() if times > 1), None)
+    if twice is not None:
+        raise DataError(f"{folder}: expected each task once, received two images named {twice!r}")
+    return files
+
+
+def _read(path: Path, size: int | None, max_pixels: int, told: Counter[str]) -> NDArray[Any]:
+    """Returns the pixels of an image, or what is wrong with it."""
+    check_regular(path, "an image", folders=False)
+    try:
+        return _pixels(path, size, max_pixels, told)
+    except DataError:
+        raise
+    except Exception as error:  # a damaged image ends in errors of many kinds
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: expected an image, received {reason}") from None
 
 
 def _pixels(path: Path, size: int | None, max_pixels: int, told: Counter[str]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""predictions.csv: what a run says of each test instance."""
+"""predictions.csv: what a run says of each test instance, written and read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.csv_cells import text_cell, to_csv
 from neucrowd_tf.io.files import not_text, read_bytes
 
 if TYPE_CHECKING:
@@ -50,6 +51,35 @@ def read_rows(path: Path) -> list[list[str]]:
     except (UnicodeDecodeError, csv.Error) as error:
         what = not_text(content) or str(error)
         raise DataError(f"{path}: expected a CSV that a run wrote, received {what}") from None
+
+
+def predictions_csv(
+    tasks: NDArray[Any],
+    labels: NDArray[np.int64],
+    probabilities: NDArray[Any],
+    class_names: NDArray[Any],
+) -> str:
+    """Returns `task,label,predicted,p_<class>...`, a row a test instance in the dataset's order.
+
+    Args:
+        tasks: `[M]` names.
+        labels: `[M]` class codes, -1 (an empty cell) where the label is not known.
+        probabilities: `[M, C]`; the predicted class is the most probable one.
+        class_names: `[C]`.
+    """
+    names = [text_cell(name) for name in class_names.tolist()]
+    columns = (tasks, labels, probabilities.argmax(axis=1), probabilities)
+    rows = (
+        [
+            text_cell(task),
+            "" if label < 0 else names[label],
+            names[best],
+            *(f"{p:.9g}" for p in row),
+        ]
+        for task, label, best, row in zip(*(column.tolist() for column in columns), strict=True)
+    )
+    shares = (f"p_{name}" for name in class_names.tolist())
+    return to_csv(["task", "label", "predicted", *shares], rows)
 
 
 def read_predictions(path: Path) -> PredictionTable:

@@ -25,7 +25,7 @@ def options(out: Path, *methods: str, **more: Any) -> flags.Options:
 
 def run(given: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
     lines: list[str] = []
-    _, outcomes = runner.run_all(given, runner.tasks(given), lines.append, PLUGINS)
+    _, outcomes = runner.run_all(given, runner.works(given), lines.append, PLUGINS)
     return lines, outcomes
 
 
@@ -74,6 +74,6 @@ def test_bar(
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr("sys.stderr", stream)
         given = options(tmp_path / type(stream).__name__, "mean")
-        works = runner.plan(given, runner.tasks(given)).works
+        _, works = runner.plan(given, runner.works(given))
         list(runner.make_all(works, given, lambda line: None, keep_going=True))
         assert ("2/2" in stream.getvalue()) == stream.isatty()

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import types
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.harness.run_files import write_annotators, write_predictions
+from neucrowd_tf.evaluation.annotator_table import annotators_csv
+from neucrowd_tf.io.predictions import predictions_csv
 
 
-def test_predictions(tmp_path: Path) -> None:
+def test_predictions() -> None:
     names = np.array(["no", "=yes"], dtype=object)
     proba = np.array([[1 / 3, 2 / 3], [0.75, 0.25], [0.5, 0.5]], dtype=np.float32)
-    write_predictions(
-        tmp_path / "p.csv",
-        np.array(["a", "-b", -3], dtype=object),
-        np.array([1, 0, -1]),
-        proba,
-        names,
-    )
-    assert (tmp_path / "p.csv").read_text() == (
+    tasks = np.array(["a", "-b", -3], dtype=object)
+    assert predictions_csv(tasks, np.array([1, 0, -1]), proba, names) == (
         "task,label,predicted,p_no,p_=yes\n"
         "a,'=yes,'=yes,0.333333343,0.666666687\n"
         "'-b,no,no,0.75,0.25\n"
@@ -30,18 +25,15 @@ def test_predictions(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_nine_digits_give_float32_back(tmp_path: Path) -> None:
+def test_nine_digits_give_float32_back() -> None:
     p = np.random.default_rng(0).random(1000, dtype=np.float32)
     proba = np.stack([1 - p, p], axis=1)
-    write_predictions(
-        tmp_path / "p.csv", np.arange(1000), np.zeros(1000, dtype=int), proba, np.array([0, 1])
-    )
-    np.testing.assert_array_equal(
-        pd.read_csv(tmp_path / "p.csv")[["p_0", "p_1"]].to_numpy(dtype=np.float32), proba
-    )
+    text = predictions_csv(np.arange(1000), np.zeros(1000, dtype=int), proba, np.array([0, 1]))
+    read = pd.read_csv(io.StringIO(text))[["p_0", "p_1"]].to_numpy(dtype=np.float32)
+    np.testing.assert_array_equal(read, proba)
 
 
-def test_annotators_by_hand(tmp_path: Path) -> None:
+def test_annotators_by_hand() -> None:
     # Tasks 0 and 1 have a majority; task 2 is a tie of two, whose labels agree with it by half.
     dense = [[0, 0, 1, -1], [1, 1, 1, -1], [0, -1, 1, -1]]
     crowd = Annotations.from_dense(dense, annotator_names=["+a", "b", "c", "idle"])
@@ -49,10 +41,10 @@ def test_annotators_by_hand(tmp_path: Path) -> None:
         annotator_accuracy_=np.array([0.9, 0.8, 0.5, np.nan]),
         confusion_matrices_=np.tile([[0.7, 0.3], [0.4, 0.6]], (4, 1, 1)),
     )
-    write_annotators(tmp_path / "a.csv", crowd, np.array([0, 1, 1]), fitted)
+    text = annotators_csv(crowd, np.array([0, 1, 1]), fitted)
     # a: (1 + 1 + .5) / 3 with the consensus, 2/3 with the model; b: all; c: (0 + 1 + .5) / 3 and
     # 2/3.
-    frame = pd.read_csv(tmp_path / "a.csv").set_index("annotator")
+    frame = pd.read_csv(io.StringIO(text)).set_index("annotator")
     assert frame.columns.tolist() == [
         *("num_labels", "agreement_consensus", "agreement_model", "skill", "recall_0", "recall_1"),
         *("rank", "accuracy", "accuracy_low", "accuracy_high", "agreement_others", "knows", "note"),
@@ -68,8 +60,6 @@ def test_annotators_by_hand(tmp_path: Path) -> None:
     assert frame["agreement_others"]["'+a"] == 0.6 and set(frame["note"]) == {"few labels"}
 
 
-def test_votes_alone_give_a_header(tmp_path: Path) -> None:
-    write_annotators(tmp_path / "a.csv", Annotations.from_votes([[1, 2]]), np.array([0]), object())
-    assert (
-        tmp_path / "a.csv"
-    ).read_text() == "annotator,num_labels,agreement_consensus,agreement_model\n"
+def test_votes_alone_give_a_header() -> None:
+    text = annotators_csv(Annotations.from_votes([[1, 2]]), np.array([0]), object())
+    assert text == "annotator,num_labels,agreement_consensus,agreement_model\n"
