@@ -26,8 +26,6 @@ SET_BY_SUITE = (
     *("keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats", "tune", "tune_by"),
     *(*TABLE_FLAGS, *LAYOUT_FLAGS),
 )
-PATHS = ("data_dir", "output_dir", *TABLE_FLAGS)
-NAME_LISTS, PAIRS = ("dataset", "method", "suite", "model_annotator"), ("hparam", "dataset_option")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +168,14 @@ tune_by: --tune: what settings are scored against: the validation split where th
 threads: Threads of each run; part of what makes results repeat bit for bit.
 checkpoint_seconds: The least time between two checkpoints.
 """
+
+
+def _flags(kind: str) -> tuple[str, ...]:
+    """Returns the flags whose type begins so."""
+    return tuple(f.name for f in dataclasses.fields(Options) if str(f.type).startswith(kind))
+
+
+PATHS, NAME_LISTS, PAIRS = map(_flags, ("Path", "tuple[str", "tuple[tuple"))
 # The least and the largest number, or the words that a flag takes.
 LIMITS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("seed", "data_seed"), (0, MAX_SEED)),
