@@ -24,8 +24,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser, check_outputs
+from neucrowd_tf.errors import UsageError, one_line
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers.catalogue import detect
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation.engine.shards import Engine
     from neucrowd_tf.annotations import Annotations
 
-PROBLEM = 2
-STDOUT = Path("-")
 SCALE = ("workers", "scheduler", "resume", "max_iter", "tol")
 
 
@@ -94,10 +92,7 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         warnings.simplefilter("always")
         method.fit(crowd, gold)
     labels = to_csv(("task", "label", "probability", "num_labels"), label_rows(crowd, method))
-    if arguments.output == STDOUT:
-        sys.stdout.write(labels)
-    else:
-        write_text(arguments.output, labels)
+    write_output(arguments.output, labels)
     if arguments.annotators is not None:
         write_text(arguments.annotators, annotators_csv(crowd, method, models))
     return [*notes, *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
@@ -207,14 +202,7 @@ def annotators_csv(crowd: Annotations, method: Aggregator, models: Sequence[str]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
-    try:
-        notes = aggregate(_parser().parse_args(argv))
-    except (UsageError, DataError, OSError) as error:
-        sys.stderr.write(f"error: {one_line(error)}\n")
-        return PROBLEM
-    for note in notes:
-        sys.stderr.write(f"{note}\n")
-    return 0
+    return run(lambda: aggregate(_parser().parse_args(argv)))
 
 
 if __name__ == "__main__":

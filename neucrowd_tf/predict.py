@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import as_name_array
-from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.io.command_line import Parser, check_outputs
+from neucrowd_tf.io.command_line import Parser, check_outputs, run
 from neucrowd_tf.io.csv_cells import csv_writer, text_cell
 from neucrowd_tf.io.features import read_feature_table
 from neucrowd_tf.io.files import atomic_path, check_regular, read_json
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 1024
-PROBLEM = 2
 
 
 class Scorer:
@@ -270,26 +269,27 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
-    try:
-        given = _arguments(argv)
-        check_outputs(given, ("output",), ("features", "texts"))
-        size = predict(
-            given.model,
-            given.features,
-            given.output,
-            texts=given.texts,
-            batch_size=given.batch_size,
-            layout=TableFormat.of(
-                separator=given.separator,
-                task_column=given.task_column,
-                ignore_columns=given.ignore_columns,
-            ),
-        )
-    except (UsageError, DataError, OSError) as error:
-        sys.stderr.write(f"error: {one_line(error)}\n")
-        return PROBLEM
+    return run(lambda: _score(_arguments(argv)))
+
+
+def _score(given: argparse.Namespace) -> list[str]:
+    """Scores what the arguments name, and says where; returns no notes."""
+    check_outputs(given, ("output",), ("features", "texts"))
+    layout = TableFormat.of(
+        separator=given.separator,
+        task_column=given.task_column,
+        ignore_columns=given.ignore_columns,
+    )
+    size = predict(
+        given.model,
+        given.features,
+        given.output,
+        texts=given.texts,
+        batch_size=given.batch_size,
+        layout=layout,
+    )
     sys.stdout.write(f"{given.output}: {size} rows\n")
-    return 0
+    return []
 
 
 if __name__ == "__main__":

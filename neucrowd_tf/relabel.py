@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser, check_outputs
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
-from neucrowd_tf.io.files import read_json, write_text
+from neucrowd_tf.io.files import read_json
 from neucrowd_tf.io.table_flags import (
     SWITCHES,
     TABLE_OPTIONS,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from neucrowd_tf.labelling.belief import Belief
     from neucrowd_tf.labelling.plan import Request
 
-PROBLEM = 2
-STDOUT = Path("-")
 HEADER = ("task", "worker", "priority", "gain", "reason")
 
 
@@ -142,10 +140,7 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
         free=free,
     )
     text = to_csv(HEADER, _rows(crowd, belief, plan))
-    if arguments.output == STDOUT:
-        sys.stdout.write(text)
-    else:
-        write_text(arguments.output, text)
+    write_output(arguments.output, text)
     return [*notes, _summary(crowd, belief, plan, arguments.budget)]
 
 
@@ -195,14 +190,7 @@ def _summary(crowd: Annotations, belief: Belief, plan: Sequence[Request], budget
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
-    try:
-        notes = relabel(_parser().parse_args(argv))
-    except (UsageError, DataError, OSError) as error:
-        sys.stderr.write(f"error: {one_line(error)}\n")
-        return PROBLEM
-    for note in notes:
-        sys.stderr.write(f"{note}\n")
-    return 0
+    return run(lambda: relabel(_parser().parse_args(argv)))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,22 @@
-"""A command's parser, whose errors say what was expected and received."""
+"""What commands share: a parser whose errors say what was expected and received, how a command
+ends, and where its output goes.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.files import write_text
 
+PROBLEM = 2
+STDOUT = Path("-")
 KINDS = {"int": "a whole number", "float": "a number", "Path": "a path"}
 # What argparse says, and what is said here of an option and what was given.
 _SAID = (
@@ -54,10 +60,32 @@ def check_outputs(
     taken: dict[str, str] = {}
     for name in (*inputs, *outputs):
         path = getattr(arguments, name)
-        if not isinstance(path, Path) or path == Path("-"):
+        if not isinstance(path, Path) or path == STDOUT:
             continue
         if name in outputs and path.is_dir() and not folders:
             raise UsageError(f"--{name}: expected a file, received the folder {path}")
         other = taken.setdefault(os.path.realpath(path), name)
         if name in outputs and other != name:
             raise UsageError(f"--{name}: expected another file than --{other}'s, received {path}")
+
+
+def run(command: Callable[[], Iterable[str]]) -> int:
+    """Runs a command and tells the notes that it returns; returns the exit code: 2, after a line on
+    stderr, for what the user can mend.
+    """
+    try:
+        notes = command()
+    except (UsageError, DataError, OSError) as error:
+        sys.stderr.write(f"error: {one_line(error)}\n")
+        return PROBLEM
+    for note in notes:
+        sys.stderr.write(f"{note}\n")
+    return 0
+
+
+def write_output(path: Path, text: str) -> None:
+    """Writes a file, or to stdout where the path is `-`."""
+    if path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_text(path, text)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neucrowd_tf.annotations import as_name_array
-from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser, check_outputs
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.command_line import Parser, check_outputs, run
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.quiet import import_tensorflow
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
-
-PROBLEM = 2
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,8 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def write(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
-    """Writes the page that the arguments ask for, and returns its path and notes for stderr.
+def write(arguments: argparse.Namespace) -> list[str]:
+    """Writes the page that the arguments ask for, says where, and returns notes for stderr.
 
     Raises:
         UsageError, DataError: what cannot be used, in a line.
@@ -88,7 +86,8 @@ def write(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
         model_annotators=models,
     )
     write_text(output, page)
-    return output, notes
+    sys.stdout.write(f"{output}\n")
+    return notes
 
 
 def _crowd(
@@ -109,15 +108,7 @@ def _crowd(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
-    try:
-        output, notes = write(_parser().parse_args(argv))
-    except (UsageError, DataError, OSError) as error:
-        sys.stderr.write(f"error: {one_line(error)}\n")
-        return PROBLEM
-    for note in notes:
-        sys.stderr.write(f"{note}\n")
-    sys.stdout.write(f"{output}\n")
-    return 0
+    return run(lambda: write(_parser().parse_args(argv)))
 
 
 if __name__ == "__main__":
