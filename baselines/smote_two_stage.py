@@ -28,7 +28,7 @@ from neucrowd_tf.iced.smote import balancing_counts, synthesise
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage.labels_first import make_aggregator
+from neucrowd_tf.two_stage.labels_first import LabelsFirst
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,7 +126,7 @@ _estimator = Constraint(
     paper=_PAPER,
 )
 @estimator
-class SmoteTwoStage(CrowdEstimator):
+class SmoteTwoStage(LabelsFirst):
     """An aggregator's labels, synthetic instances of the rarer classes, and a classifier trained on
     both.
 
@@ -156,11 +156,6 @@ class SmoteTwoStage(CrowdEstimator):
     backend: str = argument(
         "own", one_of("own", "imblearn"), 'of SMOTE, "own" or "imblearn" (imbalanced-learn).'
     )
-    ties: str = argument(
-        "random",
-        one_of("random", "first", "prior"),
-        'what decides ties of majority vote: "random", "first" or "prior".',
-    )
     hidden_units: Sequence[int] = argument((128, 64), widths, "of the network.")
     dropout: float = argument(0.0, number(least=0, below=1), "of the network.")
     l2: float = argument(0.0, number(least=0), "of the network.")
@@ -173,18 +168,7 @@ class SmoteTwoStage(CrowdEstimator):
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        from sklearn.base import clone
-
-        stage = (
-            make_aggregator(self.aggregator, self.seed, self.ties)
-            if isinstance(self.aggregator, str)
-            else clone(self.aggregator)
-        )
-        if not isinstance(stage, aggregation.MajorityVote):
-            data.annotations.require_identities(f"{type(stage).__name__} with SMOTE")
-        stage.fit(data.annotations)
-        self.labels_, self.probas_ = stage.labels_, stage.probas_
-        self.confusion_matrices_ = stage.errors_
+        self._infer(data.annotations, "SMOTE")
         self._warn()
         flat = data.features.reshape(len(data.features), -1)
         mean, scale = (

@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from neucrowd_tf import aggregation
-from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, one_of
+from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage.labels_first import AGGREGATORS, make_aggregator
+from neucrowd_tf.two_stage.labels_first import LabelsFirst, check_gold
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 _DASC = "Shi, Li and Huang (2023), DASC, section 4.1"
 _ICED = "ICED, section 3.2"
-_AGGREGATOR = Constraint("an aggregator", lambda value: isinstance(value, aggregation.Aggregator))
 _PLAIN: Mapping[str, Any] = {
     "hidden_units": (128, 64),
     "dropout": 0.0,
@@ -67,7 +64,7 @@ _PLAIN: Mapping[str, Any] = {
     paper=_DASC,
 )
 @estimator
-class DeepLabels(ClassifierEstimator):
+class DeepLabels(LabelsFirst, ClassifierEstimator):
     """An aggregator's labels and a Keras classifier trained on them.
 
     Attributes:
@@ -80,42 +77,14 @@ class DeepLabels(ClassifierEstimator):
     """
 
     base: Any = "dense"  # not the first argument here, so by name alone
-    aggregator: str | aggregation.Aggregator = argument(
-        "mv",
-        one_of(*AGGREGATORS) | _AGGREGATOR,
-        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an annotator) or'
-        ' "glad"; or an unfitted aggregator.',
-        positional=True,
-    )
     labels: Literal["hard", "soft"] = argument(
         "hard",
         one_of("hard", "soft"),
         '"hard" trains on the most probable class, "soft" on the aggregator\'s probabilities.',
     )
-    ties: str = argument(
-        "random",
-        one_of("random", "first", "prior"),
-        'what decides between classes with equally many votes: "random", "first" or "prior"'
-        " (majority vote alone).",
-    )
-
-    labels_: NDArray[np.int64] = fitted()
-    probas_: NDArray[np.float64] = fitted()
-    confusion_matrices_: NDArray[np.float64] | None = fitted()
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
-        from sklearn.base import clone
-
-        stage = (
-            make_aggregator(self.aggregator, self.seed, self.ties)
-            if isinstance(self.aggregator, str)
-            else clone(self.aggregator)
-        )
-        if not isinstance(stage, aggregation.MajorityVote):
-            data.annotations.require_identities(f"{type(stage).__name__} with a network")
-        stage.fit(data.annotations)
-        self.labels_, self.probas_ = stage.labels_, stage.probas_
-        self.confusion_matrices_ = stage.errors_
+        self._infer(data.annotations, "a network")
         hard = np.eye(len(self.classes_))[self.labels_]
         network.model.set_targets(self.probas_ if self.labels == "soft" else hard)
 
@@ -143,10 +112,5 @@ class GoldLabels(DeepLabels):
     uses_truth: ClassVar[bool] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if data.annotations.num_annotators != 1:
-            received = data.annotations.num_annotators
-            raise UsageError(
-                "gold labels: expected the true labels as those of one annotator, received"
-                f" {received} annotators"
-            )
+        check_gold(data.annotations)
         super()._fit(data, run)

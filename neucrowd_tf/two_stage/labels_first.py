@@ -14,10 +14,11 @@ from sklearn.base import clone
 
 from neucrowd_tf import aggregation
 from neucrowd_tf.aggregation import Aggregator
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
@@ -49,7 +50,57 @@ def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
 
 
 @estimator
-class TwoStageClassifier(LinearClassifier):
+class LabelsFirst(CrowdEstimator):
+    """What estimators share that infer labels first."""
+
+    aggregator: str | Aggregator = argument(
+        "mv",
+        one_of(*AGGREGATORS) | Constraint("an aggregator", lambda x: isinstance(x, Aggregator)),
+        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an annotator) or'
+        ' "glad"; or an unfitted aggregator.',
+        positional=True,
+    )
+    ties: str = argument(
+        "random",
+        one_of("random", "first", "prior"),
+        'what decides between classes with equally many votes: "random", "first" or "prior"'
+        " (majority vote alone).",
+    )
+
+    labels_: NDArray[np.int64] = fitted()
+    probas_: NDArray[np.float64] = fitted()
+    confusion_matrices_: NDArray[np.float64] | None = fitted()
+
+    def _infer(self, annotations: Annotations, needs: str = "") -> None:
+        """Infers labels.
+
+        Args:
+            annotations: what the estimator is fitted to.
+            needs: what needs to know who voted, where it is no majority vote.
+        """
+        stage: Aggregator = (
+            make_aggregator(self.aggregator, self.seed, self.ties)
+            if isinstance(self.aggregator, str)
+            else clone(self.aggregator)
+        )
+        if needs and not isinstance(stage, aggregation.MajorityVote):
+            annotations.require_identities(f"{type(stage).__name__} with {needs}")
+        stage.fit(annotations)
+        self.labels_, self.probas_ = stage.labels_, stage.probas_
+        self.confusion_matrices_ = stage.errors_
+
+
+def check_gold(annotations: Annotations) -> None:
+    """Raises UsageError for what are no true labels, those of one annotator who is always right."""
+    if annotations.num_annotators != 1:
+        raise UsageError(
+            "gold labels: expected the true labels as those of one annotator, received"
+            f" {annotations.num_annotators} annotators"
+        )
+
+
+@estimator
+class TwoStageClassifier(LabelsFirst, LinearClassifier):
     """An aggregator's labels and a standardised logistic regression trained on them.
 
     Works without TensorFlow, except for `inference_model`.
@@ -63,38 +114,15 @@ class TwoStageClassifier(LinearClassifier):
             known who voted.
     """
 
-    aggregator: str | Aggregator = argument(
-        "mv",
-        one_of(*AGGREGATORS) | Constraint("an aggregator", lambda x: isinstance(x, Aggregator)),
-        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" or "glad"; or an unfitted'
-        " aggregator.",
-        positional=True,
-    )
     labels: str = argument(
         "hard",
         one_of("hard", "soft"),
         '"hard" trains on the most probable class; "soft" on each class weighted with its'
         " probability.",
     )
-    ties: str = argument(
-        "random",
-        one_of("random", "first", "prior"),
-        'what decides between classes with equally many votes: "random", "first" or "prior"'
-        " (majority vote alone).",
-    )
-
-    labels_: NDArray[np.int64] = fitted()
-    probas_: NDArray[np.float64] = fitted()
-    confusion_matrices_: NDArray[np.float64] | None = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if isinstance(self.aggregator, str):
-            stage = make_aggregator(self.aggregator, self.seed, self.ties)
-        else:
-            stage = clone(self.aggregator)
-        stage.fit(data.annotations)
-        self.labels_, self.probas_ = stage.labels_, stage.probas_
-        self.confusion_matrices_ = stage.errors_
+        self._infer(data.annotations)
         x, validation = self._flat(data)
         num_classes = len(self.classes_)
         if self.labels == "hard":
@@ -165,9 +193,5 @@ class GoldLogistic(TwoStageClassifier):
     uses_truth: ClassVar[bool] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if data.annotations.num_annotators != 1:
-            raise UsageError(
-                "gold labels: expected the true labels as those of one annotator, received"
-                f" {data.annotations.num_annotators} annotators"
-            )
+        check_gold(data.annotations)
         super()._fit(data, run)
