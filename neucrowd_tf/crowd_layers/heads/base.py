@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, Literal
 
 import keras
@@ -26,9 +27,9 @@ class AnnotatorHead(keras.layers.Layer):
     """Base of the heads: class probabilities `[B, C]` to annotators' logits `[B, R, C]`, whose
     softmax is how likely each annotator gives each label.
 
-    A head makes its weights in `build` with `annotator_weight` and computes logits in `call`; where
-    it takes arguments, `get_config` names all that the network depends on. In a Keras model of
-    anyone's, its penalties are among the model's `losses`, which `fit` adds.
+    A head keeps its arguments, all that the network depends on, as attributes of their names, makes
+    its weights in `build` with `annotator_weight` and computes logits in `call`. In a Keras model
+    of anyone's, its penalties are among the model's `losses`, which `fit` adds.
 
     Attributes:
         log_probabilities: whether the outputs are log-probabilities that a loss takes as they are,
@@ -105,7 +106,11 @@ class AnnotatorHead(keras.layers.Layer):
         return 0.0
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_annotators": self.num_annotators}
+        """Returns the constructor's arguments, each of which is an attribute of its name."""
+        arguments = inspect.signature(type(self).__init__).parameters
+        config = super().get_config()
+        own = (name for name in arguments if name != "self" and name not in config)
+        return config | {name: getattr(self, name) for name in own}
 
 
 def cell_product(inputs: Any, rows: Any, matrices: Any) -> Any:

@@ -114,7 +114,3 @@ class ConalHead(AnnotatorHead):
         # A length has no gradient at 0, where all begin.
         lengths = ops.sqrt(ops.sum(ops.square(apart), axis=(1, 2)) + 1e-12)
         return -self.weight * ops.sum(lengths)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"embedding_size": self.embedding_size, "weight": self.weight, "seed": self.seed}
-        return {**super().get_config(), **own}

@@ -94,11 +94,3 @@ class ConfusionHead(AnnotatorHead):
         # Deviation: the mean over annotators instead of the sum, as in Tanno et al., so that lambda
         # does not depend on their number.
         return self.trace_weight * ops.mean(ops.trace(self.matrices(), axis1=-2, axis2=-1))
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "normalisation": self.normalisation,
-            "trace_weight": self.trace_weight,
-            "initial": self.initial,
-        }

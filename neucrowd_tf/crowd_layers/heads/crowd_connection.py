@@ -87,7 +87,3 @@ class CrowdConnection(AnnotatorHead):
         if self.vector is not None:
             logits = logits * ops.take(self.vector, annotators, axis=0)
         return logits if self.bias is None else logits + ops.take(self.bias, annotators, axis=0)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"connection": self.connection, "initial": self.initial}
-        return {**super().get_config(), **own}

@@ -87,7 +87,3 @@ class DoctorHeads(AnnotatorHead):
         return (
             self.l2 * ops.sum(ops.square(ops.convert_to_tensor(self.kernel))) / self.num_annotators
         )
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"num_classes": self.num_classes, "l2": self.l2, "seed": self.seed}
-        return {**super().get_config(), **own}

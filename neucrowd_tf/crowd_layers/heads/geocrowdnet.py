@@ -84,8 +84,3 @@ class GeoCrowdNetHead(ConfusionHead):
             return 0.0
         p = ops.cast(inputs, "float32")
         return self.weight * negative_log_determinant(ops.matmul(ops.transpose(p), p))
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["normalisation"], config["trace_weight"]
-        return {**config, "volume": self.volume, "weight": self.weight}

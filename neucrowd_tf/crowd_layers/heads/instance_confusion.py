@@ -140,10 +140,6 @@ class InstanceConfusion(AnnotatorHead):
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (input_shape[0][0], self.num_annotators, self.num_classes)
 
-    def get_config(self) -> dict[str, Any]:
-        names = ("num_classes", "embedding_size", "eta", "seed")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class AnnotMixHead(InstanceConfusion):
@@ -279,9 +275,6 @@ class MaDLHead(InstanceConfusion):
         gamma = ops.maximum(ops.convert_to_tensor(self.bandwidth), 1e-3)
         constant = self.alpha * math.log(self.beta) - math.lgamma(self.alpha)
         return self.beta * gamma - (self.alpha - 1.0) * ops.log(gamma) - constant
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "alpha": self.alpha, "beta": self.beta}
 
 
 def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:

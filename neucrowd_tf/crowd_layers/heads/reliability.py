@@ -86,7 +86,3 @@ class ReliabilityHead(AnnotatorHead):
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"hidden_units": self.hidden_units, "seed": self.seed}
-        return {**super().get_config(), **own}

@@ -59,8 +59,3 @@ class SoftplusConfusionHead(ConfusionHead):
     def _normalised(self, weights: Any) -> Any:
         positive = ops.softplus(weights)
         return positive / ops.sum(positive, axis=-1, keepdims=True)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["normalisation"], config["initial"]
-        return config

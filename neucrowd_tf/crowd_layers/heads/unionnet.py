@@ -91,6 +91,3 @@ class UnionHead(AnnotatorHead):
         scores = scores - ops.logsumexp(scores, axis=(1, 2), keepdims=True)
         places = rows * self.num_annotators + annotators
         return ops.take(ops.reshape(scores, (-1, scores.shape[-1])), places, axis=0)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "variant": self.variant, "epsilon": self.epsilon}
