@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import warnings
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,10 @@ class Aggregator(Persistent):
         instance_names_, annotator_names_: `[N]` and `[R]`.
     """
 
+    # The name by which errors call a method that has to know who gave each label ("" for that of
+    # the class), None for one that need not.
+    needs_identities: ClassVar[str | None] = ""
+
     ties: Ties = argument(
         "first",
         one_of("random", "first", "prior"),
@@ -115,7 +119,29 @@ class Aggregator(Persistent):
         return BaseEstimator.__sklearn_tags__(self)
 
     def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
-        """Infers the labels of `annotations`; see the subclasses."""
+        """Infers labels.
+
+        Args:
+            annotations: `Annotations` (with identities, but for methods that do with vote counts
+                alone: `MajorityVote`, `Consensus`), or a dense `[N, R]` matrix with -1 for missing.
+            gold_labels: see `gold_codes`; these instances keep their labels, and teach methods that
+                learn of the annotators.
+
+        Raises:
+            IdentitiesError: vote counts only.
+            DataError: no annotation, or gold labels or a prior that cannot be used.
+            UsageError: an argument out of range.
+        """
+        self._fit(*self._start(annotations, gold_labels))
+        return self
+
+    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+        """Sets the results.
+
+        Args:
+            crowd: at least one annotation.
+            gold: codes `[N]`, -1 where there is none, or None without any.
+        """
         raise NotImplementedError
 
     def fit_predict(
@@ -145,17 +171,10 @@ class Aggregator(Persistent):
         )
 
     def _start(
-        self,
-        annotations: Annotations | ArrayLike,
-        gold_labels: GoldLabels,
-        needs_identities: str | None = None,
+        self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels
     ) -> tuple[Annotations, NDArray[np.int64] | None]:
         """Checks the input, stores the names, and returns annotations and gold codes `[N]` (-1
         unknown; None without any).
-
-        Args:
-            needs_identities: the method's name, for the error, where it has to know who gave each
-                label.
 
         Raises:
             IdentitiesError: there are vote counts only, and that is not enough.
@@ -164,8 +183,8 @@ class Aggregator(Persistent):
         """
         check_arguments(self)
         crowd = as_annotations(annotations)
-        if needs_identities is not None:
-            crowd.require_identities(needs_identities)
+        if self.needs_identities is not None:
+            crowd.require_identities(self.needs_identities or type(self).__name__)
         if not crowd.num_annotations:
             raise DataError(
                 f"{type(self).__name__}: expected at least one annotation, received none"
@@ -376,7 +395,9 @@ def _is_default(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
-def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
+def warn_not_converged(
+    name: str, max_iter: int, change: float, tol: float, *, stacklevel: int = 4
+) -> None:
     """Warns that an iterative method ran out of iterations."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -384,5 +405,5 @@ def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> N
         f"{name} did not converge in {max_iter} iterations: the objective still rose by"
         f" {change:.3g} an annotation, expected less than tol={tol:g}; raise max_iter or tol",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )

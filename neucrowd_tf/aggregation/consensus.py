@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, expected_skills
+from neucrowd_tf.aggregation.base import Aggregator, apply_gold, expected_skills
 from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ebcc import EBCC
@@ -24,7 +24,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
 
@@ -104,6 +104,8 @@ class Consensus(Aggregator):
             chosen.
     """
 
+    needs_identities: ClassVar[str | None] = None
+
     best: int = argument(3, whole(1), "methods to average.")
     folds: int = argument(5, whole(2), "parts that annotations are held out in.")
     decisive: float = argument(
@@ -120,21 +122,9 @@ class Consensus(Aggregator):
     gain_: float = fitted()
     scores_: dict[str, float] = fitted()
 
-    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
-        """Chooses and infers.
-
-        Args:
-            annotations: `Annotations` (vote counts alone will do) or a dense `[N, R]` matrix with
-                -1 for missing.
-            gold_labels: see `gold_codes`; these instances keep their labels.
-
-        Raises:
-            DataError: no annotation, or gold labels that cannot be used.
-            UsageError: an argument out of range.
-        """
+    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         from sklearn.exceptions import ConvergenceWarning
 
-        crowd, gold = self._start(annotations, gold_labels)
         self.scores_, self.gain_ = {}, 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -150,7 +140,6 @@ class Consensus(Aggregator):
             self.skills_ = expected_skills(self.errors_, self.priors_)
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
-        return self
 
     def _members(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> dict[str, Aggregator]:
         """Returns the chosen methods, fitted."""

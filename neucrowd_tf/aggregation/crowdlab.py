@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Crowdlab(Aggregator):
         and quality scores for data with multiple annotators, section 3.
     """
 
+    needs_identities: ClassVar[str | None] = "CROWDLAB"
+
     weights_: NDArray[np.float64] = fitted()
     model_weight_: float = fitted()
 
@@ -59,7 +61,7 @@ class Crowdlab(Aggregator):
             DataError: no annotation, or gold labels or probabilities that cannot be used.
             UsageError: an argument out of range.
         """
-        crowd, gold = self._start(annotations, gold_labels, "CROWDLAB")
+        crowd, gold = self._start(annotations, gold_labels)
         model = _probabilities(probabilities, (crowd.num_instances, crowd.num_classes))
         shard = Shard(crowd.one_hot(), crowd.num_classes)
         votes = crowd.vote_counts().astype(np.float64)

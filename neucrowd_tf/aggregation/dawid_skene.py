@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -214,6 +214,8 @@ class DawidSkene(Aggregator):
         Balasubramanian (2018), Fast Dawid-Skene.
     """
 
+    needs_identities: ClassVar[str | None] = "Dawid-Skene"
+
     smoothing: float | ArrayLike = argument(
         0.01,
         None,
@@ -270,7 +272,7 @@ class DawidSkene(Aggregator):
                 be used.
             UsageError: an argument out of range.
         """
-        crowd, gold = self._start(annotations, gold_labels, "Dawid-Skene")
+        crowd, gold = self._start(annotations, gold_labels)
         prior = resolve_prior(self.prior, crowd.class_names)
         smoothing = self._smoothing(crowd)
         one_hot = crowd.one_hot() if weights is None else _weighted_one_hot(crowd, weights)
@@ -300,7 +302,7 @@ class DawidSkene(Aggregator):
             change = (
                 np.diff(found.history)[-1] / crowd.num_annotations if self.n_iter_ > 1 else np.inf
             )
-            warn_not_converged("DawidSkene", self.max_iter, change, self.tol)
+            warn_not_converged("DawidSkene", self.max_iter, change, self.tol, stacklevel=3)
         return self
 
     def _smoothing(self, crowd: Annotations) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ the labels by EM.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from scipy import optimize
@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    GoldLabels,
     apply_gold,
     as_numbers,
     coin_errors,
@@ -28,7 +27,7 @@ from neucrowd_tf.arguments import argument, estimator, fitted, one_of, whole
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from neucrowd_tf.aggregation.base import Prior
     from neucrowd_tf.annotations import Annotations
@@ -191,6 +190,8 @@ class Glad(Aggregator):
         (M-step) for two classes.
     """
 
+    needs_identities: ClassVar[str | None] = "GLAD"
+
     prior: Prior = argument(
         "uniform",
         None,
@@ -223,20 +224,7 @@ class Glad(Aggregator):
     history_: NDArray[np.float64] = fitted()
     converged_: bool = fitted()
 
-    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
-        """Estimates labels, abilities and difficulties.
-
-        Args:
-            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
-                missing.
-            gold_labels: see `gold_codes`; these instances keep their labels.
-
-        Raises:
-            IdentitiesError: vote counts only.
-            DataError: no annotation, or gold labels or a prior that cannot be used.
-            UsageError: an argument out of range.
-        """
-        crowd, gold = self._start(annotations, gold_labels, "GLAD")
+    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         held = resolve_prior(self.prior, crowd.class_names)
         self._check_arguments()
         if self.easiness == "integrated":
@@ -246,7 +234,6 @@ class Glad(Aggregator):
         self._store(apply_gold(probas, gold), priors, theta, crowd)
         if not self.converged_:
             warn_not_converged("Glad", self.max_iter, change, self.tol)
-        return self
 
     def _integrate(
         self, crowd: Annotations, gold: NDArray[np.int64] | None, held: NDArray[np.float64] | None

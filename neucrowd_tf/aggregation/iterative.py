@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import (
-    Aggregator,
-    GoldLabels,
-    apply_gold,
-    tolerance,
-    warn_not_converged,
-)
+from neucrowd_tf.aggregation.base import Aggregator, apply_gold, tolerance, warn_not_converged
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.arguments import argument, estimator, fitted, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
 
@@ -35,8 +29,6 @@ class IterativeAggregator(Aggregator):
             falls; a ConvergenceWarning where it still rises after `max_iter`.
     """
 
-    needs_identities: ClassVar[str] = ""
-
     max_iter: int = argument(100, whole(1), "most iterations.")
     tol: float = argument(
         1e-6, tolerance, "stops when the objective rises by less than this for each annotation."
@@ -45,22 +37,7 @@ class IterativeAggregator(Aggregator):
     history_: NDArray[np.float64] = fitted()
     converged_: bool = fitted()
 
-    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
-        """Estimates labels and annotators.
-
-        Args:
-            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
-                missing.
-            gold_labels: see `gold_codes`; these instances keep their labels and teach what is
-                known of the annotators.
-
-        Raises:
-            IdentitiesError: vote counts only.
-            DataError: no annotation, or gold labels that cannot be used.
-            UsageError: an argument out of range.
-        """
-        name = self.needs_identities or type(self).__name__
-        crowd, gold = self._start(annotations, gold_labels, name)
+    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         found = self._best(shard)
         self.history_, self.n_iter_ = found.history, len(found.history)
@@ -72,7 +49,6 @@ class IterativeAggregator(Aggregator):
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
         if not found.converged:
             warn_not_converged(type(self).__name__, self.max_iter, found.change, self.tol)
-        return self
 
     def _best(self, shard: Shard) -> Fit[Any]:
         return run(self._model(shard), shard, max_iter=self.max_iter, tol=self.tol)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, coin_errors
+from neucrowd_tf.aggregation.base import Aggregator, apply_gold, coin_errors
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.aggregation.weighted_vote import right_counts, shares_of
 from neucrowd_tf.arguments import argument, estimator, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
 
@@ -67,22 +67,12 @@ class Kos(Aggregator):
         systems; (2013), Efficient crowdsourcing for multi-class labeling, for C classes.
     """
 
+    needs_identities: ClassVar[str | None] = "KOS"
+
     max_iter: int = argument(100, whole(1), "rounds of messages.")
 
-    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
-        """Passes messages.
-
-        Args:
-            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
-                missing.
-            gold_labels: see `gold_codes`; they replace what is inferred.
-
-        Raises:
-            IdentitiesError: vote counts only.
-            DataError: no annotation, or gold labels that cannot be used.
-            UsageError: an argument out of range.
-        """
-        crowd, gold = self._start(annotations, gold_labels, "KOS")
+    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+        """Passes messages; gold labels replace what is inferred."""
         size = crowd.num_classes
         begin = np.random.default_rng([self.seed, 0]).normal(1.0, 1.0, crowd.num_annotations)
         above = np.zeros((crowd.num_instances, max(size - 1, 0)), dtype=bool)
@@ -104,4 +94,3 @@ class Kos(Aggregator):
         shard = Shard(crowd.one_hot(), size)
         self.skills_ = shares_of(right_counts(shard, self.labels_), 1.0 / size)
         self.errors_ = coin_errors(self.skills_, size)
-        return self

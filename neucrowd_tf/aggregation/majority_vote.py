@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    GoldLabels,
     Ties,
     apply_gold,
     confusion_counts,
@@ -18,7 +17,7 @@ from neucrowd_tf.arguments import argument, estimator, flag, one_of
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
 
@@ -65,6 +64,8 @@ class MajorityVote(Aggregator):
         uniform and the skill 1 / C.
     """
 
+    needs_identities: ClassVar[str | None] = None
+
     ties: Ties = argument(
         "random",
         one_of("random", "first", "prior"),
@@ -77,18 +78,8 @@ class MajorityVote(Aggregator):
         "whether `probas_` are shares of votes (True) or certainty in `labels_` (False).",
     )
 
-    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
-        """Counts the votes.
-
-        Args:
-            annotations: `Annotations` (vote counts alone will do) or a dense `[N, R]` matrix with
-                -1 for missing.
-            gold_labels: see `gold_codes`; they replace the vote.
-
-        Raises:
-            DataError: no annotation at all, or a gold label that cannot be used.
-        """
-        crowd, gold = self._start(annotations, gold_labels)
+    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+        """Counts the votes; gold labels replace them."""
         votes = crowd.vote_counts()
         self.labels_ = majority_labels(votes, self.ties, self.seed)
         self.priors_ = votes.sum(axis=0) / votes.sum()
@@ -111,4 +102,3 @@ class MajorityVote(Aggregator):
                 out=np.full(len(given), 1.0 / crowd.num_classes),
                 where=given > 0,
             )
-        return self

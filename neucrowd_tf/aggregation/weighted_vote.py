@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import (
-    Aggregator,
-    GoldLabels,
-    apply_gold,
-    coin_errors,
-    warn_not_converged,
-)
+from neucrowd_tf.aggregation.base import Aggregator, apply_gold, coin_errors, warn_not_converged
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
 
@@ -60,20 +54,8 @@ class WeightedVote(Aggregator):
 
     weights_: NDArray[np.float64] = fitted()
 
-    def fit(self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None) -> Self:
-        """Weighs the annotators and votes.
-
-        Args:
-            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
-                missing.
-            gold_labels: see `gold_codes`; they stand in for the vote.
-
-        Raises:
-            IdentitiesError: vote counts only.
-            DataError: no annotation, or gold labels that cannot be used.
-            UsageError: an argument out of range.
-        """
-        crowd, gold = self._start(annotations, gold_labels, type(self).__name__)
+    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+        """Weighs the annotators and votes; gold labels stand in for the vote."""
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         self.weights_, self.skills_ = self._weigh(shard)
         votes = weighted_votes(shard, self.weights_)
@@ -86,7 +68,6 @@ class WeightedVote(Aggregator):
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
         self.errors_ = coin_errors(self.skills_, crowd.num_classes)
-        return self
 
     def _priors(self, votes: NDArray[np.float64], cast: NDArray[np.float64]) -> NDArray[np.float64]:
         shares = np.divide(votes, cast, out=np.zeros_like(votes), where=cast > 0).sum(axis=0)

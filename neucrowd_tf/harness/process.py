@@ -32,6 +32,7 @@ PACKAGES = (
     "pandas",
     "absl-py",
 )
+SETTINGS = ("threads", "device", "mixed_precision", "distribute", "logical_cpus")
 _started: dict[str, Any] = {}
 
 
@@ -45,13 +46,7 @@ def start(options: Options) -> Any:
     Raises:
         UsageError: a device that this machine does not have, or a second call with other settings.
     """
-    settings = (
-        options.threads,
-        options.device,
-        options.mixed_precision,
-        options.distribute,
-        options.logical_cpus,
-    )
+    settings = tuple(getattr(options, name) for name in SETTINGS)
     if _started:
         if _started["settings"] != settings:
             raise UsageError(
@@ -65,9 +60,8 @@ def start(options: Options) -> Any:
     import keras
     import tensorflow as tf
 
-    tf.get_logger().setLevel(
-        "ERROR"
-    )  # notes on retracing, which fits of several models in one process cannot avoid
+    # Notes on retracing, which fits of several models in one process cannot avoid.
+    tf.get_logger().setLevel("ERROR")
     # Held for the process's life: limits end when the object is collected.
     limits = threadpoolctl.threadpool_limits(limits=options.threads)
     try:
@@ -75,9 +69,8 @@ def start(options: Options) -> Any:
         tf.config.threading.set_inter_op_parallelism_threads(options.threads)
         if options.logical_cpus > 1:
             logical = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
-            tf.config.set_logical_device_configuration(
-                tf.config.list_physical_devices("CPU")[0], logical
-            )
+            cpu = tf.config.list_physical_devices("CPU")[0]
+            tf.config.set_logical_device_configuration(cpu, logical)
         _choose_device(tf, options)
     except RuntimeError as error:
         raise UsageError(
@@ -86,17 +79,20 @@ def start(options: Options) -> Any:
         ) from None
     tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy("mixed_bfloat16" if options.mixed_precision else "float32")
-    strategy = None
-    if options.distribute == "multi_worker":
-        workers()
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    if options.distribute == "mirrored":
-        kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-        strategy = tf.distribute.MirroredStrategy(
-            [device.name for device in tf.config.list_logical_devices(kind)]
-        )
+    strategy = _strategy(tf, options)
     _started.update(settings=settings, strategy=strategy, limits=limits)
     return strategy
+
+
+def _strategy(tf: Any, options: Options) -> Any:
+    if options.distribute == "multi_worker":
+        workers()
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if options.distribute == "none":
+        return None
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    devices = tf.config.list_logical_devices(kind)
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
 def workers() -> int:
