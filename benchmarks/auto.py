@@ -1,7 +1,7 @@
 """How long `auto` takes, of which what in each candidate's cross-validation.
 
     python -m benchmarks.auto [--tables=labelme,music,simulated] [--data_dir=DIR] [--seed=1]
-        [--budget=30] [--json]
+        [--budget=SECONDS] [--json]
 
 Nine tenths of LabelMe's and of Music's training instances, as the study draws them (left out where
 --data_dir has them not), and a simulated table of 5,000 instances, 200 features and 203 annotators
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--data_dir", type=Path)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--budget", type=float, default=30.0)
+    parser.add_argument("--budget", type=float)
     options = parser.parse_args()
     import tensorflow as tf  # not counted
 

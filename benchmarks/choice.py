@@ -39,9 +39,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import t
 
+from benchmarks.choice_fresh import FRESH
 from benchmarks.choice_tables import CROWDS, DRAWS, SHAPES, UNSEEN, drawn, with_crowd
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.choice import Auto, calibration, criteria, ranking, search
+from neucrowd_tf.choice import Auto, calibration, criteria, ranking, search, weights
 from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.candidates import affordable
 from neucrowd_tf.io.files import load_arrays, save_arrays, write_text
@@ -55,6 +56,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]] = {
     "given": ((*DEVELOPED, *CONFIRMED), DRAWS, CROWDS[:1]),
     "crowds": ((*DEVELOPED, *CONFIRMED, *SHAPES), DRAWS[:1], CROWDS),
     "unseen": (tuple(UNSEEN), DRAWS[:2], CROWDS[:1]),
+    "fresh": (tuple(FRESH), (10600, 10601), CROWDS[:1]),
 }
 FOLDS, GOLD, GOLD_DRAWS = 3, 50, 100
 
@@ -166,7 +168,6 @@ class Collected:
             num_classes=classes,
         )
         self.evidence = criteria.Evidence.of(crowd, self.consensus, 0)
-        self._averages: dict[tuple[str, ...], float] = {}
 
     def score(self, probabilities: NDArray[Any]) -> float:
         """Returns the accuracy on test truth."""
@@ -198,26 +199,31 @@ class Collected:
         """Returns what `auto` predicts for test data without and with its temperature."""
         known = self.known()
         chosen = ranking.with_known(self._scored, known)
+        counted = self._weights(chosen, known)
+        each = list(counted.values())
         fit = calibration.calibrate(
-            [self.held[name] for name in chosen.kept],
-            [chosen.corrections[name] for name in chosen.kept],
+            [self.held[name] for name in counted],
+            [chosen.corrections[name] for name in counted],
+            each,
             self.evidence,
             known.rows,
         )
-        logits = mean_logits([self.test[name] for name in chosen.kept])
+        logits = mean_logits([self.test[name] for name in counted], each)
         return np.exp(logits), softmax(logits / fit.temperature + fit.shift, axis=1)
 
     def with_gold(self, gold: NDArray[np.int64]) -> float:
         """Returns the score of what `auto` averages given gold labels `[N]` (no temperature changes
         which class is the likeliest).
         """
-        chosen = ranking.with_known(self._scored, self.known(gold))
-        names = tuple(chosen.kept)
-        if names not in self._averages:
-            logits = mean_logits([self.test[name] for name in names])
-            shift = np.mean([chosen.corrections[name] for name in names], axis=0)
-            self._averages[names] = self.score(logits - shift)
-        return self._averages[names]
+        known = self.known(gold)
+        chosen = ranking.with_known(self._scored, known)
+        counted = self._weights(chosen, known)
+        each = list(counted.values())
+        shift = np.average([chosen.corrections[name] for name in counted], axis=0, weights=each)
+        return self.score(mean_logits([self.test[name] for name in counted], each) - shift)
+
+    def _weights(self, chosen: ranking.Ranked, known: ranking.Known) -> dict[str, float]:
+        return weights.weigh(self._alive, chosen, self.evidence, known, balanced=self.balanced)
 
 
 def regrets(folder: Path) -> dict[str, float]:

@@ -24,9 +24,18 @@ from neucrowd_tf.arguments import (
     text,
     whole,
 )
-from neucrowd_tf.choice import calibration, criteria, ranking, search
+from neucrowd_tf.choice import calibration, criteria, ranking, search, weights
 from neucrowd_tf.choice.average import Average
-from neucrowd_tf.choice.candidates import BASELINE, Candidate, affordable, named, reason_against
+from neucrowd_tf.choice.candidates import (
+    BASELINE,
+    BUDGET,
+    SMALL,
+    SMALL_BUDGET,
+    Candidate,
+    affordable,
+    named,
+    reason_against,
+)
 from neucrowd_tf.choice.gold import gold_codes
 from neucrowd_tf.choice.recommendation import recommend
 from neucrowd_tf.errors import DataError
@@ -60,8 +69,10 @@ class Auto(CrowdEstimator):
     more than a point below the best of them and often above. So that is what is fitted. Candidates
     are ranked by the mean of their ranks in two criteria: the determinant of the table of predicted
     classes and given labels (Kong 2020), and the likelihood of single labels under annotators'
-    matrices from other instances. Gold labels or validation truth leave out what they show to be
-    clearly worse, from 30 of them on; from 200 on they alone rank.
+    matrices from other instances. How much each of the better ones counts is what makes all labels
+    of held-out instances likely, drawn to equal weights. Gold labels or validation truth leave out
+    what they show to be clearly worse, from 30 of them on; from 200 on they alone rank; in the
+    weights they are certain.
 
     Settings follow from the data (see `candidates`). Probabilities are calibrated by a temperature,
     fitted to held-out predictions. Methods that cannot run on the data are left out, with the
@@ -69,11 +80,11 @@ class Auto(CrowdEstimator):
 
     Attributes:
         recommendation_: `method` ("average" or a candidate), `members` (what it averages),
-            `difference`, `low`, `high` (its held-out agreement with consensus labels minus that of
-            mv_lr, with a 95 % interval), `more_than_noise`, `text` (all this as a sentence),
-            `calibration` (temperature, and expected calibration error before and after),
-            `target`, and `methods`, a row a method with its `score` and comparison, or the
-            `reason` it was left out.
+            `weights` (how much each counts), `difference`, `low`, `high` (its held-out agreement
+            with consensus labels minus that of mv_lr, with a 95 % interval), `more_than_noise`,
+            `text` (all this as a sentence), `calibration` (temperature, and expected calibration
+            error before and after), `target`, and `methods`, a row a method with its `score` and
+            comparison, or the `reason` it was left out.
         estimator_: the fitted `Average`.
         held_out_probas_: `[N, C]` what is predicted for each training instance when it is held out;
             NaN for the only instance of a class.
@@ -108,11 +119,12 @@ class Auto(CrowdEstimator):
         none | _GOLD,
         "true labels of some tasks, where known; they help to choose and to calibrate.",
     )
-    budget: float = argument(
-        30.0,
-        number(above=0),
+    budget: float | None = argument(
+        None,
+        none | number(above=0),
         "predicted seconds of all cores together that candidates may take; what is dear for what it"
-        " gives is left out first.",
+        f" gives is left out first. None takes {BUDGET:g}, and {SMALL_BUDGET:g} for tables of at"
+        f" most {SMALL:,} numbers, where that lets in all that are quick.",
     )
     jobs: int | None = argument(
         None, none | whole(1), "candidates at a time; None takes as many as there are cores."
@@ -147,20 +159,26 @@ class Auto(CrowdEstimator):
         held = {name: probabilities[scored] for name, probabilities in found.items()}
         evidence = criteria.Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
         known = ranking.Known.of(gold[scored], held, data.validation, on_validation)
-        ranked = ranking.rank(held, evidence, known, balanced=self.target == "balanced")
+        balanced = self.target == "balanced"
+        ranked = ranking.rank(held, evidence, known, balanced=balanced)
+        counted = weights.weigh(held, ranked, evidence, known, balanced=balanced)
+        ranked = dataclasses.replace(ranked, kept=list(counted))
         fit = calibration.calibrate(
-            [held[name] for name in ranked.kept],
-            [ranked.corrections[name] for name in ranked.kept],
+            [held[name] for name in counted],
+            [ranked.corrections[name] for name in counted],
+            list(counted.values()),
             evidence,
             known.rows,
         )
         self.held_out_probas_ = np.full_like(found[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        members = self._members([tasks[name] for name in ranked.kept], shown)
-        self.estimator_ = Average.of(members, ranked.kept, fit.temperature, fit.shift)
+        members = self._members([tasks[name] for name in counted], shown)
+        self.estimator_ = Average.of(
+            *(members, ranked.kept, fit.temperature, fit.shift, list(counted.values()))
+        )
         self.recommendation_ = recommend(
             held, ranked, fit, evidence, known, reasons, len(splits), self.target
-        )
+        ) | {"weights": list(counted.values())}
         for member in members:
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:

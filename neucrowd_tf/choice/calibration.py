@@ -13,10 +13,10 @@ from scipy.special import softmax
 
 from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.criteria import HOTTEST, Evidence
+from neucrowd_tf.choice.weights import beliefs_and_likelihoods
 
 Array = NDArray[np.float64]
 BINS = 15
-ROUNDS = 3  # of beliefs and annotators' matrices in turns, as `criteria.posterior` has them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,26 +56,12 @@ def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Arra
     """Returns `[C, C]`: how likely the consensus is each class (columns) where the true class is
     the row's.
 
-    What is true comes from the labels and the predictions together, which count as those of one
-    more annotator. Labels alone would show their own consensus to be right more often than it is:
-    on sparse tables at .80 where it was .65.
-
     Args:
         evidence: the crowd's labels of N instances.
         predicted: `[N]` classes that a model predicts for them, held out.
-
-    References:
-        Dawid and Skene (1979), Maximum likelihood estimation of observer error-rates.
     """
-    size = evidence.num_classes
-    given, guessed = np.eye(size)[evidence.consensus], np.eye(size)[predicted]
-    beliefs = given
-    for _ in range(ROUNDS):
-        prior = np.log((beliefs.sum(axis=0) + 1) / (len(beliefs) + size))
-        model = beliefs.T @ guessed + 1 / size
-        model /= model.sum(axis=1, keepdims=True)
-        likely = evidence.likelihoods(evidence.matrices(beliefs)) + np.log(model)[:, predicted].T
-        beliefs = softmax(likely + prior, axis=1)
+    beliefs, _ = beliefs_and_likelihoods(evidence, predicted)
+    given = np.eye(evidence.num_classes)[evidence.consensus]
     joint = beliefs.T @ given + 1e-3
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
@@ -107,6 +93,7 @@ def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -
 def calibrate(
     predictions: Sequence[NDArray[Any]],
     corrections: Sequence[Array],
+    weights: Sequence[float],
     evidence: Evidence,
     gold: NDArray[np.int64],
 ) -> Calibration:
@@ -119,16 +106,17 @@ def calibrate(
     Args:
         predictions: `[N, C]` by member.
         corrections: `[C]` by member, log shares that its logits lose for a balanced target.
+        weights: how much each member counts.
         evidence: the crowd's labels of these N instances.
         gold: `[N]` class codes, -1 where unknown.
     """
-    logits = mean_logits(predictions)
+    logits = mean_logits(predictions, weights)
     errors = consensus_mistakes(evidence, logits.argmax(axis=1))
     labels = np.where(gold >= 0, gold, evidence.consensus)
     mistakes = np.where((gold >= 0)[:, None, None], np.eye(logits.shape[1]), errors)
     temperature = temperature_for(logits, labels, mistakes)
     plain = softmax(logits / temperature, axis=1)
-    shift = -np.mean(corrections, axis=0) / temperature
+    shift = -np.average(corrections, axis=0, weights=weights) / temperature
     return Calibration(
         temperature,
         shift,

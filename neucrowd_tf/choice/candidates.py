@@ -29,6 +29,9 @@ MOST_STEPS, LARGE_BATCH_STEPS = 1000, 200
 QUOTA, ROUNDS = 0.17, 5
 # About how many numbers are made of a text.
 TEXT_INPUTS = 100
+# Seconds of all cores together that candidates may take, and on a table of at most so many numbers:
+# there, all that are quick fit in.
+BUDGET, SMALL_BUDGET, SMALL = 30.0, 45.0, 75_000
 # ICED balances classes: it comes early where the largest is so many times the smallest.
 IMBALANCED = 3.0
 
@@ -108,6 +111,11 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     }
 
 
+def _inputs(features: NDArray[Any]) -> int:
+    """Returns how many numbers an instance has."""
+    return TEXT_INPUTS if is_text(features) else int(np.prod(features.shape[1:]))
+
+
 def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candidate]:
     """Returns what may be tried on a table, the most useful for its cost first; some of it may not
     run on the data (`reason_against`).
@@ -117,7 +125,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         annotations: of the same instances.
     """
     rows = len(features)
-    inputs = TEXT_INPUTS if is_text(features) else int(np.prod(features.shape[1:]))
+    inputs = _inputs(features)
     classes, annotators = annotations.num_classes, annotations.num_annotators
     kinds = _networks(features)
     empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
@@ -146,7 +154,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("dasc_crowd_layer", "dasc_crowd_layer", {**kinds["large"], **quota}, self_training()),
         ("crowd_layer_norm", "crowd_layer", kinds["norm"], network("norm", True)),
         ("ds_dl", "ds_dl", kinds["dropout"], network("dropout", False)),
-        ("iced", "iced", blank, 2.0 + 3e-3 * rows),
+        ("iced", "iced", blank, 1.3 + 1.6e-3 * rows),
         ("mv_dl", "mv_dl", kinds["dropout"], network("dropout", False)),
         ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
         ("softprob", "softprob", lr, 5 * linear),
@@ -171,16 +179,19 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
 
 
 def affordable(
-    features: NDArray[Any], annotations: Annotations, budget: float, *, balanced: bool
+    features: NDArray[Any], annotations: Annotations, budget: float | None, *, balanced: bool
 ) -> tuple[list[Candidate], dict[str, str]]:
     """Returns the candidates that run on the data within a budget, and why the others do not.
 
     Args:
         features: `[N, ...]`.
         annotations: of N instances.
-        budget: predicted seconds on one core, cross-validation and last fit together.
+        budget: predicted seconds on one core, cross-validation and last fit together; None for
+            what suits the table's size.
         balanced: whether classes are to count alike.
     """
+    if budget is None:
+        budget = SMALL_BUDGET if len(features) * _inputs(features) <= SMALL else BUDGET
     counts = np.bincount(
         majority_labels(annotations.vote_counts()), minlength=annotations.num_classes
     )

@@ -20,6 +20,8 @@ CRITERIA = ("determinant", "likelihood of a label")
 # The share of the candidates that is averaged, and how far below the first in agreement with the
 # consensus one may be, by more than noise.
 KEPT = 0.7
+# How much of the classes' log shares is taken off for a balanced target.
+CORRECTED = (0.0, 0.25, 0.5, 0.75, 1.0)
 FAR = 0.05
 # Labels known to be right leave out what is clearly worse by them, from so many on, where that
 # makes the average clearly better; so many tell more than the crowd's labels do.
@@ -119,25 +121,32 @@ class Scored:
     Attributes:
         corrections: by name, as of `Ranked`.
         scores: by criterion, then by name.
-        agrees: by name, `[N]` whether a prediction is the consensus.
+        agrees: by name, `[N]` whether a prediction is the consensus, times how much the instance
+            counts (1 in the mean): all classes alike for a balanced target.
         balanced: whether classes count alike.
     """
 
     corrections: dict[str, Array]
     scores: dict[str, dict[str, float]]
-    agrees: dict[str, NDArray[np.bool_]]
+    agrees: dict[str, Array]
     balanced: bool
 
     @classmethod
     def of(cls, held_out: Mapping[str, Array], evidence: Evidence, *, balanced: bool) -> Scored:
         """Scores held-out predictions `[N, C]` by the annotations of these instances."""
         corrections = {name: _correction(p, evidence, balanced) for name, p in held_out.items()}
-        seen = {name: _shifted(p, corrections[name]) for name, p in held_out.items()}
+        seen = {name: shifted(p, corrections[name]) for name, p in held_out.items()}
         scores = {
             criterion: {name: criteria.SINGLE[criterion](p, evidence) for name, p in seen.items()}
             for criterion in CRITERIA
         }
-        agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in seen.items()}
+        counts = np.ones(evidence.num_instances)
+        if balanced:
+            counts = 1.0 / np.bincount(evidence.consensus)[evidence.consensus]
+            counts /= counts.mean()
+        agrees = {
+            name: counts * (p.argmax(axis=1) == evidence.consensus) for name, p in seen.items()
+        }
         return cls(corrections, scores, agrees, balanced)
 
 
@@ -168,7 +177,7 @@ def with_known(crowd: Scored, known: Known) -> Ranked:
     enough = 1.0 / max(float(np.square(weights).sum()), 1e-12) if len(weights) else 0.0
     if enough < LEAST_KNOWN - 1e-6:
         return Ranked(*by_crowd, corrections, scores)
-    tested = {name: _shifted(p, corrections[name]) for name, p in known.predictions.items()}
+    tested = {name: shifted(p, corrections[name]) for name, p in known.predictions.items()}
     right = {name: p.argmax(axis=1) == known.labels for name, p in tested.items()}
     truth = {name: float(weights @ hits) for name, hits in right.items()}
     best = max(truth, key=lambda name: truth[name])
@@ -187,9 +196,7 @@ def with_known(crowd: Scored, known: Known) -> Ranked:
 
 
 def _chosen(
-    scores: Mapping[str, Mapping[str, float]],
-    agrees: Mapping[str, NDArray[np.bool_]],
-    worse: set[str],
+    scores: Mapping[str, Mapping[str, float]], agrees: Mapping[str, Array], worse: set[str]
 ) -> tuple[list[str], list[str]]:
     """Returns all candidates' names, the best first, and those that are averaged: none that is
     known to be worse or agrees with the consensus far less than the first.
@@ -212,19 +219,25 @@ def _clearly(
     return mean > bound * error > 0
 
 
-def _shifted(probabilities: Array, correction: Array) -> Array:
+def shifted(probabilities: Array, correction: Array) -> Array:
+    """Returns probabilities without a correction's log shares, scaled to sum to one."""
     divided = probabilities * np.exp(-correction)
     return np.asarray(divided / divided.sum(axis=1, keepdims=True))
 
 
 def _correction(probabilities: Array, evidence: Evidence, balanced: bool) -> Array:
-    """Returns the log shares of the classes in predictions, or zeros where dividing by them makes
-    predicted classes and labels tell less of each other: the method has balanced them itself.
+    """Returns what log probabilities lose for a balanced target: as much of the classes' log shares
+    in predictions as makes predicted classes and labels tell most of each other. That is none where
+    the method has balanced them itself, and little where the crowd's noise makes rare classes'
+    probabilities too even.
+
+    For two classes the determinant is proportional to balanced accuracy less one half, under
+    mistakes that depend on the true class alone too.
     """
-    none = np.zeros(probabilities.shape[1])
-    if not balanced:
-        return none
     shares = np.log(np.maximum(probabilities.mean(axis=0), 1e-6))
-    as_they_are = criteria.determinant(probabilities, evidence)
-    corrected = criteria.determinant(_shifted(probabilities, shares), evidence)
-    return shares if corrected > as_they_are else none
+    if not balanced:
+        return np.zeros_like(shares)
+    found = [
+        criteria.determinant(shifted(probabilities, much * shares), evidence) for much in CORRECTED
+    ]
+    return np.asarray(CORRECTED[int(np.argmax(found))] * shares)

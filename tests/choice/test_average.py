@@ -30,6 +30,9 @@ def test_the_geometric_mean_by_hand() -> None:
     # A member that excludes a class does not exclude it for all.
     sure = np.exp(mean_logits([np.array([[1.0, 0.0]]), np.array([[0.1, 0.9]])]))
     ratio = np.sqrt(LEAST * 0.9 / 0.1)
+    # Weights of 3 to 1: (.9 / .1)^(3/4) = 5.196.
+    most = np.exp(mean_logits([np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])], [3.0, 1.0]))
+    np.testing.assert_allclose(most[0, 0] / most[0, 1], 9**0.75)
     np.testing.assert_allclose(sure[0, 1], ratio / (1 + ratio), rtol=1e-6)
 
 
@@ -43,10 +46,10 @@ def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -
         for seed, (name, more) in enumerate(zip(names, hparams, strict=True))
     ]
     shift = np.array([0.0, 0.5, -0.5])
-    average = Average.of(members, names, 1.7, shift)
+    average = Average.of(members, names, 1.7, shift, [3.0, 1.0])
     naive = np.ones((len(features), 3))
-    for member in members:
-        naive *= np.maximum(member.predict_proba(features), LEAST) ** (1 / len(members))
+    for member, weight in zip(members, (0.75, 0.25), strict=True):
+        naive *= np.maximum(member.predict_proba(features), LEAST) ** weight
     naive = (naive / naive.sum(axis=1, keepdims=True)) ** (1 / 1.7) * np.exp(shift)
     naive /= naive.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(average.predict_proba(features), naive, rtol=1e-6)

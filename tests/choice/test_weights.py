@@ -1,0 +1,108 @@
+"""How much members of the average count: by hand, against a loop, and what does not change it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.choice import criteria, ranking
+from neucrowd_tf.choice.weights import DRAWN_TO_MEAN, MOST_ROWS, fit_weights, weigh
+
+
+def _drawn(size: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Two members' predictions, of whom the second is the better, and likelihoods of labels."""
+    rng = np.random.default_rng([62, size])
+    truth = np.arange(size) % 3
+    likely = np.log(np.where(np.eye(3)[truth] > 0, 0.7, 0.15))
+    near = [rng.dirichlet(1 + skill * np.eye(3)[c]) for skill in (0.5, 3.0) for c in truth]
+    return [np.array(near[:size]), np.array(near[size:])], likely
+
+
+def test_two_members_by_hand() -> None:
+    """One instance surely of the first class; a member gives it .8, the other .2. With weights a
+    and b, d = a - b, the loss is log(1 + 4^-d) + 10 d^2, least where log(4) / (1 + 4^d) = 20 d: at
+    d = .0338, and a + b stays 1. Many such instances leave the second little.
+    """
+    likely = np.array([[0.0, -30.0]])
+    members = [np.array([[0.8, 0.2]]), np.array([[0.2, 0.8]])]
+    found = fit_weights(members, likely, np.ones(1))
+    np.testing.assert_allclose(found, [0.5169, 0.4831], atol=1e-4)
+    many = [np.repeat(one, 500, axis=0) for one in members]
+    told = fit_weights(many, np.repeat(likely, 500, axis=0), np.ones(500))
+    assert told[0] > 0.8
+
+
+def test_weights_against_a_loop() -> None:
+    predictions, likely = _drawn(20)
+    counts = np.linspace(0.5, 1.5, 20)
+
+    def loss(weights: np.ndarray) -> float:
+        total = DRAWN_TO_MEAN * 2 * ((weights - weights.mean()) ** 2).sum()
+        for row in range(20):
+            pooled = np.prod([p[row] ** w for p, w in zip(predictions, weights, strict=True)], 0)
+            pooled /= pooled.sum()
+            total -= counts[row] * np.log(sum(pooled[c] * np.exp(likely[row, c]) for c in range(3)))
+        return float(total)
+
+    grid = np.linspace(0.0, 1.6, 17)
+    best = min(((a, b) for a in grid for b in grid), key=lambda pair: loss(np.array(pair)))
+    share = best[1] / sum(best)
+    found = fit_weights(predictions, likely, counts)
+    assert found[1] == pytest.approx(share, abs=0.05) and found[1] > 0.5
+
+
+def test_members_alike_count_alike_in_any_order() -> None:
+    predictions, likely = _drawn(90)
+    counts = np.ones(90)
+    same = fit_weights([predictions[1]] * 3, likely, counts)
+    np.testing.assert_allclose(same, 1 / 3, atol=1e-6)
+    there = fit_weights(predictions, likely, counts)
+    back = fit_weights(predictions[::-1], likely, counts)
+    np.testing.assert_allclose(there, back[::-1], atol=1e-3)
+
+
+def test_known_labels_and_the_crowd_weigh() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 2, 400)
+    crowd = simulation.simulate(truth, simulation.from_skills(np.full((5, 2), 0.7)), 5, rates=0.6)
+    consensus = crowd.vote_counts().argmax(axis=1)
+    evidence = criteria.Evidence.of(crowd, consensus, 0)
+
+    def member(right: float) -> np.ndarray:
+        classes = np.where(rng.random(400) < right, truth, 1 - truth)
+        return np.where(np.eye(2)[classes] > 0, 0.8, 0.2)
+
+    held = {"good": member(0.9), "bad": member(0.6)}
+    zeros = dict.fromkeys(held, np.zeros(2))
+    ranked = ranking.Ranked(["good", "bad"], ["good", "bad"], zeros, {})
+    unknown = ranking.Known.of(np.full(400, -1), held)
+    found = weigh(held, ranked, evidence, unknown)
+    assert sum(found.values()) == pytest.approx(1) and found["good"] > 0.6
+    told = weigh(held, ranked, evidence, ranking.Known.of(truth, held))
+    assert told["good"] > found["good"]
+    alone = ranking.Ranked(["good", "bad"], ["good"], zeros, {})
+    assert weigh(held, alone, evidence, unknown) == {"good": 1.0}
+    assert MOST_ROWS > 400
+
+
+def test_a_rare_class_is_corrected_as_far_as_labels_tell() -> None:
+    """Ninety of a hundred are of class 0, labels are right. Predictions of .3 for the rare class
+    where it is true, of .05 elsewhere, miss it until most of its log share is taken off; those that
+    are right already are left alone.
+    """
+    truth = np.repeat([0, 1], [90, 10])
+    crowd = Annotations(np.arange(100), np.zeros(100, int), truth, num_classes=2)
+    evidence = criteria.Evidence.of(crowd, truth, 0)
+    rare = np.where(truth == 1, 0.3, 0.05)
+    held = {
+        "timid": np.stack([1 - rare, rare], axis=1),
+        "even": np.where(np.eye(2)[truth] > 0, 0.9, 0.1),
+    }
+    scored = ranking.Scored.of(held, evidence, balanced=True)
+    shares = np.log(held["timid"].mean(axis=0))
+    # log(.7 / .3) = .85, and the log shares differ by log(.925 / .075) = 2.5: a half suffices.
+    np.testing.assert_allclose(scored.corrections["timid"], 0.5 * shares)
+    assert not scored.corrections["even"].any()
+    assert scored.agrees["timid"].mean() == pytest.approx(1.0)
+    assert not ranking.Scored.of(held, evidence, balanced=False).corrections["timid"].any()
