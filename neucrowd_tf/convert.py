@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,8 +22,9 @@ from neucrowd_tf.io.csv_cells import to_csv
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.sources import read_text, records, rows
+from neucrowd_tf.io.long_form import LabelTable, check_table
 from neucrowd_tf.io.table_flags import add_option
-from neucrowd_tf.io.tables import TableFormat
+from neucrowd_tf.io.tables import PLAIN, TableFormat
 
 PROBLEM = 2
 STDOUT = Path("-")
@@ -89,6 +91,19 @@ def _table(arguments: argparse.Namespace) -> Export:
     )
 
 
+def _doubts(export: Export) -> list[str]:
+    """Returns what reading the labels again, with no further flags, would refuse or warn of."""
+    triples = (export.tasks, export.workers, export.labels)
+    table = LabelTable(export.path, triples, line=lambda i: export.places[i])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            check_table(table, PLAIN)
+        except DataError as error:
+            return [str(error)]
+    return [str(item.message) for item in told]
+
+
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     text = to_csv(header, rows)
     if path == STDOUT:
@@ -135,6 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {one_line(error)}\n")
         return PROBLEM
     name = TOOLS[export.tool].title if export.tool in TOOLS else "table"
+    for doubt in _doubts(export):
+        sys.stderr.write(f"warning: {one_line(DataError(doubt))}\n")
     sys.stderr.write(f"{name}: {export.summary()}\n")
     return 0
 

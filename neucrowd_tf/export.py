@@ -91,7 +91,10 @@ def _free(target: Path) -> Path:
         and not (target / "saved_model.pb").exists()
         and (not target.is_dir() or any(target.iterdir()))
     ):
-        raise DataError(f"{target}: expected a new folder or one with a SavedModel")
+        raise DataError(
+            f"{target}: expected a new folder or one with a SavedModel, received something else;"
+            " remove it"
+        )
     return target
 
 

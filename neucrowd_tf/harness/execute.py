@@ -34,6 +34,7 @@ from neucrowd_tf.io.predictions import predictions_csv, read_predictions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SERVED = f"{run_folder.SAVED_MODEL}/saved_model.pb"
 RESULTS = (run_folder.PREDICTIONS, run_folder.ANNOTATORS)
 DIGEST = "predictions_digest"  # by which a file that lost a row is told from a whole one
 # Errors of the machine rather than of a method: every further run would meet them too.
@@ -115,7 +116,7 @@ def lacks(work: Work) -> bool:
 
 
 def _lacks_export(work: Work) -> bool:
-    return work.options.export and not (work.folder / run_folder.SAVED_MODEL).is_dir()
+    return work.options.export and not (work.folder / SERVED).is_file()
 
 
 def _has_results(folder: RunFolder) -> bool:

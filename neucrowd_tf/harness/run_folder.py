@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,19 +61,51 @@ class RunKey:
         return f"{self.dataset} {self.method} seed {self.seed}{part}"
 
 
+def check_place(path: Path, *, folder: bool) -> None:
+    """Raises UsageError for what stands where a run writes a file or a folder, and cannot become
+    one: a folder for a file, a file or a link to nothing for a folder.
+    """
+    if folder and not path.is_dir() and os.path.lexists(path):
+        what = "a link to nothing" if path.is_symlink() and not path.exists() else "a file"
+    elif not folder and path.is_dir():
+        what = "a folder"
+    else:
+        return
+    raise UsageError(
+        f"--output_dir: expected a {'folder' if folder else 'file'}, or nothing yet, at {path},"
+        f" received {what}; remove it or choose another --output_dir"
+    )
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Makes a folder and holds a lock on it among all processes that ask for it; leaves no file of
     it there.
+
+    Raises:
+        UsageError: a folder or a link in the lock's place, which no command put there.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = folder / ".lock"
+    check_place(lock, folder=False)
+    if lock.is_symlink():
+        raise UsageError(
+            f"--output_dir: expected a file of a lock, or none, at {lock}, received a link; remove"
+            " it"
+        )
     with FileLock(lock):
         try:
             yield
         finally:
             with contextlib.suppress(OSError):  # Windows removes no file that is open
                 lock.unlink()  # whoever waits for it sees that it is gone, and makes another
+
+
+def _is_number(name: str, value: Any) -> bool:
+    """Whether metrics.json may hold a value under this name: a finite number or none."""
+    if value is None or isinstance(value, bool):
+        return value is None or name == "resumed"
+    return isinstance(value, (int, float)) and abs(value) < float("inf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +125,19 @@ class RunFolder:
     def started(self) -> bool:
         return (self.path / CONFIG).is_file()
 
+    def check(self) -> None:
+        """Raises UsageError for what of another kind stands where the run's files and folders go,
+        the run's own folder among them.
+        """
+        for place in (*reversed(self.path.parents[:3]), self.path):
+            check_place(place, folder=True)
+        for name in FILES:
+            check_place(self.path / name, folder=False)
+        for name in FOLDERS:
+            check_place(self.path / name, folder=True)
+        for checkpoint in (self.path / CHECKPOINTS).rglob("*.npz"):
+            check_place(checkpoint, folder=False)
+
     def metrics(self) -> dict[str, Any]:
         """Returns a finished run's metrics.json."""
         metrics = read_json(self.path / FINISHED)
@@ -99,9 +145,11 @@ class RunFolder:
         test, timings = whole.get("test"), whole.get("timings")
         expected = "the metrics of a run"
         if isinstance(test, dict) and isinstance(timings, dict):
-            expected, numbers = "numbers", [*map(test.get, METRICS), *timings.values()]
-            if all(value is None or isinstance(value, (bool, int, float)) for value in numbers):
+            numbers = {**{name: test.get(name) for name in METRICS}, **timings}
+            wrong = [name for name, value in numbers.items() if not _is_number(name, value)]
+            if not wrong:
                 return whole
+            expected = f"a number for {wrong[0]!r}"
         raise DataError(
             f"{self.path / FINISHED}: expected {expected}, received something else; remove it to"
             " make the run again"
@@ -144,7 +192,9 @@ class RunFolder:
         """
         found = read_json(self.path / CONFIG)
         settings = found.get("settings") if isinstance(found, dict) else None
-        if not isinstance(settings, dict) or not isinstance(settings.get("digests", {}), dict):
+        digests = settings.get("digests", {}) if isinstance(settings, dict) else None
+        whole = isinstance(digests, dict) and all(isinstance(d, str) for d in digests.values())
+        if not isinstance(settings, dict) or not whole:
             raise DataError(
                 f"{self.path / CONFIG}: expected the settings of a run, received something else;"
                 " remove the folder to make the run afresh"

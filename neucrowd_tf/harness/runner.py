@@ -39,7 +39,7 @@ from neucrowd_tf.harness.execute import (
 )
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
-from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.harness.run_folder import RunKey, check_place
 from neucrowd_tf.harness.work import Work
 
 Report = Callable[[str], None]
@@ -115,6 +115,7 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
         DataError: an output folder whose results.csv is something else.
     """
     read_results(options.output_dir / "results.csv")
+    check_place(options.output_dir / "summary.csv", folder=False)
     finished: list[Work] = []
     to_run: list[Work] = []
     for work in works:

@@ -55,14 +55,15 @@ class Work:
         """Returns whether there is something in the folder to go on from.
 
         Raises:
-            UsageError: a finished run without --resume, or one that was started with other
-                settings.
+            UsageError: a finished run without --resume, one that was started with other settings,
+                or what is no file or folder of a run in such a one's place.
         """
         folder, resume = self.folder, self.options.resume
+        folder.check()
         if folder.finished and not resume:
             raise UsageError(
-                f"--output_dir: {folder.path} holds a finished run; choose another folder, or pass"
-                " --resume to keep it"
+                f"--output_dir: expected a folder without this run, received {folder.path}, which"
+                " holds a finished run; choose another folder, or pass --resume to keep it"
             )
         begun = resume and (folder.started or folder.finished)
         if begun:

@@ -11,6 +11,8 @@ from neucrowd_tf.io.files import read_json
 from neucrowd_tf.io.long_form import LabelTable, check_table, tell_missing
 from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
 
+_ROLES = frozenset(alias.lower() for role in ("worker", "label") for alias in ALIASES[role])
+
 
 def read_answers(
     source: str | Path | Mapping[str, Mapping[str, Hashable]], layout: TableFormat = PLAIN
@@ -27,6 +29,10 @@ def read_answers(
     where = "answers"
     if not isinstance(source, Mapping):
         answers, where = read_json(source, each_key_once=True), str(source)
+    if of_file and isinstance(answers, Mapping) and set(ALIASES) <= set(answers):
+        raise DataError(
+            f"{where}: expected an object of tasks, received the columns {', '.join(ALIASES)}"
+        )
     if not isinstance(answers, Mapping):
         raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
     triples: list[tuple[Hashable, Hashable, Hashable]] = []
@@ -38,6 +44,12 @@ def read_answers(
                 f" {type(given).__name__}"
             )
         for worker, label in given.items():
+            if of_file and not layout.exact_names and str(worker).lower() in _ROLES:
+                raise DataError(
+                    f"{where}: task {task!r}: expected workers and their labels, received"
+                    f" {worker!r}, as a record's fields are named; --exact_names takes it for a"
+                    " worker"
+                )
             if label is None or not isinstance(label, Hashable):
                 raise DataError(
                     f"{where}: task {task!r}, worker {worker!r}: expected a label, received"

@@ -18,7 +18,7 @@ import pandas as pd
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import read_bytes, read_npy
 from neucrowd_tf.io.ids import as_name_array
-from neucrowd_tf.io.names import is_truth
+from neucrowd_tf.io.names import is_truth, plain, visible
 from neucrowd_tf.io.tables import ALIASES, MANY_COLUMNS, PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
@@ -30,6 +30,19 @@ STEPS = 1000.0
 MANY_ROWS = 10
 _ID = re.compile(r"(?!p_)(.*[_\s])?(id|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
 _CAMEL_ID = re.compile(r".*[a-z](Id|ID|Index)")
+# Numbers that programs and instruments write for none: nines, what the types hold, NetCDF's.
+FILLINGS = np.array(
+    [
+        sign * number
+        for sign in (1.0, -1.0)
+        for number in (
+            *(10.0**digits - 1 for digits in range(2, 8)),
+            *(1e20, 1e30, 9.96921e36, np.finfo(np.float32).max, 2.0**31, 2.0**31 - 1, 2.0**63),
+            *(999.25, 9999.25, 99.99, 999.9, 999.99),
+        )
+    ],
+    dtype=np.float32,
+)
 _LABELS = ("labels", "classes", "targets")
 
 
@@ -114,6 +127,7 @@ def _table(
         )
     line = (lambda row: f"row {row}") if csv is None else csv.line
     _check_features(names, path, layout)
+    _check_twins(names, path)
     rows = np.empty((len(ids), len(names)), dtype=np.float32)
     found: dict[str, float] = {}
     whole = None
@@ -143,6 +157,7 @@ def _table(
         )
     if len(ids) >= MANY_ROWS:
         _tell_ids(rows, names, path)
+        _tell_fillings(rows, names, path)
     return FeatureTable(ids, rows, names, found)
 
 
@@ -152,9 +167,9 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
     """
     roles = {alias.lower(): role for role in ALIASES for alias in ALIASES[role]}
     for name in names:
-        plain = name.strip()
-        role = roles.get(plain.lower()) or ("label" if plain.lower() in _LABELS else None)
-        if role is None and (_ID.fullmatch(plain) or _CAMEL_ID.fullmatch(plain)):
+        bare = name.strip()
+        role = roles.get(bare.lower()) or ("label" if bare.lower() in _LABELS else None)
+        if role is None and (_ID.fullmatch(bare) or _CAMEL_ID.fullmatch(bare)):
             role = "task"
         role = role or ("truth" if is_truth(name) else None)
         if role is not None:
@@ -163,6 +178,47 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
                 f" {role}'s; --ignore_columns={name} leaves it out, another name takes it for a"
                 " feature"
             )
+
+
+def _check_twins(names: list[str], path: Path) -> None:
+    """Raises DataError for two columns whose names look the same, and warns of two that differ in
+    capitals alone.
+    """
+    for look, tells in ((visible, False), (plain, True)):
+        found: dict[str, str] = {}
+        for name in names:
+            other = found.setdefault(look(name), name)
+            if other == name:
+                continue
+            said = f"{path}: column {name!r}: expected each column once, received"
+            if not tells:
+                raise DataError(f"{said} {name!a} beside {other!a}, which looks the same")
+            warnings.warn(f"{said} {name!r} beside {other!r}; they are taken for two", stacklevel=4)
+            break
+
+
+def _tell_fillings(rows: NDArray[np.float32], names: list[str], path: Path) -> None:
+    """Warns of columns whose least or largest number is one that often stands for none (-999),
+    occurs more than once and is far from the others; and of columns that all hold one number.
+    """
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    if (low == high).all():
+        warnings.warn(
+            f"{path}: expected features that differ between instances, received the same numbers in"
+            f" all {len(rows)} rows",
+            stacklevel=4,
+        )
+    for ends in (low, high):
+        for place in np.flatnonzero(np.isin(ends, FILLINGS)):
+            column = rows[:, place]
+            here = column == ends[place]
+            rest = np.abs(column[~here])
+            if here.sum() > 1 and len(rest) and 3.0 * float(rest.max()) < abs(float(ends[place])):
+                warnings.warn(
+                    f"{path}: column {names[place]!r}: {here.sum()} cells are {ends[place]:g},"
+                    " which often stands for none, and are taken for numbers",
+                    stacklevel=4,
+                )
 
 
 def _tell_ids(
@@ -227,6 +283,11 @@ def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
         ) from None
     frame.columns = [str(column).strip() for column in frame.columns]
     twice = [name for name, times in Counter(frame.columns).items() if times > 1]
+    if "" in frame.columns:
+        raise DataError(
+            f"{path}: expected a name for each column, received an empty one for column"
+            f" {frame.columns.get_loc('')}"
+        )
     if twice:
         raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
     if not len(frame):
@@ -277,6 +338,8 @@ def _check_columns(
             stacklevel=4,
         )
     _tell_ids(single, names, path, "")
+    if len(single) >= MANY_ROWS:
+        _tell_fillings(single, names, path)
 
 
 def _numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArray[Any]:

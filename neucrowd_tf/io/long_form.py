@@ -21,6 +21,7 @@ from neucrowd_tf.io.csv_cells import csv_writer
 from neucrowd_tf.io.files import atomic_path
 from neucrowd_tf.io.ids import plain_integers, spelt
 from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, plain, same_header, times
+from neucrowd_tf.io.slips import check_slips
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 
 if TYPE_CHECKING:
@@ -199,6 +200,7 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
         )
         if role == "label" and not known and not layout.exact_names:
             check_classes(names, counts, first, table, layout, None if wide else role)
+            _check_other_names(table, names, first, None if wide else role)
         alone.append(set(first[counts == 1].tolist()))
     rows = set() if wide else alone[1] & alone[2]
     if rows and len(rows) * FEW_ROWS <= len(column):
@@ -209,6 +211,22 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
             " are (a footer, or a note?)",
             stacklevel=4,
         )
+
+
+def _check_other_names(
+    table: LabelTable, labels: list[Any], first: NDArray[np.int64], column: str | None
+) -> None:
+    """Raises DataError for labels that are all names of annotators, or of tasks."""
+    texts = {str(label) for label in labels}
+    if len(texts) < 2 or all(isinstance(label, (int, float)) for label in labels):
+        return
+    for names, what in zip(table.triples or (), ("tasks", "annotators"), strict=False):
+        if texts <= set(map(str, distinct(names)[0])):
+            raise DataError(
+                f"{table.place(int(first[0]), column)}: expected a label, received"
+                f" {spelt(labels[0])}, as all labels one of the {what}' names (columns exchanged?);"
+                " --exact_names takes them for classes"
+            )
 
 
 def _at(column: Any, row: int) -> Any:
@@ -287,6 +305,7 @@ def check_classes(
                 f"{table.place(int(first[place]), column)}: expected a class, received"
                 f" {texts[place]!r}{what}; --exact_names takes it for a class"
             )
+    check_slips(texts, counts, first, lambda row: table.place(row, column), tell=True)
     fractions = [place for place, name in enumerate(texts) if _FRACTION.fullmatch(name.strip())]
     if fractions:
         raise DataError(

@@ -5,8 +5,10 @@ spellings.
 from __future__ import annotations
 
 import contextlib
+import html
 import re
 import unicodedata
+import urllib.parse
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -62,10 +64,50 @@ MARKERS = frozenset(
         "no value",
         "unlabeled",
         "unlabelled",
+        "empty string",
+        "not set",
+        "unset",
+        "not given",
+        "not provided",
+        "not specified",
+        "unspecified",
+        "not recorded",
+        "not asked",
+        "not labeled",
+        "not labelled",
+        "not annotated",
+        "unannotated",
+        "unanswered",
+        "undefined value",
+        "no annotation",
+        "no data",
+        "nodata",
+        "no response",
+        "nonresponse",
+        "non response",
+        "none given",
+        "#n/a n/a",
+        "#null",
+        "nan(ind)",
+        "-nan(ind)",
+        "na character",
+        "na integer",
+        "na real",
+        "null,null",
+        "system.dbnull",
+        "dbnull",
+        "object object",
+        "\u2205",  # the empty set
     )
 )
+# What may be a class of its own too, as pictures are empty.
+SOFT = frozenset(
+    ("blank", "empty", "error", "failed", "ignore", "ignored", "invalid", "n.d", "nill", "nul",
+     "pending", "refused", "skip", "skipped", "tbd", "timeout", "todo", "unknown", "unrated",
+     "void", "xx", "xxx")
+)  # fmt: skip
 # Nothing but signs; what C prints for no number.
-_NOTHING = re.compile(r"[-_.?/]+|[-+]?1\.#(ind|qnan|snan|inf)")
+_NOTHING = re.compile(r"[-_.?/\\~^#!$%@|\u00b7]+|\\0|[-+]?1\.#(ind|qnan|snan|inf)")
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
 # Columns of a table that a true label, or what many labels come to, stands in.
 _TRUTH = re.compile(
@@ -95,10 +137,19 @@ _SIGNS = str.maketrans(
 )
 # Between letters, or a letter and a digit; not between digits, as in a date.
 _DASHES = re.compile(r"(?<=[^\W_])[-_]+(?=[^\W\d_])|(?<=[^\W\d_])[-_]+(?=[^\W_])")
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}([ ,']\d{3})+")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}([ ,'_]\d{3})+")
+_HEX = re.compile(r"0x[0-9a-f]{1,8}")
+# Spaces within a word in one spelling and not in another.
+_INSIDE = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
+_ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
+_TAG = re.compile(r"</?[a-z][^<>]*>")
+_ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
+_SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 _COMMA = re.compile(r"[-+]?\d+,\d+")
 # Without room of their own, beside Unicode's format characters: joiners, selectors, fillers.
 _NO_ROOM = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10))))
+_LOST = frozenset("\ufeff\ufffd")
+_UNSEEN = frozenset("\u00ad\u200b\u2060")
 MINUS_ONE = "-1"
 Where = Callable[[int], str]
 
@@ -110,9 +161,10 @@ def is_marker(name: Any) -> bool:
     text = whole = visible(name).casefold().translate(_SIGNS)
     while len(text) > 1 + text.startswith("<") and _PAIRS.get(text[0]) == text[-1]:
         text = text[1:-1].strip()
-    text = text.rstrip(",;:")
+    text = text.rstrip(",;:").partition("::")[0]  # a database's cast
     return (
-        bool(MARKERS & {whole, text, text.rstrip("."), text.replace("_", " ")})
+        bool(MARKERS & {whole, text, text.rstrip("."), text.replace("_", " ").strip()})
+        or text.replace("-", " ") in MARKERS
         or text.replace(" ", "").replace("\\", "/") in MARKERS
         or _NOTHING.fullmatch(text) is not None
     )
@@ -143,21 +195,42 @@ def meant(name: Any) -> Any:
         return float(name)
     text = plain(str(name) if str(name).isascii() else _repaired(str(name)))
     text = text.replace('\\"', "").replace('"', "").strip("'")
-    text = text.rstrip(".,;:!*") or text
+    text = _unescaped(text).rstrip(".,;:!?*") or text
     if not text.isascii():
-        text = text.translate(_ALIKE)
+        text = _ACCENTS.sub("", unicodedata.normalize("NFD", _SKIN.sub("", text)))
+        text = unicodedata.normalize("NFC", text).translate(_ALIKE)
     if text in ("true", "false"):
         return float(text == "true")
+    if _HEX.fullmatch(text):
+        return float(int(text, 16))
     if not text[-1:].isdigit():  # neither "nan" nor "infinity" is a number here
-        return " ".join(_DASHES.sub(" ", text).split())
+        return _joined(text)
     if _THOUSANDS.fullmatch(text):
-        text = re.sub(r"[ ,']", "", text)
+        text = re.sub(r"[ ,'_]", "", text)
     elif _COMMA.fullmatch(text):
         text = text.replace(",", ".")
     with contextlib.suppress(ValueError):
         if len(text) < 19 and "_" not in text:
             return float(text)
-    return " ".join(_DASHES.sub(" ", text).split())
+    return _joined(text)
+
+
+def _joined(text: str) -> str:
+    """Returns a name's words, without what separates those of letters."""
+    return _INSIDE.sub("", " ".join(_DASHES.sub(" ", text).split()))
+
+
+def _unescaped(text: str) -> str:
+    """Returns a small text without what pages, addresses and programs write for a sign."""
+    if "&" in text:
+        text = html.unescape(text)
+    if "%" in text:
+        text = urllib.parse.unquote(text)
+    if "\\u" in text:
+        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    if "<" in text:
+        text = _TAG.sub("", text) or text
+    return plain(text)
 
 
 def _repaired(name: str) -> str:
@@ -233,7 +306,7 @@ def check_names(
             raise DataError(
                 f"{where(int(first[place]))}: expected a {role}, received {name!r}"
                 f"{times(counts[place])}, which often stands for none; --missing={name.strip()}"
-                " leaves these out, --missing= takes it for a name"
+                " leaves these out" + ", --missing= takes it for a name" * bool(name.strip())
             )
     if exact or all(type(name) is int for name in names):
         return
@@ -276,11 +349,35 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
     """Raises DataError for a name with a line break or another control character: quotes that are
     not closed make one of several rows. A task's, which may be a text, is told of.
     """
-    if all(not isinstance(name, str) or name.isprintable() for name in names):
-        return
+    texts = [(place, name) for place, name in enumerate(names) if isinstance(name, str)]
+    odd = next(
+        (item for item in texts if item[1][:2] == '="' or not _LOST.isdisjoint(item[1])), None
+    )
+    if odd is not None:
+        what = (
+            "a spreadsheet's formula"
+            if odd[1][:2] == '="'
+            else "a byte order mark (several files in one?)"
+            if "\ufeff" in odd[1]
+            else "a sign that was lost when it was read in another encoding"
+        )
+        raise DataError(
+            f"{where(int(first[odd[0]]))}: expected a {role}, received {_cut(ascii(odd[1]))}, with"
+            f" {what}; --exact_names takes it for a name"
+        )
+    unseen = [
+        item for item in texts if item[1] != item[1].strip() or not _UNSEEN.isdisjoint(item[1])
+    ]
+    if unseen:
+        warnings.warn(
+            f"{where(int(first[unseen[0][0]]))}: {len(unseen)} {role}s hold characters that cannot"
+            " be seen, or spaces around them, and are taken with these (the first:"
+            f" {_cut(ascii(unseen[0][1]))})",
+            stacklevel=6,
+        )
     signs = ("Cc", "Zl", "Zp")
-    for place, name in enumerate(names):
-        if isinstance(name, str) and any(unicodedata.category(c) in signs for c in name):
+    for place, name in texts:
+        if not name.isprintable() and any(unicodedata.category(c) in signs for c in name):
             said = f"received {_cut(ascii(name))}, with a line break or another control character"
             if role != "task":
                 raise DataError(

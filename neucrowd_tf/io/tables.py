@@ -196,11 +196,24 @@ class CsvFile:
             file._check_quotes()
         return file
 
+    @cached_property
+    def _spaced(self) -> bool:
+        """Whether a space follows every separator: then it is none of the cells'."""
+        sign = re.escape(self.separator.encode())
+        first = self.content.partition(b"\n")[0]
+        return bool(
+            sign != b"\\ "
+            and re.search(sign + rb" ", first)
+            and not re.search(sign + rb"[^ \r\n]", self.content)
+        )
+
     def _lines(self, strict: bool = False) -> Any:
         """Returns a reader of each line's cells."""
         csv.field_size_limit(MOST_FIELD)
         text = io.StringIO(self.content.decode("utf-8-sig", "replace"), newline="")
-        return csv.reader(text, delimiter=self.separator, strict=strict)
+        return csv.reader(
+            text, delimiter=self.separator, strict=strict, skipinitialspace=self._spaced
+        )
 
     def _check_quotes(self) -> None:
         """Raises DataError for a quoted cell that goes on behind its quotes, or never ends."""
@@ -244,7 +257,11 @@ class CsvFile:
         """
         try:
             return pd.read_csv(
-                io.BytesIO(self.content), sep=self.separator, encoding="utf-8", **options
+                io.BytesIO(self.content),
+                sep=self.separator,
+                encoding="utf-8",
+                skipinitialspace=self._spaced,
+                **options,
             )
         except pd.errors.EmptyDataError:
             raise DataError(
@@ -275,7 +292,11 @@ class CsvFile:
         try:
             text = self.content.decode("utf-8-sig")
             csv.field_size_limit(MOST_FIELD)
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=self.separator)
+            lines = csv.reader(
+                io.StringIO(text, newline=""),
+                delimiter=self.separator,
+                skipinitialspace=self._spaced,
+            )
             cells = [line for line in lines if line]
         except (UnicodeDecodeError, csv.Error) as error:
             what = not_text(self.content) or error

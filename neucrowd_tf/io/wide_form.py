@@ -26,6 +26,9 @@ VOTES = "votes_"
 ALONE = 3  # cells of an annotator who shares no label with others
 MANY_ROWS = 10  # whose sums are not all the same by chance
 EMPTY = ("", "nan", "NaN")
+_SUMS = re.compile(
+    r"(grand |sub)?totals?|sum|counts?|mean|average|median|std|min|max", re.IGNORECASE
+)
 _POINT_ZERO = re.compile(r"(?<=\d)\.0+$")
 A_ROW_A_LABEL = (
     "if each row is one label, --worker_column and --label_column name the columns of annotators"
@@ -80,9 +83,9 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
         line=lambda i: f"{csv.line(rows[i])}, column {annotators[columns[i]]!r}",
     )
     check_header_names(annotators, "annotator", csv, layout)
-    check_table(table, layout, wide=True)
     if not layout.classes:
         _check_no_triples(cells.columns.tolist(), values, missing, csv)
+    check_table(table, layout, wide=True)
     if len(set(labels)) < 2 and (values == MINUS_ONE).any():
         raise DataError(
             f"{csv.path}: expected labels of at least two classes, received only"
@@ -172,6 +175,7 @@ def _check_annotators(
                 f"{csv.path}: {csv.line(row)}: expected a task and labels, received the header"
                 " again (several files in one?)"
             )
+    _check_rows(ids, values, missing, csv)
     for name in names:
         if is_truth(name) or (name.lower().startswith(VOTES) and not layout.classes):
             what = "a true label's" if is_truth(name) else "counts of votes"
@@ -195,6 +199,30 @@ def _check_annotators(
         if (~missing[:, place]).sum() >= ALONE:
             raise DataError(f"{said} take the column out, or --classes=... names all classes")
         warnings.warn(f"{said} it is taken for a label (a comment?)", stacklevel=4)
+
+
+def _check_rows(
+    ids: NDArray[Any], values: NDArray[Any], missing: NDArray[np.bool_], csv: CsvFile
+) -> None:
+    """Raises DataError for a row that repeats its task in every cell, as a line of types does, and
+    for a last one that is named as sums are; tells of the latter where it has no labels.
+    """
+    same = (values == ids.astype(object)[:, None]).all(axis=1)
+    for row in np.flatnonzero(same) if values.shape[1] > 1 else ():
+        if not str(ids[row]).isdigit():
+            raise DataError(
+                f"{csv.path}: {csv.line(row)}: expected a task and its labels, received"
+                f" {ids[row]!r} in every cell (a line of types?)"
+            )
+    last = len(ids) - 1
+    if last and _SUMS.fullmatch(str(ids[last]).strip()):
+        said = (
+            f"{csv.path}: {csv.line(last)}: expected a task, received {ids[last]!r}, as a line of"
+            " sums is named"
+        )
+        if not missing[last].all():
+            raise DataError(f"{said}; take the line out, or rename the task")
+        warnings.warn(f"{said}, without labels", stacklevel=5)
 
 
 def _check_no_triples(

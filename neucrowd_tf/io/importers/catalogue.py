@@ -141,7 +141,7 @@ def read_export(
     if tool == "auto" and name is None:
         raise DataError(
             f"{source}: expected an export of {', '.join(TOOLS)}, received a file that looks like"
-            " none of them"
+            f" none of them ({head.shown()})"
         )
     if tool != "auto" and not TOOLS[tool].recognises(head):
         other = f"what looks like {TOOLS[name].title}" if name else "a file without them"

@@ -147,7 +147,8 @@ class Collector:
         """
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if not isinstance(value, (str, int, float)) or value != value or not str(value).strip():
+        whole = not isinstance(value, float) or (what == "label" and abs(value) < float("inf"))
+        if not isinstance(value, (str, int, float)) or not whole or not str(value).strip():
             received = "none" if value is None or value == "" else repr(value)[:80]
             self.fail(place, f"a {what}", received)
         text = str(value)

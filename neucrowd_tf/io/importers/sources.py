@@ -42,6 +42,18 @@ class Head:
     columns: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
 
+    def shown(self) -> str:
+        """Returns what was seen, in words."""
+        names = {"json": tuple(self.first), "table": self.columns}.get(self.kind, self.members)
+        what = {
+            "json": "its first record has",
+            "table": "line 1 has the columns",
+            "zip": "an archive of",
+            "folder": "a folder of",
+        }.get(self.kind, "line 1 is no header;")
+        listed = ", ".join(repr(str(name)[:40]) for name in names[:6]) or "nothing that has a name"
+        return f"{what} {listed}{', ...' * (len(names) > 6)}"
+
 
 def read_head(path: Path) -> Head:
     """Looks at the beginning of a file.

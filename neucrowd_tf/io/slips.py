@@ -1,0 +1,119 @@
+"""Labels that are most likely slips: several classes in one, a class with something added, dates;
+and what may be one, and is told of.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.ids import plain_integers
+from neucrowd_tf.io.names import SOFT, meant, plain, times
+
+# So many labels, and so many of each class on average, make a class that occurs once a rare one.
+MANY_LABELS = 50
+MANY_EACH = 10
+_JOINTS = re.compile(r"\s*[|;,/&+\n]\s*|\s+(?:and|or|und|oder|et|ou)\s+")
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([t ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d{2}(:\d{2})?"
+)
+# A word, a number or a share beside a class, and the class.
+_ADDED = (
+    re.compile(r"(?:label|class|answer|choice|category|value)\s*[:=]\s*(.+)"),
+    re.compile(r"\(?\d+\s*[:.)\]=-]\s*([^\W\d].*)"),
+    re.compile(r"(.*[^\W\d])\s*[(\[]\s*\d+(?:[.,]\d+)?\s*%?\s*[)\]]"),
+    re.compile(r"(.*[^\W\d])[\s:=@]+(?:[01]?[.,]\d+|\d+\s*%)"),
+)
+_SAYS_YES_OR_NO = (frozenset(("true", "false", "t", "f")), frozenset(("yes", "no", "y", "n")))
+
+Place = Callable[[int], str]
+
+
+def check_slips(
+    texts: Sequence[str], counts: np.ndarray, first: np.ndarray, where: Place, *, tell: bool = True
+) -> None:
+    """Raises DataError for a label that is no class of its own, and warns of what may be none.
+
+    Args:
+        texts: `[K]` distinct labels, as they are spelt.
+        counts, first: `[K]` how often each occurs (0 where that is not known), and where first.
+        where: says the place: the file, the line and the column.
+        tell: whether to warn.
+    """
+    known = {meant(text): place for place, text in enumerate(texts)}
+    for place, text in enumerate(texts):
+        if what := _slip(plain(text.replace("\n", "|")), place, known, texts):
+            raise DataError(
+                f"{where(int(first[place]))}: expected one class, received {text!r}"
+                f"{times(counts[place])}, {what}; --classes=... names all classes, --exact_names"
+                " takes it for one"
+            )
+    if tell:
+        for at, what in _doubts(texts, counts):
+            warnings.warn(
+                f"{where(int(first[at]))}: the label {texts[at]!r}{times(counts[at])} is taken for"
+                f" a class: {what}",
+                stacklevel=6,
+            )
+
+
+def _slip(text: str, place: int, known: dict[Any, int], texts: Sequence[str]) -> str:
+    """Returns what a label is rather than a class, "" for a class."""
+    if _DATE.fullmatch(text):
+        return "a date or a time"
+    if (text[:1] == "(" and text[-1:] == ")") or (text[:1] == "{" and text[-1:] == "}"):
+        text = text[1:-1]
+    parts = [part.strip("'\" ") for part in _JOINTS.split(text)]
+    if len(parts) > 1 and all(known.get(meant(part), place) != place for part in parts):
+        return "which names several"
+    for added in _ADDED:
+        found = added.fullmatch(text)
+        other = known.get(meant(found[1]), place) if found else place
+        if other != place:
+            return f"which is {texts[other]!r} and something else"
+    if "?" in text[:-1]:
+        lost = re.compile(re.escape(text).replace(r"\?", r"\W?[^\x00-\x7f]"))
+        other = next((o for o in texts if not o.isascii() and lost.fullmatch(plain(o))), None)
+        if other is not None:
+            return f"which is {other!r} with a sign lost"
+    return ""
+
+
+def _doubts(texts: Sequence[str], counts: np.ndarray) -> list[tuple[int, str]]:
+    """Returns labels that may be slips, and why; of each kind the first."""
+    found: list[tuple[int, str]] = []
+    bare = [plain(text) for text in texts]
+    soft = [at for at, text in enumerate(bare) if text.strip("<>()[]") in SOFT]
+    if soft and len(soft) < len(bare):
+        way = f"--missing={texts[soft[0]]} leaves such labels out"
+        found.append((soft[0], f"it may stand for none; {way}"))
+    numbers = [at for at, text in enumerate(texts) if plain_integers([text])]
+    if numbers and len(numbers) < len(texts):
+        rare = min(numbers, key=lambda at: counts[at])
+        words = [at for at in range(len(texts)) if at not in set(numbers)]
+        other = min(words, key=lambda at: counts[at])
+        at, rest = (rare, other) if counts[rare] <= counts[other] else (other, rare)
+        found.append((at, f"labels are numbers and words, as {texts[rest]!r}"))
+    truths, answers = ([at for at, t in enumerate(bare) if t in kind] for kind in _SAYS_YES_OR_NO)
+    short = [
+        at
+        for at, text in enumerate(bare)
+        if len(text) == 1
+        and text.isalpha()
+        and [o.isalpha() for o in bare if o[:1] == text] == [True, True]
+    ]
+    if truths and answers:
+        found.append((truths[0], f"it may be the same as {texts[answers[0]]!r} or its opposite"))
+    elif short:
+        longer = next(o for o in texts if len(o) > 1 and plain(o)[:1] == bare[short[0]])
+        found.append((short[0], f"it may be short for {longer!r}"))
+    total = int(counts.sum())
+    once = np.flatnonzero(counts == 1)
+    if len(once) and total >= MANY_LABELS and total >= MANY_EACH * len(texts):
+        found.append((int(once[0]), "it occurs nowhere else (a slip, or a file that is cut off?)"))
+    return list({at: (at, what) for at, what in reversed(found)}.values())[::-1]

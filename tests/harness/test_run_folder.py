@@ -1,0 +1,92 @@
+"""What stands in the place of a run's files and folders, and is of another kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.harness.run_folder import RunFolder, RunKey, locked
+
+
+def _folder(output: Path) -> RunFolder:
+    folder = RunFolder(RunKey("table", "mv_lr", 0).folder(output, 5))
+    folder.path.mkdir(parents=True)
+    return folder
+
+
+def _replace(path: Path, kind: str) -> None:
+    if kind == "folder":
+        path.mkdir(parents=True)
+    elif kind == "link":
+        path.symlink_to("/nowhere/at/all")
+    else:
+        path.write_text("x")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("metrics.json", "folder"), ("config.json", "folder"), ("predictions.csv", "folder"),
+     ("checkpoints", "file"), ("checkpoints", "link"), ("tensorboard", "file"),
+     ("saved_model", "link"), ("checkpoints/train.npz", "folder")],
+)  # fmt: skip
+def test_another_kind_in_a_place_is_named(tmp_path: Path, name: str, kind: str) -> None:
+    folder = _folder(tmp_path)
+    folder.check()
+    _replace(folder / name, kind)
+    with pytest.raises(UsageError, match=r"expected a f.*received a (f|link)") as error:
+        folder.check()
+    assert str(folder / name) in str(error.value) and "remove" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_a_file_for_a_folder_of_runs(tmp_path: Path, kind: str, depth: int) -> None:
+    folder = RunFolder(RunKey("table", "mv_lr", 0).folder(tmp_path / "out", 5))
+    place = [folder.path, *folder.path.parents][depth]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _replace(place, kind)
+    with pytest.raises(UsageError, match=f"expected a folder.*{place}"):
+        folder.check()
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_what_is_no_lock(tmp_path: Path, kind: str) -> None:
+    _replace(tmp_path / ".lock", kind)
+    with pytest.raises(UsageError, match=r"expected a file.*remove"), locked(tmp_path):
+        pass
+
+
+def test_a_lock_that_stayed_behind_locks_nobody_out(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("")
+    with locked(tmp_path):
+        pass
+
+
+CHANGES: list[Callable[[dict], object]] = [  # type: ignore[type-arg]
+    lambda v: v["test"].update(accuracy=True),
+    lambda v: v["test"].update(accuracy="x"),
+    lambda v: v["timings"].update(fit_seconds=float("inf")),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_metrics_that_are_no_numbers(tmp_path: Path, change: Callable[[dict], object]) -> None:  # type: ignore[type-arg]
+    folder = _folder(tmp_path)
+    whole = {"test": {"accuracy": 0.5}, "timings": {"fit_seconds": 1.0, "resumed": True}}
+    (folder / "metrics.json").write_text(json.dumps(whole))
+    assert folder.metrics() == whole
+    change(whole)
+    (folder / "metrics.json").write_text(json.dumps(whole))
+    with pytest.raises(DataError, match=r"metrics.json: expected a number for"):
+        folder.metrics()
+
+
+def test_a_digest_that_is_no_text(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    (folder / "config.json").write_text(json.dumps({"settings": {"digests": {"features": 3}}}))
+    with pytest.raises(DataError, match="expected the settings of a run"):
+        folder.check_settings({})

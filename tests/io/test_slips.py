@@ -1,0 +1,109 @@
+"""Labels that are slips: refused, or told of."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import read_annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names import is_marker, meant
+from neucrowd_tf.io.slips import check_slips
+from neucrowd_tf.io.tables import TableFormat
+
+
+def checked(*labels: str, counts: tuple[int, ...] | None = None) -> list[str]:
+    """Returns what is told of labels."""
+    places = np.arange(len(labels))
+    given = np.full(len(labels), 20) if counts is None else np.array(counts)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        check_slips(labels, given, places, lambda row: f"a.csv: line {row + 2}")
+    return [str(item.message) for item in told]
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["yes|no", "no; yes", "yes/no", "no, yes", "yes & no", "yes and no", "yes\nno", "{'no', 'yes'}",
+     "('yes', 'no')", "0: no", "1. yes", "label: yes", "no (0)", "yes 0.8", "yes (90 %)",
+     "2024-05-01", "2024-05-01T10:00:00", "10:30"],
+)  # fmt: skip
+def test_labels_that_are_no_class_of_their_own(label: str) -> None:
+    with pytest.raises(DataError, match="expected one class, received") as error:
+        checked("no", "yes", label)
+    assert "line 4" in str(error.value) and "--classes" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [("good", "very good"), ("hot", "hot dog"), ("grade 1", "grade 2"), ("a/b", "c"), ("C", "C+"),
+     ("rock and roll", "rock"), ("18-25", "26-35"), ("1", "2", "3"), ("(", ")"),
+     ("x (1)", "y (1)")],
+)  # fmt: skip
+def test_classes_are_left_alone(labels: tuple[str, ...]) -> None:
+    assert not checked(*labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "counts", "word"),
+    [
+        (("no", "yes", "yse"), (50, 50, 1), "nowhere else"),
+        (("no", "yes", "1"), (50, 50, 5), "numbers and words"),
+        (("no", "yes", "False"), (50, 50, 5), "the same as"),
+        (("no", "yes", "n"), (50, 50, 5), "short for 'no'"),
+        (("no", "yes", "blank"), (50, 50, 5), "--missing=blank"),
+    ],
+)
+def test_what_is_told(labels: tuple[str, ...], counts: tuple[int, ...], word: str) -> None:
+    (told,) = checked(*labels, counts=counts)
+    assert word in told and repr(labels[2]) in told
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("not sure", "notSure"), ("yes", "yes?"), ("yes", "yes&nbsp;"), ("not sure", "not%20sure"),
+     ("caf\u00e9", "cafe"), ("caf\u00e9", "caf\\u00e9"), ("yes", "<b>yes</b>"), ("11", "0xB"),
+     ("1000", "1_000"), ("\U0001f44d", "\U0001f44d\U0001f3fd")],
+)  # fmt: skip
+def test_one_name_dressed_in_two_ways(one: str, other: str) -> None:
+    assert meant(one) == meant(other)
+
+
+@pytest.mark.parametrize("name", ["no data", "NA_character_", "NULL::text", "-nan(ind)", "##", "~"])
+def test_signs_of_nothing(name: str) -> None:
+    assert is_marker(name)
+
+
+LONG = [("t1", "ann", "no"), ("t1", "bob", "yes"), ("t2", "ann", "yes"), ("t2", "bob", "no")]
+
+
+def _read(folder: Path, text: str) -> list[tuple[str, str, str]]:
+    path = folder / "a.csv"
+    path.write_text(text, encoding="utf-8")
+    frame = read_annotations(path, layout=TableFormat()).to_frame()
+    return [tuple(map(str, row)) for row in frame.itertuples(index=False)]
+
+
+def test_a_space_behind_every_comma_is_none_of_the_names(tmp_path: Path) -> None:
+    rows = [("task", "worker", "label"), *LONG]
+    assert sorted(_read(tmp_path, "\n".join(", ".join(row) for row in rows))) == sorted(LONG)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task,worker,label\nt1,ann,ann\nt1,bob,bob\nt2,ann,bob\n", "one of the annotators' names"),
+        ("task,worker,label\nt1,ann,no\n\ufefft2,bob,yes\n", "byte order mark"),
+        ("task,worker,label\nt1,ann,no\nt2,bob,sch\ufffdn\n", "lost"),
+        ('task,worker,label\nt1,ann,no\nt2,bob,"=""yes"""\n', "formula"),
+        ("task,ann,bob\nstring,string,string\nt1,no,yes\nt2,yes,no\n", "line of types"),
+        ("task,ann,bob\nt1,no,yes\nt2,yes,no\nTotal,2,2\n", "line of sums"),
+    ],
+)
+def test_lines_that_are_no_labels(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message) as error:
+        _read(tmp_path, text)
+    assert "line " in str(error.value)
