@@ -17,7 +17,8 @@ PARTS = 6
 def test_fits_keep_no_graphs(part: int) -> None:
     growing = {}
     for name in families()[part::PARTS]:
-        kept = [graphs() for _ in islice(fits_of(name), 4)]
-        if kept[-1] > kept[1]:
-            growing[name] = kept
-    assert not growing, "graphs after each fit"
+        # The first fit makes what all of them share.
+        second, third = (graphs() for _ in islice(fits_of(name), 1, 3))
+        if third > second:
+            growing[name] = (second, third)
+    assert not growing, "graphs after the second and the third fit"
