@@ -34,14 +34,13 @@ from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels
 from neucrowd_tf.iced.scores import round_scores
 from neucrowd_tf.iced.smote import INTERPOLATIONS, balancing_weights
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.blocks import in_blocks
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
+from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 
 if TYPE_CHECKING:
-    import keras
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
     from scipy import sparse
 
     from neucrowd_tf.annotations import Annotations
@@ -94,7 +93,7 @@ _register = functools.partial(
     summary="ICED: label inference and synthetic instances of rare classes that improve each other",
 )
 @estimator
-class ICED(CrowdEstimator):
+class ICED(EmbeddingEstimator):
     """True-label inference and synthetic minority data that improve each other, for two classes and
     more.
 
@@ -413,16 +412,3 @@ class ICED(CrowdEstimator):
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
         """Returns how the rounds went, from the truth: see `round_scores`."""
         return round_scores(self, dataset.truth)
-
-    def inference_model(self) -> keras.Model:
-        return self.model_
-
-    def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
-        return in_blocks(lambda x: self.model_(x, training=False)[name], features)
-
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return self._outputs(features, "probabilities")
-
-    def transform(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns the embedding `[M, h]` of raw features."""
-        return self._outputs(self._check_fitted(features), "embedding")

@@ -14,7 +14,7 @@ from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths
 from neucrowd_tf.neucrowd.joint_linear import entropy, fold_rows, linear_stage
 from neucrowd_tf.neucrowd.posterior import posterior_assurance
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.blocks import in_blocks
+from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.linear import soft_path
 from neucrowd_tf.training.network_estimator import NetworkEstimator
@@ -22,7 +22,7 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from neucrowd_tf.neucrowd.joint_linear import Rows
     from neucrowd_tf.neucrowd.joint_model import Member
@@ -42,7 +42,7 @@ _MEMBER_STRIDE = 7907  # member m draws from seed + m times this prime
     paper="ours, after Hao, Ding and Liu: NeuCrowd, and Raykar et al. (2010), Learning from crowds",
 )
 @estimator
-class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
+class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
     """Logits `linear(x) + s mean_m f_m(x) V_m`.
 
     1. The posterior begins as Dawid-Skene's (the shares of votes without identities).
@@ -272,16 +272,3 @@ class NeuCrowdJoint(TransformerMixin, NetworkEstimator):
             share = self.residual_share_ / len(members)
             second.set_weights([share * np.concatenate([member.kernel for member in members])])
         return model
-
-    def inference_model(self) -> Any:
-        return self.model_
-
-    def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
-        return in_blocks(lambda part: self.model_(part, training=False)[name], features)
-
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return self._outputs(features, "probabilities")
-
-    def transform(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns the members' embeddings `[M, members * h]` of raw features."""
-        return self._outputs(self._check_fitted(features), "embedding")

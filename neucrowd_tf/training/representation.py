@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, one_of, strengths, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.blocks import in_blocks
+from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.network_estimator import EpochEstimator
@@ -27,7 +27,7 @@ from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
     import keras
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 # What a search tries for the encoder of all these methods.
 ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
@@ -88,7 +88,7 @@ class EmbeddingData:
 
 
 @estimator
-class RepresentationEstimator(TransformerMixin, EpochEstimator):
+class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimator):
     """Standardise, embed, classify: a subclass says how the embedding network is trained.
 
     Its `_fit` calls `_prepare`, makes a model with `.encoder` and `.embed` and a pipeline of
@@ -322,21 +322,6 @@ class RepresentationEstimator(TransformerMixin, EpochEstimator):
         )
         dense.set_weights(list(head.folded()))
         return model
-
-    # ----------------------------------------------------------------- use
-
-    def inference_model(self) -> keras.Model:
-        return self.model_
-
-    def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
-        return in_blocks(lambda part: self.model_(part, training=False)[name], features)
-
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return self._outputs(features, "probabilities")
-
-    def transform(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns the embedding `[M, h]` of raw features."""
-        return self._outputs(self._check_fitted(features), "embedding")
 
 
 def ranking_metrics(

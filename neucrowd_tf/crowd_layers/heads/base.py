@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 import keras
 from keras import ops
@@ -21,6 +21,14 @@ class StackedIdentity(keras.initializers.Initializer):
 
     def get_config(self) -> dict[str, Any]:
         return {"scale": self.scale}
+
+
+class LayerOptions(TypedDict, total=False):
+    """What any Keras layer takes; a head computes in float32 where nothing else is said."""
+
+    name: str | None
+    trainable: bool
+    dtype: Any
 
 
 class AnnotatorHead(keras.layers.Layer):
@@ -41,15 +49,8 @@ class AnnotatorHead(keras.layers.Layer):
     log_probabilities: ClassVar[bool] = False
     penalised: Literal["all", "batch", "none"] = "all"
 
-    def __init__(
-        self,
-        num_annotators: int,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(name=name, trainable=trainable, dtype=dtype)
+    def __init__(self, num_annotators: int, **layer: Unpack[LayerOptions]) -> None:
+        super().__init__(**{"dtype": "float32", **layer})
         self.num_annotators = num_annotators
 
     def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
@@ -107,10 +108,10 @@ class AnnotatorHead(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, each of which is an attribute of its name."""
-        arguments = inspect.signature(type(self).__init__).parameters
         config = super().get_config()
-        own = (name for name in arguments if name != "self" and name not in config)
-        return config | {name: getattr(self, name) for name in own}
+        arguments = inspect.signature(type(self).__init__).parameters
+        own = arguments.keys() - config.keys() - {"self", "layer"}
+        return config | {name: getattr(self, name) for name in sorted(own)}
 
 
 def cell_product(inputs: Any, rows: Any, matrices: Any) -> Any:

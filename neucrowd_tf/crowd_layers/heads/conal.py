@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
     AnnotatorHead,
+    LayerOptions,
     StackedIdentity,
     annotator_product,
     cell_product,
@@ -44,12 +45,9 @@ class ConalHead(AnnotatorHead):
         embedding_size: int = 20,
         weight: float = 1e-5,
         seed: int = 0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(num_annotators, **layer)
         self.embedding_size, self.weight, self.seed = embedding_size, weight, seed
         self.matrix: Any = None
         self.annotator: Any = None

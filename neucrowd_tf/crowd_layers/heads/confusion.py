@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
     AnnotatorHead,
+    LayerOptions,
     StackedIdentity,
     annotator_product,
     cell_product,
@@ -39,16 +40,13 @@ class ConfusionHead(AnnotatorHead):
         normalisation: Normalisation = "row",
         trace_weight: float = 0.01,
         initial: float = 2.0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
         if normalisation not in get_args(Normalisation):
             raise ValueError(
                 f"normalisation: expected 'row' or 'column', received {normalisation!r}"
             )
-        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(num_annotators, **layer)
         self.normalisation, self.trace_weight, self.initial = normalisation, trace_weight, initial
         self.matrix: Any = None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
     AnnotatorHead,
+    LayerOptions,
     StackedIdentity,
     annotator_product,
     cell_product,
@@ -37,17 +38,14 @@ class CrowdConnection(AnnotatorHead):
         num_annotators: int,
         connection: Connection = "MW",
         initial: float = 1.0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
         if connection not in get_args(Connection):
             raise ValueError(
                 f"connection: expected one of {', '.join(get_args(Connection))}, received"
                 f" {connection!r}"
             )
-        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(num_annotators, **layer)
         self.connection, self.initial = connection, initial
         self.matrix: Any = None
         self.vector: Any = None

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, annotator_product, cell_product
+from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
+    LayerOptions,
+    annotator_product,
+    cell_product,
+)
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -48,12 +53,9 @@ class DoctorHeads(AnnotatorHead):
         num_classes: int,
         l2: float = 0.0,
         seed: int = 0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(num_annotators, **layer)
         self.num_classes, self.l2, self.seed = num_classes, l2, seed
         self.kernel: Any = None
         self.bias: Any = None

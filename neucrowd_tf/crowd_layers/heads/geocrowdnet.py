@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import keras
 import tensorflow as tf
 from keras import ops
 
+from neucrowd_tf.crowd_layers.heads.base import LayerOptions
 from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 
 Volume = Literal["F", "W"]
@@ -51,16 +52,11 @@ class GeoCrowdNetHead(ConfusionHead):
         volume: Volume = "W",
         weight: float = 1e-3,
         initial: float = 1.0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
         if volume not in get_args(Volume):
             raise ValueError(f"volume: expected 'F' or 'W', received {volume!r}")
-        super().__init__(
-            num_annotators, "row", 0.0, initial, name=name, trainable=trainable, dtype=dtype
-        )
+        super().__init__(num_annotators, "row", 0.0, initial, **layer)
         self.volume, self.weight = volume, weight
 
     def penalty(self) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.bases import feature_extractor, output_layer
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, LayerOptions
 from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 
@@ -63,12 +63,9 @@ class InstanceConfusion(AnnotatorHead):
         eta: float,
         detached: bool,
         seed: int,
-        *,
-        name: str | None,
-        trainable: bool,
-        dtype: Any,
+        **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(num_annotators, **layer)
         self.num_classes, self.embedding_size = num_classes, embedding_size
         self.eta, self.detached, self.seed = eta, detached, seed
         self.annotator: Any = None
@@ -77,7 +74,7 @@ class InstanceConfusion(AnnotatorHead):
             num_classes**2,
             kernel_initializer=_weak(seed + 2),
             bias_initializer=PriorBias(eta),
-            dtype=dtype,
+            dtype=layer.get("dtype", "float32"),
             name="confusion",
         )
 
@@ -160,17 +157,9 @@ class AnnotMixHead(InstanceConfusion):
         embedding_size: int = 128,
         eta: float = 0.9,
         seed: int = 0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            *(num_annotators, num_classes, embedding_size, eta, True, seed),
-            name=name,
-            trainable=trainable,
-            dtype=dtype,
-        )
+        super().__init__(*(num_annotators, num_classes, embedding_size, eta, True, seed), **layer)
         self.dropped = keras.layers.Dropout(0.5, seed=seed + 3)
         self.hidden = self._dense(embedding_size, "hidden", 4)
         self.normalised = keras.layers.BatchNormalization(momentum=0.9, dtype="float32")
@@ -208,17 +197,9 @@ class MaDLHead(InstanceConfusion):
         alpha: float = 1.25,
         beta: float = 0.25,
         seed: int = 0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            *(num_annotators, num_classes, embedding_size, eta, False, seed),
-            name=name,
-            trainable=trainable,
-            dtype=dtype,
-        )
+        super().__init__(*(num_annotators, num_classes, embedding_size, eta, False, seed), **layer)
         self.alpha, self.beta = alpha, beta
         self.product: Any = None
         self.bandwidth: Any = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
     AnnotatorHead,
+    LayerOptions,
     StackedIdentity,
     annotator_product,
     cell_product,
@@ -35,12 +36,9 @@ class ReliabilityHead(AnnotatorHead):
         num_annotators: int,
         hidden_units: int = 128,
         seed: int = 0,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(num_annotators, **layer)
         self.hidden_units, self.seed = hidden_units, seed
         self.matrix: Any = None
         self.expertise: Any = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import StackedIdentity
+from neucrowd_tf.crowd_layers.heads.base import LayerOptions, StackedIdentity
 from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 
 
@@ -40,17 +40,9 @@ class SoftplusConfusionHead(ConfusionHead):
     """
 
     def __init__(
-        self,
-        num_annotators: int,
-        trace_weight: float = 0.01,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        self, num_annotators: int, trace_weight: float = 0.01, **layer: Unpack[LayerOptions]
     ) -> None:
-        super().__init__(
-            num_annotators, "row", trace_weight, name=name, trainable=trainable, dtype=dtype
-        )
+        super().__init__(num_annotators, "row", trace_weight, **layer)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]

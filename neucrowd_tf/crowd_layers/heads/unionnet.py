@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import keras
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, annotator_product, cell_product
+from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
+    LayerOptions,
+    annotator_product,
+    cell_product,
+)
 
 Variant = Literal["A", "B"]
 
@@ -50,14 +55,11 @@ class UnionHead(AnnotatorHead):
         num_annotators: int,
         variant: Variant = "B",
         epsilon: float = 1e-5,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
+        **layer: Unpack[LayerOptions],
     ) -> None:
         if variant not in get_args(Variant):
             raise ValueError(f"variant: expected 'A' or 'B', received {variant!r}")
-        super().__init__(num_annotators, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(num_annotators, **layer)
         self.variant, self.epsilon = variant, epsilon
         self.matrix: Any = None
 
