@@ -5,7 +5,6 @@ A worker that dies gives its run to another, which goes on from the last checkpo
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import sys
@@ -46,7 +45,7 @@ class Cluster(pool.Executor):
                 f" 1), received one of {max(threads.values())}"
             )
         super().__init__(len(threads))
-        self.place = Place(os.getcwd(), tuple(sys.path), tuple(modules))
+        self.place = os.getcwd(), tuple(sys.path), tuple(modules)
 
     def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
         """Sends a task; one that has a method `again` is what that returns after a death."""
@@ -65,26 +64,22 @@ class Cluster(pool.Executor):
         super().close()
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """The command's working directory, its path for modules, and what to import."""
-
-    folder: str
-    path: tuple[str, ...]
-    modules: tuple[str, ...]
+# The command's working directory, its path for modules, and what to import.
+Place = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 @functools.cache
 def _begin(place: Place) -> None:
     """Readies a worker for a command, once."""
-    sys.path += [entry for entry in place.path if entry not in sys.path and Path(entry).exists()]
-    pool.ready(place.modules)
+    folder, path, modules = place
+    sys.path += [entry for entry in path if entry not in sys.path and Path(entry).exists()]
+    pool.ready(modules)
     try:
-        os.chdir(place.folder)
+        os.chdir(folder)
     except OSError:
         raise UsageError(
-            f"--scheduler: expected workers that see the folder {place.folder}, received one that"
-            " does not"
+            f"--scheduler: expected workers that see the folder {folder}, received one that does"
+            " not"
         ) from None
 
 
