@@ -60,6 +60,7 @@ class Network:
             are fresh.
         undrawn: variables that cannot be drawn anew and the values they came with, which every fit
             starts them from; None before the first fit.
+        features: those whose mean, scale and standardised values the network holds.
         functions: what predictions compiled, for all fits that share the network.
     """
 
@@ -73,6 +74,7 @@ class Network:
     pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
     given: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
     undrawn: list[tuple[Any, NDArray[Any]]] | None = None
+    features: NDArray[np.float32] | None = None
     functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
 
@@ -272,20 +274,26 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             network.undrawn = list(zip(left, read_variables(left), strict=True))
         for variable, value in network.undrawn:
             variable.assign(value)
-        mean, scale = standardise(
-            data.features, self.standardise, before=signed_square_root if self.square_root else None
-        )
-        network.standardise.mean.assign(mean.astype(np.float32))
-        network.standardise.scale.assign(scale.astype(np.float32))
-        features = data.features
-        if network.standardised:
-            features = in_blocks(network.standardise, features, self._rows_at_once())
-        network.model.set_features(features)
+        # Rounds of self-training fit the same features, which nobody can write to meanwhile.
+        same = network.features is data.features and not data.features.flags.writeable
+        if not (same and network.standardised):
+            self._set_features(network, data.features)
         network.model.set_draw_seed(seed)
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
         for variable, value in network.given:
             variable.assign(value)
+
+    def _set_features(self, network: Any, features: NDArray[np.float32]) -> None:
+        """Gives the network these features, and their mean and scale."""
+        network.features = features
+        before = signed_square_root if self.square_root else None
+        mean, scale = standardise(features, self.standardise, before=before)
+        network.standardise.mean.assign(mean.astype(np.float32))
+        network.standardise.scale.assign(scale.astype(np.float32))
+        if network.standardised:
+            features = in_blocks(network.standardise, features, self._rows_at_once())
+        network.model.set_features(features)
 
     def _train_phase(
         self,

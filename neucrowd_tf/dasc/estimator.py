@@ -245,6 +245,9 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
             DASC, algorithm 1.
         """
         model, result = self._crowd_model(), Rounds()
+        # What cannot be written to is standardised once for all rounds.
+        data = dataclasses.replace(data, features=data.features.view())
+        data.features.flags.writeable = False
         filling = self._filling_model()
         crowd = observed = data.annotations.observed()
         known = np.zeros(observed.shape, dtype=bool)
