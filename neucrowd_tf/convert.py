@@ -11,23 +11,20 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import Parser, check_outputs
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.csv_cells import to_csv
-from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.sources import read_text, records, rows
 from neucrowd_tf.io.long_form import LabelTable, check_table
 from neucrowd_tf.io.table_flags import add_option
 from neucrowd_tf.io.tables import PLAIN, TableFormat
 
-PROBLEM = 2
-STDOUT = Path("-")
 COLUMNS = ("task", "worker", "label")
 
 
@@ -104,14 +101,6 @@ def _doubts(export: Export) -> list[str]:
     return [str(item.message) for item in told]
 
 
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    text = to_csv(header, rows)
-    if path == STDOUT:
-        sys.stdout.write(text)
-    else:
-        write_text(path, text)
-
-
 def convert(arguments: argparse.Namespace) -> Export:
     """Reads the export and writes the files that the arguments name.
 
@@ -134,26 +123,25 @@ def convert(arguments: argparse.Namespace) -> Export:
         raise UsageError("--tasks: expected an export that says what was labelled, received none")
     if arguments.gold is not None and not export.gold:
         raise UsageError("--gold: expected an export with gold labels, received none")
-    _write(arguments.output, COLUMNS, zip(export.tasks, export.workers, export.labels, strict=True))
+    rows = zip(export.tasks, export.workers, export.labels, strict=True)
+    write_output(arguments.output, to_csv(COLUMNS, rows))
     if arguments.tasks is not None:
-        _write(arguments.tasks, ("task", "text"), export.texts.items())
+        write_output(arguments.tasks, to_csv(("task", "text"), export.texts.items()))
     if arguments.gold is not None:
-        _write(arguments.gold, ("task", "label"), export.gold.items())
+        write_output(arguments.gold, to_csv(("task", "label"), export.gold.items()))
     return export
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns 0, or 2 with one line on stderr."""
-    try:
-        export = convert(_parser().parse_args(argv))
-    except (UsageError, DataError, OSError) as error:
-        sys.stderr.write(f"error: {one_line(error)}\n")
-        return PROBLEM
+    return run(lambda: _notes(convert(_parser().parse_args(argv))))
+
+
+def _notes(export: Export) -> list[str]:
+    """Returns what to say of an export that was converted."""
     name = TOOLS[export.tool].title if export.tool in TOOLS else "table"
-    for doubt in _doubts(export):
-        sys.stderr.write(f"warning: {one_line(DataError(doubt))}\n")
-    sys.stderr.write(f"{name}: {export.summary()}\n")
-    return 0
+    doubts = (f"warning: {one_line(DataError(doubt))}" for doubt in _doubts(export))
+    return [*doubts, f"{name}: {export.summary()}"]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,32 +35,11 @@ def read_answers(
         )
     if not isinstance(answers, Mapping):
         raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
-    triples: list[tuple[Hashable, Hashable, Hashable]] = []
-    lost = 0
-    for task, given in answers.items():
-        if not isinstance(given, Mapping):
-            raise DataError(
-                f"{where}: task {task!r}: expected an object of workers and labels, received"
-                f" {type(given).__name__}"
-            )
-        for worker, label in given.items():
-            if of_file and not layout.exact_names and str(worker).lower() in _ROLES:
-                raise DataError(
-                    f"{where}: task {task!r}: expected workers and their labels, received"
-                    f" {worker!r}, as a record's fields are named; --exact_names takes it for a"
-                    " worker"
-                )
-            if label is None or not isinstance(label, Hashable):
-                raise DataError(
-                    f"{where}: task {task!r}, worker {worker!r}: expected a label, received"
-                    f" {label!r}"
-                )
-            if layout.missing is not None and str(label).strip() in layout.missing:
-                lost += 1
-            else:
-                triples.append((task, worker, label))
-    if lost:
-        tell_missing(where, lost, "answers")
+    given = list(_triples(answers, where, fields=of_file and not layout.exact_names))
+    missing = () if layout.missing is None else layout.missing
+    triples = [triple for triple in given if str(triple[2]).strip() not in missing]
+    if len(triples) < len(given):
+        tell_missing(where, len(given) - len(triples), "answers")
     for triple in triples:
         _check_text(triple, where)
     tasks, workers, labels = (
@@ -75,6 +54,35 @@ def read_answers(
     if of_file:
         check_table(table, layout)
     return table
+
+
+def _triples(
+    answers: Mapping[Hashable, Any], where: str, *, fields: bool
+) -> Iterator[tuple[Hashable, Hashable, Hashable]]:
+    """Yields tasks, workers and labels.
+
+    Args:
+        fields: whether workers that are named as a record's fields are refused.
+    """
+    for task, given in answers.items():
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"{where}: task {task!r}: expected an object of workers and labels, received"
+                f" {type(given).__name__}"
+            )
+        for worker, label in given.items():
+            if fields and str(worker).lower() in _ROLES:
+                raise DataError(
+                    f"{where}: task {task!r}: expected workers and their labels, received"
+                    f" {worker!r}, as a record's fields are named; --exact_names takes it for a"
+                    " worker"
+                )
+            if label is None or not isinstance(label, Hashable):
+                raise DataError(
+                    f"{where}: task {task!r}, worker {worker!r}: expected a label, received"
+                    f" {label!r}"
+                )
+            yield task, worker, label
 
 
 def _check_text(triple: tuple[Hashable, Hashable, Hashable], where: str | Path) -> None:

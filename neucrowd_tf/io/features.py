@@ -37,7 +37,15 @@ FILLINGS = np.array(
         for sign in (1.0, -1.0)
         for number in (
             *(10.0**digits - 1 for digits in range(2, 8)),
-            *(1e20, 1e30, 9.96921e36, np.finfo(np.float32).max, 2.0**31, 2.0**31 - 1, 2.0**63),
+            *(
+                1e20,
+                1e30,
+                9.96921e36,
+                float(np.finfo(np.float32).max),
+                2.0**31,
+                2.0**31 - 1,
+                2.0**63,
+            ),
             *(999.25, 9999.25, 99.99, 999.9, 999.99),
         )
     ],

@@ -78,9 +78,9 @@ def _slip(text: str, place: int, known: dict[Any, int], texts: Sequence[str]) ->
             return f"which is {texts[other]!r} and something else"
     if "?" in text[:-1]:
         lost = re.compile(re.escape(text).replace(r"\?", r"\W?[^\x00-\x7f]"))
-        other = next((o for o in texts if not o.isascii() and lost.fullmatch(plain(o))), None)
-        if other is not None:
-            return f"which is {other!r} with a sign lost"
+        whole = next((o for o in texts if not o.isascii() and lost.fullmatch(plain(o))), None)
+        if whole is not None:
+            return f"which is {whole!r} with a sign lost"
     return ""
 
 

@@ -208,7 +208,7 @@ def _check_rows(
     for a last one that is named as sums are; tells of the latter where it has no labels.
     """
     same = (values == ids.astype(object)[:, None]).all(axis=1)
-    for row in np.flatnonzero(same) if values.shape[1] > 1 else ():
+    for row in np.flatnonzero(same).tolist() if values.shape[1] > 1 else ():
         if not str(ids[row]).isdigit():
             raise DataError(
                 f"{csv.path}: {csv.line(row)}: expected a task and its labels, received"
