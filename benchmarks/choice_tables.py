@@ -115,7 +115,7 @@ def _halves(
     return features[train][rows], crowd[rows], truth[train][rows], features[test], truth[test]
 
 
-# Shapes that the rule had not met when it was made.
+# Shapes that none of the datasets has.
 SHAPES = {"wine": wine, "many_classes": many_classes}
 
 
@@ -256,7 +256,7 @@ def _shuffled(
     return _halves(x, np.asarray(truth, dtype=np.int64), order, annotators, rates, draw)
 
 
-# Tables that no decision on the rule or on the candidates has seen.
+# Tables that no decision had seen when they were added; the weights of members were made on them.
 UNSEEN: dict[str, Callable[[int, Path | None], Table]] = {
     "iris": iris,
     "diabetes": diabetes,

@@ -55,7 +55,7 @@ def test_regret_by_hand(tmp_path: Path) -> None:
     assert found["auto"] == pytest.approx(0.1)
     page = choice.report({"digits-1-given": found})
     assert "| digits-1-given | 100.0 | 10.0 |" in page
-    assert "confirmed on (1)" in page
+    assert "as given (1)" in page
 
 
 def test_crowds_keep_instances_and_their_annotations_together() -> None:
