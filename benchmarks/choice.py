@@ -2,7 +2,7 @@
 on datasets that have truth, then each criterion's choice scored by it.
 
     python -m benchmarks.choice collect --output=DIR [--data_dir=DIR]
-        [--part=given|crowds|unseen|fresh]
+        [--part=given|crowds|unseen|kinds|last]
         [--datasets=labelme,music] [--draws=1,2,3] [--crowds=given,half,spam,shared,rare]
     python -m benchmarks.choice table --input=DIR [--json] [--output=results/choice.md]
 
@@ -13,8 +13,8 @@ answer at random; `shared` for a fifth of the instances, those at one side of th
 seven labels in ten are the same wrong class; `rare` every second class keeps a tenth of its
 instances. The part `given` is the datasets as they are, `crowds` one draw of each with each other
 crowd and two tables of other shapes (`wine`, `many_classes`), `unseen` two draws of eight tables,
-most of them small, `fresh` two draws of ten more (`benchmarks/choice_fresh.py`), which the rule was
-confirmed on.
+most of them small, `kinds` two of ten more, each with a kind of crowd of its own, `last` one more
+draw of those eighteen, which the rule was confirmed on.
 
 Regret is the test accuracy of the best candidate minus that of what was chosen; where classes are
 not met as often as in training (usps_syn, and crowds of the kind `rare`, which thin what is trained
@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import t
 
-from benchmarks.choice_fresh import FRESH
+from benchmarks.choice_kinds import KINDS
 from benchmarks.choice_tables import CROWDS, DRAWS, SHAPES, UNSEEN, drawn, with_crowd
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, calibration, criteria, ranking, search, weights
@@ -54,14 +54,17 @@ from neucrowd_tf.training.consensus import consensus_labels
 
 GIVEN = ("labelme", "music", "usps_syn", "gsad_syn", "syn1", "breast_cancer", "digits", "cifar10n")
 BALANCED = ("usps_syn",)
+# The draw that no decision has seen.
+CONFIRMED = 10602
 # Datasets, draws and crowds of each part.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]] = {
     "given": (GIVEN, DRAWS, CROWDS[:1]),
     "crowds": ((*GIVEN, *SHAPES), DRAWS[:1], CROWDS),
     "unseen": (tuple(UNSEEN), DRAWS[:2], CROWDS[:1]),
-    "fresh": (tuple(FRESH), (10600, 10601), CROWDS[:1]),
+    "kinds": (tuple(KINDS), (10600, 10601), CROWDS[:1]),
+    "last": ((*KINDS, *UNSEEN), (CONFIRMED,), CROWDS[:1]),
 }
-FOLDS, GOLD, GOLD_DRAWS = 3, 50, 30
+FOLDS, GOLD, GOLD_DRAWS = 3, 50, 10
 
 
 # --------------------------------------------------------------------------- collect
@@ -306,14 +309,19 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(t.ppf(0.975, len(values) - 1)) * error
 
 
-PARTS_OF_PAGE = ("as given", "small tables", "other crowds", "other shapes", "fresh")
+PARTS_OF_PAGE = (
+    *("as given", "small tables", "other crowds", "other shapes", "kinds of crowds"),
+    "confirmed on",
+)
 
 
 def _kind(name: str) -> str:
     """Returns which part of the study a table belongs to."""
-    dataset, _, crowd = name.rsplit("-", 2)
-    if dataset in FRESH:
-        return "fresh"
+    dataset, draw, crowd = name.rsplit("-", 2)
+    if int(draw) == CONFIRMED:
+        return "confirmed on"
+    if dataset in KINDS:
+        return "kinds of crowds"
     if dataset in UNSEEN:
         return "small tables"
     if dataset in SHAPES:
@@ -332,7 +340,8 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         "",
         "Made by `python -m benchmarks.choice`, which says what is measured. Regret in points: mean"
         " over tables with its 95 % interval (t), and the largest. A negative one is better than"
-        " every single candidate. The rule was made on all tables but the fresh ones.",
+        " every single candidate. The rule was made on all tables but those it was"
+        " confirmed on.",
         "",
         "| rule | "
         + " | ".join(f"{part} ({len(names)}) | largest" for part, names in parts.items())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.choice_fresh import FRESH
+from benchmarks.choice_kinds import KINDS
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 
@@ -23,8 +23,8 @@ def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
     """Returns features, annotations, truth, test features and test labels of a draw."""
     if name in SHAPES:
         return SHAPES[name](draw)
-    if name in UNSEEN | FRESH:
-        return (UNSEEN | FRESH)[name](draw, data_dir)
+    if name in UNSEEN | KINDS:
+        return (UNSEEN | KINDS)[name](draw, data_dir)
     import data  # noqa: F401  (registers the datasets)
     import neucrowd_tf.datasets.bundled  # noqa: F401
     from neucrowd_tf import registry

@@ -17,8 +17,8 @@ from neucrowd_tf.choice.ranking import Known, Ranked, shifted
 Array = NDArray[np.float64]
 ROUNDS = 3  # of beliefs and annotators' matrices in turns, as `criteria.posterior` has them
 # Weights are drawn to their mean: so much times M times the sum of squared distances is taken off
-# the log likelihood, as of a normal prior whose deviation is .6 of the mean for seven members.
-DRAWN_TO_MEAN = 10.0
+# the log likelihood. Ten times as much kept one good member among seven poor ones from counting.
+DRAWN_TO_MEAN = 0.3
 # A member that counts less is not fitted. As many instances tell the weights as well as more would.
 LEAST_WEIGHT, MOST_ROWS = 0.02, 20_000
 KNOWN = 30.0  # log odds of a label known to be true
@@ -57,7 +57,7 @@ def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array)
     """Returns `[M]` weights of at least 0, under which the members' mean makes labels likely:
     `sum_i v_i log sum_c q_i(c) exp(l_i(c))`, `q = softmax(sum_m w_m log p_m)`; drawn to their mean.
 
-    Their sum is a temperature, which is free here.
+    Their sum is the inverse of a temperature; their shares are what is used.
 
     Args:
         predictions: `[N, C]` by member.
@@ -85,7 +85,7 @@ def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array)
     bounds = [(0, None)] * members
     options = {"maxiter": STEPS}
     found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
-    return np.asarray(found / found.sum()) if found.sum() > 0 else start
+    return np.asarray(found)
 
 
 def weigh(
@@ -131,9 +131,10 @@ def weigh(
         np.concatenate([likely[every], certain[more]]),
         np.concatenate([counts[every] / counts.mean(), np.ones(len(more))]),
     )
+    shares = found / found.sum() if found.sum() > 0 else np.full(len(found), 1 / len(found))
     counted = {
         name: weight
-        for name, weight in zip(ranked.kept, found, strict=True)
+        for name, weight in zip(ranked.kept, shares, strict=True)
         if weight >= LEAST_WEIGHT
     }
     return {name: float(weight / sum(counted.values())) for name, weight in counted.items()}

@@ -21,16 +21,16 @@ def _drawn(size: int) -> tuple[list[np.ndarray], np.ndarray]:
 
 def test_two_members_by_hand() -> None:
     """One instance surely of the first class; a member gives it .8, the other .2. With weights a
-    and b, d = a - b, the loss is log(1 + 4^-d) + 10 d^2, least where log(4) / (1 + 4^d) = 20 d: at
-    d = .0338, and a + b stays 1. Many such instances leave the second little.
+    and b, d = a - b, the loss is log(1 + 4^-d) + .3 d^2, least where log(4) / (1 + 4^d) = .6 d: at
+    d = .6602. Many such instances leave the second little.
     """
     likely = np.array([[0.0, -30.0]])
     members = [np.array([[0.8, 0.2]]), np.array([[0.2, 0.8]])]
     found = fit_weights(members, likely, np.ones(1))
-    np.testing.assert_allclose(found, [0.5169, 0.4831], atol=1e-4)
+    assert found[0] - found[1] == pytest.approx(0.6602, abs=1e-3)
     many = [np.repeat(one, 500, axis=0) for one in members]
     told = fit_weights(many, np.repeat(likely, 500, axis=0), np.ones(500))
-    assert told[0] > 0.8
+    assert told[0] > 5 * told[1]
 
 
 def test_weights_against_a_loop() -> None:
@@ -45,21 +45,21 @@ def test_weights_against_a_loop() -> None:
             total -= counts[row] * np.log(sum(pooled[c] * np.exp(likely[row, c]) for c in range(3)))
         return float(total)
 
-    grid = np.linspace(0.0, 1.6, 17)
+    grid = np.linspace(0.0, 3.2, 17)
     best = min(((a, b) for a in grid for b in grid), key=lambda pair: loss(np.array(pair)))
     share = best[1] / sum(best)
     found = fit_weights(predictions, likely, counts)
-    assert found[1] == pytest.approx(share, abs=0.05) and found[1] > 0.5
+    assert found[1] / found.sum() == pytest.approx(share, abs=0.1) and share > 0.5
 
 
 def test_members_alike_count_alike_in_any_order() -> None:
     predictions, likely = _drawn(90)
     counts = np.ones(90)
     same = fit_weights([predictions[1]] * 3, likely, counts)
-    np.testing.assert_allclose(same, 1 / 3, atol=1e-6)
+    np.testing.assert_allclose(same, same.mean(), atol=1e-6)
     there = fit_weights(predictions, likely, counts)
     back = fit_weights(predictions[::-1], likely, counts)
-    np.testing.assert_allclose(there, back[::-1], atol=1e-3)
+    np.testing.assert_allclose(there, back[::-1], atol=1e-2)
 
 
 def test_known_labels_and_the_crowd_weigh() -> None:

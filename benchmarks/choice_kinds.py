@@ -1,6 +1,4 @@
-"""Ten more tables of the study of `auto`, each with a kind of crowd of its own: what its rule was
-confirmed on once, from seeds that nothing had used.
-"""
+"""Ten more tables of the study of `auto`, each with a kind of crowd of its own."""
 
 from __future__ import annotations
 
@@ -146,7 +144,7 @@ def numerals(draw: int, data_dir: Path | None) -> Table:
     return _table(bunch.data[rows], bunch.target[rows], draw, _weak(10, 16, 2, draw))
 
 
-FRESH: dict[str, Callable[[int, Path | None], Table]] = {
+KINDS: dict[str, Callable[[int, Path | None], Table]] = {
     "wines": wines,
     "handwriting": handwriting,
     "tumours": tumours,
