@@ -134,11 +134,18 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
         arguments.exact_names,
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
-    try:
-        fit(request, engine)
-    finally:
-        engine.close()
+    with warnings.catch_warnings():
+        warnings.showwarning = _show  # type: ignore[assignment]  # it is called by position
+        try:
+            fit(request, engine)
+        finally:
+            engine.close()
     return []
+
+
+def _show(message: Warning | str, *_: object) -> None:
+    warning = message if isinstance(message, Warning) else UserWarning(message)
+    sys.stderr.write(f"warning: {one_line(warning)}\n")
 
 
 def _engine(arguments: argparse.Namespace) -> Engine:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, dataclass_transform
@@ -27,6 +27,9 @@ import numpy as np
 from neucrowd_tf.errors import UsageError
 
 Kind = TypeVar("Kind", bound=type)
+
+
+LONGEST = 200  # of a value that an error shows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +53,10 @@ class Constraint:
     def check(self, name: str, value: Any) -> None:
         """Raises UsageError, which begins with the argument's name, unless the constraint holds."""
         if not self.holds(value):
-            raise UsageError(f"{name}: expected {self.expected}, received {value!r}")
+            received = repr(value)
+            if len(received) > LONGEST:
+                received = f"{received[:LONGEST]} ..."
+            raise UsageError(f"{name}: expected {self.expected}, received {received}")
 
 
 def _is_whole(value: Any) -> bool:
@@ -59,7 +65,8 @@ def _is_whole(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating))
-    return number and not isinstance(value, bool) and math.isfinite(value)
+    # A whole number of hundreds of digits is finite, and none that computers reckon with.
+    return number and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _is_list(value: Any) -> bool:

@@ -71,7 +71,8 @@ def _table(arguments: argparse.Namespace) -> Export:
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: expected a Parquet file, received {error}") from None
     elif path.suffix in (".jsonl", ".ndjson"):
-        frame = pd.DataFrame([record for _, record in records(read_text(path), str(path))])
+        found = [record for _, record in records(read_text(path), str(path))]
+        frame = pd.DataFrame(found, dtype=object)
     else:
         named = TableFormat.of(separator=arguments.separator).separator
         tabs = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))

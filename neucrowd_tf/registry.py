@@ -52,6 +52,8 @@ class Method:
         """
         arguments = {**self.defaults, **self.presets.get(dataset or "", {}), **hparams}
         size = arguments.pop("ensemble", 1)
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise UsageError(f"ensemble: expected a whole number from 1, received {size!r}")
         made = self.factory(**arguments)
         if size == 1 or not _ENSEMBLES:
             return made

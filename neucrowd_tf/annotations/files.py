@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_CLASSES = 50  # where there are fewer tasks than classes
+MANY_CELLS = 10**7  # where there are fewer tasks than classes that the user names
 MOST_CELLS = 10**9  # of all confusion matrices: 8 GB
 
 
@@ -77,6 +78,12 @@ def _with_classes(crowd: Annotations, layout: TableFormat, path: Path) -> Annota
     if not layout.classes:
         return crowd
     wanted = list(layout.classes)
+    cells = crowd.num_annotators * len(wanted) ** 2
+    if len(wanted) > crowd.num_instances and cells > MANY_CELLS:
+        raise DataError(
+            f"--classes: expected no more classes than the {crowd.num_instances:,} tasks of {path},"
+            f" where all confusion matrices have {cells:,} cells, received {len(wanted):,}"
+        )
     found = [str(name) for name in crowd.class_names.tolist()]
     for code in np.flatnonzero(crowd.vote_counts().sum(axis=0)):
         if found[code] not in wanted:

@@ -282,8 +282,9 @@ def _check_apart(
     place = pd.Index(training.tasks).get_indexer(pd.Index(tasks))
     shared = np.flatnonzero(place >= 0)
     if not len(shared) or path.suffix == ".npy":  # an array's tasks are the numbers of its rows
-        known = {hash(row.tobytes()) for row in training.rows} if rows.dtype != object else set()
-        alike = sum(hash(row.tobytes()) in known for row in rows) if known else 0
+        plain = rows.dtype != object  # texts otherwise
+        known = {hash(row.tobytes() if plain else row) for row in training.rows}
+        alike = sum(hash(row.tobytes() if plain else row) in known for row in rows)
         if alike >= MANY_ALIKE * len(rows):
             warnings.warn(
                 f"{path}: {alike} of {len(rows)} test instances have the features of training"

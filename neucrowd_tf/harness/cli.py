@@ -193,7 +193,7 @@ def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
         try:
             parsed.append((flags.parse(argv, values), values["verbosity"].using_default_value))
         except UsageError as error:
-            _tell(f"error: {error}")
+            _tell(f"error: {one_line(error)}")
             sys.exit(PROBLEM)
         except UnicodeDecodeError:
             _tell("error: --flagfile: expected text in UTF-8, received other bytes")

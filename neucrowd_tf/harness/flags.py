@@ -71,6 +71,14 @@ _ABSL = (
         r"flag --(?P<flag>\w+)=.*?: could not convert string to float: (?P<value>.*)",
         "a number, received {value}",
     ),
+    (
+        r"flag --(?P<flag>\w+)=(?P<value>.*): Exceeds the limit.*",
+        "a whole number, received one of thousands of digits",
+    ),
+    (
+        r"flag --(?P<flag>\w+)=(?P<value>.*): Unable to parse the value .*",
+        "names separated by commas, received {value!r}",
+    ),
     (r"Missing value for flag --(?P<flag>\w+)", "a value, received none"),
 )
 

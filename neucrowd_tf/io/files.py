@@ -37,6 +37,14 @@ MOST_BYTES = 1 << 32  # that a packed table may unpack to
 ARRAY_HEADERS = threading.Lock()
 
 
+def _is_special(path: Path) -> bool:
+    """Whether a path is neither a file, nor a folder, nor free."""
+    try:
+        return not path.is_file() and not path.is_dir() and path.exists()
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path beside `path`, which takes its place when the block ends without an
@@ -50,10 +58,16 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     if target.is_dir():
         said = "expected a file to write, received a folder"
         raise IsADirectoryError(errno.EISDIR, said, str(target))
+    if _is_special(target):  # a file would take its place, that of /dev/null too
+        said = "expected a file to write, received a pipe or a device"
+        raise OSError(errno.EINVAL, said, str(target))
     try:
         with _replacing(target) as temporary:
             yield temporary
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            said = "expected a file to write, received a name that is too long"
+            raise OSError(error.errno, said, str(target)) from None
         if error.errno not in FULL:
             raise
         what = os.strerror(error.errno)

@@ -72,6 +72,11 @@ def read_images(
             )
         rows[row] = pixels
         rows[row] /= 255.0 if pixels.dtype == np.uint8 else DEEP
+    if rows is not None and len(rows) > 1 and all((row == rows[0]).all() for row in rows[1:]):
+        warnings.warn(
+            f"{folder}: expected images that differ, received the same pixels in all {len(rows)}",
+            stacklevel=2,
+        )
     for what, count in (+told).items():
         warnings.warn(f"{folder}: {count} images {what}", stacklevel=2)
     return as_name_array([path.stem for path in files]), rows  # type: ignore[return-value]

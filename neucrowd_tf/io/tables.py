@@ -86,8 +86,10 @@ class TableFormat:
             UsageError: a separator of several signs, or classes that are not all different.
         """
         sign = None if separator is None else {"tab": "\t", "\\t": "\t"}.get(separator, separator)
-        if sign is not None and (len(sign) != 1 or sign in '\n\r"'):
-            raise UsageError(f"--separator: expected one sign, or tab, received {separator!r}")
+        if sign is not None and (len(sign) != 1 or sign in '\n\r"' or not sign.isascii()):
+            raise UsageError(
+                f"--separator: expected one sign of ASCII, or tab, received {separator!r}"
+            )
         columns = [name for name in (task_column, worker_column, label_column) if name is not None]
         if len({name.strip().lower() for name in columns}) < len(columns) or "" in columns:
             raise UsageError(

@@ -48,6 +48,12 @@ def read_texts(path: Path, layout: TableFormat = PLAIN) -> tuple[NDArray[Any], N
             f"{path}: {csv.line(bare[0])}, column {column!r}: expected a text in one of the rows,"
             f" received {texts[bare[0]]!r} and the like in all of them"
         )
+    if len(set(texts)) == 1 and len(texts) > 1:
+        warnings.warn(
+            f"{path}: column {column!r}: expected texts that differ between instances, received"
+            f" the same one in all {len(texts)} rows",
+            stacklevel=2,
+        )
     if len(bare):
         warnings.warn(
             f"{path}: {csv.line(bare[0])}, column {column!r}: {len(bare)} texts are empty, or often"

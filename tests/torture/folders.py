@@ -38,7 +38,7 @@ def finished(export: bool = False) -> Path:
     return folder
 
 
-def _after(change: Callable[[Path], None], export: bool = False) -> Callable[[Path], None]:
+def after(change: Callable[[Path], None], export: bool = False) -> Callable[[Path], None]:
     """Returns what copies a finished run and changes it. Its files lie where they lay then, so that
     --resume sees the same paths.
     """
@@ -58,7 +58,7 @@ def _after(change: Callable[[Path], None], export: bool = False) -> Callable[[Pa
 
 def resumed(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     """--resume on a finished run whose files were changed."""
-    whole = _after(lambda _: None)
+    whole = after(lambda _: None)
     junk = bytes(JUNK[int(rng.integers(len(JUNK)))])
     yield Input("--resume on a finished run", "run", RESUME, whole, SAME, (), whole, RESUME)
 
@@ -69,10 +69,10 @@ def resumed(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             if content is not None:
                 path.write_bytes(content)
 
-        return _after(change)
+        return after(change)
 
     for name in ("predictions.csv", "annotators.csv", "report.html", "evaluation.json"):
-        gone = _after(lambda f, name=name: (f / RUN_FOLDER / name).unlink(missing_ok=True))
+        gone = after(lambda f, name=name: (f / RUN_FOLDER / name).unlink(missing_ok=True))
         yield Input(f"{name} is missing", "run", RESUME, gone, SAME, (), whole, RESUME)
     for name in ("a.csv", "f.csv", "t.csv"):
         text = (finished() / name).read_bytes()
@@ -94,7 +94,7 @@ def resumed(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             f"{name} changed under a half-finished run",
             "run",
             RESUME,
-            _after(half),
+            after(half),
             REFUSED,
             (name, "changed"),
         )
@@ -127,9 +127,9 @@ def resumed(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         ("results.csv",),
     )
     page = f"{RUN_FOLDER}/report.html"
-    foreign = _after(lambda f: (f / page).write_bytes(junk + rng.bytes(50)))
+    foreign = after(lambda f: (f / page).write_bytes(junk + rng.bytes(50)))
     yield Input("foreign report.html", "run", RESUME, foreign, SAME, (), whole, RESUME)
-    folders = _after(lambda f: (f / page).mkdir())
+    folders = after(lambda f: (f / page).mkdir())
     yield Input("report.html is a folder", "run", RESUME, folders, SAME, (), whole, RESUME)
     yield Input("a finished run without --resume", "run", FLAGS, whole, REFUSED, ("out",))
     yield Input(
@@ -152,7 +152,7 @@ def models(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     flags = ("--model={folder}/" + RUN_FOLDER + "/saved_model", "--features={folder}/f.csv",
              "--output={folder}/scores.csv")  # fmt: skip
     model = f"{RUN_FOLDER}/saved_model"
-    whole = _after(lambda _: None, True)
+    whole = after(lambda _: None, True)
     yield Input("predict", "predict", flags, whole, SAME, (), whole, flags)
 
     def cut(name: str) -> Callable[[Path], None]:
@@ -161,7 +161,7 @@ def models(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             content = path.read_bytes()
             path.write_bytes(content[: int(rng.integers(len(content)))])
 
-        return _after(change, True)
+        return after(change, True)
 
     for name in ("saved_model.pb", "variables/variables.index", "assets.extra/names.json"):
         yield Input(f"{name} cut off", "predict", flags, cut(name), REFUSED)
@@ -170,14 +170,14 @@ def models(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "saved_model.pb is something else",
         "predict",
         flags,
-        _after(lambda f: (f / model / "saved_model.pb").write_bytes(junk), True),
+        after(lambda f: (f / model / "saved_model.pb").write_bytes(junk), True),
         REFUSED,
     )
     yield Input("names.json is something else", "predict", flags,
-                _after(lambda f: (f / model / "assets.extra/names.json").write_bytes(junk), True),
+                after(lambda f: (f / model / "assets.extra/names.json").write_bytes(junk), True),
                 ANY)  # fmt: skip
     yield Input("no model", "predict", flags, files_of(base), REFUSED)
-    wrong = _after(lambda f: (f / "f.csv").write_text("task,x\nt1,1\n"), True)
+    wrong = after(lambda f: (f / "f.csv").write_text("task,x\nt1,1\n"), True)
     yield Input("predict without a column", "predict", flags, wrong, REFUSED, ("f.csv",))
 
 

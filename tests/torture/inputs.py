@@ -17,12 +17,13 @@ from tests.torture.record import Record
 
 def drawn(seed: int) -> Iterator[Input]:
     """Yields inputs of every kind, over and over with further draws."""
-    from tests.torture import folders, labels, mishaps, others, tables, variants
+    from tests.torture import folders, labels, mishaps, others, slips, tables, variants
 
     for number in count(seed * 1_000_000):
         yield from labels.inputs(number)
         yield from variants.inputs(number)
         yield from tables.inputs(number)
+        yield from slips.inputs(number)
         if number % 4 == 0:
             yield from folders.inputs(number)
             yield from mishaps.inputs(number)

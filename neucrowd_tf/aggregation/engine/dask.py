@@ -86,8 +86,8 @@ def connect(scheduler: str, direct: bool = False) -> distributed.Client:
         )
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"--scheduler={scheduler}: expected a Dask scheduler's address, as in"
-            f" tcp://host:8786; none answers ({error or type(error).__name__})"
+            "--scheduler: expected a Dask scheduler's address, as in tcp://host:8786, received"
+            f" {scheduler!r}, where none answers ({error or type(error).__name__})"
         ) from None
     try:
         client.wait_for_workers(1, timeout=60)

@@ -209,7 +209,7 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
             parse_options=pa_csv.ParseOptions(delimiter=separator),
             convert_options=text,
         )
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
         raise DataError(f"{file}: expected {_wanted(file)}, received {one_line(error)}") from None
 
 
