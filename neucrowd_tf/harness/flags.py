@@ -79,6 +79,10 @@ _ABSL = (
         r"flag --(?P<flag>\w+)=(?P<value>.*): Unable to parse the value .*",
         "names separated by commas, received {value!r}",
     ),
+    (
+        r"flag --(?P<flag>\w+)=(?P<value>.*): \('Non-boolean argument to boolean flag', .*\)",
+        "true or false, received {value!r}",
+    ),
     (r"Missing value for flag --(?P<flag>\w+)", "a value, received none"),
 )
 
@@ -103,6 +107,10 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
     Raises:
         UsageError: one line that names the flag, what was expected and what was received.
     """
+    for item in argv:  # absl would wait for a pipe
+        name, _, path = item.lstrip("-").partition("=")
+        if name == "flagfile" and path and not Path(os.path.expanduser(path)).is_file():
+            raise UsageError(f"--flagfile: expected a file of flags, received {path!r}")
     try:
         rest = values(list(argv))
     except flags.Error as error:

@@ -37,12 +37,25 @@ MOST_BYTES = 1 << 32  # that a packed table may unpack to
 ARRAY_HEADERS = threading.Lock()
 
 
-def _is_special(path: Path) -> bool:
-    """Whether a path is neither a file, nor a folder, nor free."""
+def _check_target(path: Path) -> None:
+    """Raises OSError for what no file may take the place of: a folder, a pipe, a device (/dev/null,
+    where the user may write there); and for a name that is too long.
+    """
     try:
-        return not path.is_file() and not path.is_dir() and path.exists()
-    except OSError:
-        return False
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            said = "expected a file to write, received a name that is too long"
+            raise OSError(error.errno, said, str(path)) from None
+        return  # which writing will say more of
+    if stat.S_ISDIR(mode):
+        said = "expected a file to write, received a folder"
+        raise IsADirectoryError(errno.EISDIR, said, str(path))
+    if not stat.S_ISREG(mode):
+        said = "expected a file to write, received a pipe or a device"
+        raise OSError(errno.EINVAL, said, str(path))
 
 
 @contextlib.contextmanager
@@ -55,19 +68,11 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     and leaves no temporary file behind.
     """
     target = Path(path)
-    if target.is_dir():
-        said = "expected a file to write, received a folder"
-        raise IsADirectoryError(errno.EISDIR, said, str(target))
-    if _is_special(target):  # a file would take its place, that of /dev/null too
-        said = "expected a file to write, received a pipe or a device"
-        raise OSError(errno.EINVAL, said, str(target))
+    _check_target(target)
     try:
         with _replacing(target) as temporary:
             yield temporary
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            said = "expected a file to write, received a name that is too long"
-            raise OSError(error.errno, said, str(target)) from None
         if error.errno not in FULL:
             raise
         what = os.strerror(error.errno)

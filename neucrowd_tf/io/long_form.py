@@ -216,12 +216,17 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
 def _check_other_names(
     table: LabelTable, labels: list[Any], first: NDArray[np.int64], column: str | None
 ) -> None:
-    """Raises DataError for labels that are all names of annotators, or of tasks."""
+    """Raises DataError for labels that are all names of annotators, or of tasks; where they are
+    numbers, for those that are their row's.
+    """
     texts = {str(label) for label in labels}
-    if len(texts) < 2 or all(isinstance(label, (int, float)) for label in labels):
+    if len(texts) < 2 or table.triples is None:
         return
-    for names, what in zip(table.triples or (), ("tasks", "annotators"), strict=False):
-        if texts <= set(map(str, distinct(names)[0])):
+    codes = all(isinstance(label, (int, float)) for label in labels)
+    for names, what in zip(table.triples, ("tasks", "annotators"), strict=False):
+        if texts <= set(map(str, distinct(names)[0])) and (
+            not codes or np.array_equal(np.asarray(names), np.asarray(table.triples[2]))
+        ):
             raise DataError(
                 f"{table.place(int(first[0]), column)}: expected a label, received"
                 f" {spelt(labels[0])}, as all labels one of the {what}' names (columns exchanged?);"
@@ -255,6 +260,11 @@ def check_vocabulary(
         )
         if role == "label" and not known and not layout.exact_names:
             check_classes(column, nowhere, nowhere, table, layout, role)
+
+
+def is_fraction(name: str) -> bool:
+    """Whether a label is a number that is not whole, as probabilities and scores are."""
+    return _FRACTION.fullmatch(name.strip()) is not None
 
 
 def check_classes(
@@ -306,7 +316,7 @@ def check_classes(
                 f" {texts[place]!r}{what}; --exact_names takes it for a class"
             )
     check_slips(texts, counts, first, lambda row: table.place(row, column), tell=True)
-    fractions = [place for place, name in enumerate(texts) if _FRACTION.fullmatch(name.strip())]
+    fractions = [place for place, name in enumerate(texts) if is_fraction(name)]
     if fractions:
         raise DataError(
             f"{table.place(int(first[fractions[0]]), column)}: expected a class, received"

@@ -15,7 +15,7 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.ids import as_name_array, plain_integers
-from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, tell_missing
+from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, is_fraction, tell_missing
 from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, is_truth, same_header
 from neucrowd_tf.io.tables import CsvFile, TableFormat, task_ids
 
@@ -236,6 +236,8 @@ def _check_no_triples(
     """
     stems = {re.sub(r"\d+", "", name) for name in names}
     if missing.any() or len(values) < 2 or len(names) < 2 or len(stems) == 1:
+        return
+    if all(map(is_fraction, map(str, values[0]))):  # numbers of other kinds, which is said better
         return
     found = [set(column) for column in values.T.tolist()]
     if len(names) > 2:

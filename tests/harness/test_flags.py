@@ -117,7 +117,7 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
         ([*GIVEN, "--seed=-1"], "--seed: expected"),
         ([*GIVEN, "--seed=one"], "--seed: expected a whole number, received 'one'"),
         ([*GIVEN, "--seed"], "--seed"),
-        ([*GIVEN, "--resume=maybe"], "--resume=maybe"),
+        ([*GIVEN, "--resume=maybe"], "--resume: expected true or false, received 'maybe'"),
         ([*GIVEN, "--evaluation=thrice"], "--evaluation: expected"),
         ([*GIVEN, "--num_runs=0"], "--num_runs: expected"),
         (
@@ -165,7 +165,10 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
             ["--dataset=table", "--method=mv_lr", "--features=/no.csv", "--annotations=/no.csv"],
             "--features: expected a CSV file, received /no.csv",
         ),
-        (["--flagfile=/no/such/file"], "flagfile"),
+        (["--flagfile=/no/such/file"], "--flagfile: expected a file of flags, received"),
+        (["--flagfile=/"], "--flagfile: expected a file of flags, received '/'"),
+        ([*GIVEN, "--seed=" + "9" * 5000], "--seed: expected a whole number, received one of"),
+        (["--dataset=digits", "--method=a\nb"], "--method: expected names separated by commas"),
         ([*GIVEN, "more"], "expected flags only, received 'more'"),
     ],
 )

@@ -165,3 +165,17 @@ def test_an_array_with_more_behind_it(tmp_path: pathlib.Path) -> None:
         np.save(stream, np.arange(3))
     with pytest.raises(DataError, match=f"one with {size} more bytes behind it"):
         files.read_npy(tmp_path / "a.npy")
+
+
+def test_nothing_takes_the_place_of_a_pipe(tmp_path: pathlib.Path) -> None:
+    """As a file would that of /dev/null, where the user may write there."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="expected a file to write, received a pipe or a device"):
+        files.write_text(pipe, "x")
+    assert pipe.is_fifo() and [*tmp_path.iterdir()] == [pipe]
+
+
+def test_a_name_that_is_too_long(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(OSError, match="received a name that is too long"):
+        files.write_text(tmp_path / ("x" * 300), "x")

@@ -96,6 +96,7 @@ def test_a_space_behind_every_comma_is_none_of_the_names(tmp_path: Path) -> None
     ("text", "message"),
     [
         ("task,worker,label\nt1,ann,ann\nt1,bob,bob\nt2,ann,bob\n", "one of the annotators' names"),
+        ("task,worker,label\n1,7,1\n2,7,2\n2,8,2\n", "one of the tasks' names"),
         ("task,worker,label\nt1,ann,no\n\ufefft2,bob,yes\n", "byte order mark"),
         ("task,worker,label\nt1,ann,no\nt2,bob,sch\ufffdn\n", "lost"),
         ('task,worker,label\nt1,ann,no\nt2,bob,"=""yes"""\n', "formula"),

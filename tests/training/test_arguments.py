@@ -101,3 +101,10 @@ def test_bounds_belong_to_the_right_side() -> None:
         for value in values:
             with pytest.raises(UsageError, match=r"^x: expected"):
                 constraint.check("x", value)
+
+
+def test_numbers_of_hundreds_of_digits_are_refused_in_a_short_line() -> None:
+    for value in (10**400, "x" * 9000):
+        with pytest.raises(UsageError, match="rate: expected a number from 0, received") as error:
+            number(least=0).check("rate", value)
+        assert len(str(error.value)) < 300
