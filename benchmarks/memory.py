@@ -18,6 +18,7 @@ import itertools
 import json
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,8 @@ def _forked(name: str, fits: int) -> float:
     if child == 0:
         try:
             os.write(writing, json.dumps(grown(name, fits)).encode())
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(writing)
