@@ -7,8 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import dask
 import distributed
 import pyarrow as pa
+from distributed.scheduler import NoValidWorkerError, NoWorkerError
 from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.errors import UsageError
@@ -18,6 +20,12 @@ Result = TypeVar("Result")
 
 # How often the workers at work on a part may die before it is given up.
 DEATHS = 10
+# On a busy machine a worker that is made again takes longer than the half minute that Dask grants
+# its connection; where none comes, parts would wait for ever.
+PATIENCE = {
+    "distributed.comm.timeouts.connect": "120s",
+    "distributed.scheduler.no-workers-timeout": "300s",
+}
 # Parts under way for each thread: the next begins while the last one's sums travel.
 AHEAD = 2
 
@@ -37,14 +45,15 @@ class Dask:
     def __init__(self, scheduler: str | None = None, workers: int = 2) -> None:
         self._cluster: Any = None
         if scheduler is None:
-            self._cluster = distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-            )
+            with dask.config.set(PATIENCE):
+                self._cluster = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    memory_limit=0,
+                )
             scheduler = self._cluster.scheduler_address
         # Sums of many annotators are large: past the scheduler, which would copy them on their way.
         # Workers elsewhere may be out of reach.
@@ -52,7 +61,11 @@ class Dask:
         self.client.run_on_scheduler(_allow_deaths)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yields `function(item)` of each item, in their order."""
+        """Yields `function(item)` of each item, in their order.
+
+        Raises:
+            UsageError: all workers are gone, and none came back.
+        """
         waiting: deque[Any] = deque()
         width = max(sum(self.client.nthreads().values()), 1)
         try:
@@ -62,6 +75,11 @@ class Dask:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+        except (NoWorkerError, NoValidWorkerError) as error:  # which of them is a matter of order
+            raise UsageError(
+                f"--engine=dask: expected workers, received none in {error.timeout:.0f} s after the"
+                " last one was gone; the same command with --resume goes on"
+            ) from None
         finally:
             if waiting:
                 self.client.cancel(list(waiting))

@@ -384,6 +384,22 @@ def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
     assert_same(tmp_path / "killed", tmp_path / "local")
 
 
+@pytest.mark.slow
+def test_without_workers_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    from neucrowd_tf.aggregation.engine import dask
+
+    monkeypatch.setitem(dask.PATIENCE, "distributed.scheduler.no-workers-timeout", "2s")
+    engine = dask.Dask(workers=1)
+    try:
+        assert list(engine.map(abs, [-1])) == [1]
+        engine._cluster.scale(0)
+        with pytest.raises(UsageError, match="expected workers, received none in 2 s"):
+            list(engine.map(abs, [-1, -2]))
+    finally:
+        engine.close()
+
+
 def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     from neucrowd_tf.aggregation.engine.dask import connect
