@@ -101,7 +101,7 @@ def run(
     measure: Callable[[argparse.Namespace], dict[str, Any]],
     *,
     large: bool = False,
-    **numbers: int,
+    **more: int | str,
 ) -> None:
     """Measures what the command line asks for, and tells it: a line a figure, with --json one
     object on stdout and the lines on stderr.
@@ -110,14 +110,14 @@ def run(
         description: the module's docstring, of which --help shows the first line.
         measure: takes the flags and returns figures by name.
         large: whether there is a flag --large.
-        numbers: further flags with their defaults.
+        more: further flags with their defaults.
     """
     parser = flags((description or "").split("\n")[0])
     parser.add_argument("--data_dir", default=data_folder())
     if large:
         parser.add_argument("--large", action="store_true")
-    for name, value in {**numbers, "threads": 2}.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
+    for name, value in {**more, "threads": 2}.items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
     arguments = parser.parse_args()
     import tensorflow as tf
 

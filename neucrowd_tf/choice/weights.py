@@ -19,6 +19,9 @@ ROUNDS = 3  # of beliefs and annotators' matrices in turns, as `criteria.posteri
 # Weights are drawn to their mean: so much times M times the sum of squared distances is taken off
 # the log likelihood. Ten times as much kept one good member among seven poor ones from counting.
 DRAWN_TO_MEAN = 0.3
+# So much of the weight is shared evenly: who imitates mistakes that annotators share makes their
+# labels likely too, and no number of labels tells.
+EVENLY = 0.5
 # A member that counts less is not fitted. As many instances tell the weights as well as more would.
 LEAST_WEIGHT, MOST_ROWS = 0.02, 20_000
 KNOWN = 30.0  # log odds of a label known to be true
@@ -96,7 +99,8 @@ def weigh(
     *,
     balanced: bool = False,
 ) -> dict[str, float]:
-    """Returns the weights of those kept that count, which sum to one, by name.
+    """Returns the weights of those kept that count, which sum to one, by name: the mean of even
+    weights and of those under which the crowd's labels are likeliest.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
@@ -131,7 +135,9 @@ def weigh(
         np.concatenate([likely[every], certain[more]]),
         np.concatenate([counts[every] / counts.mean(), np.ones(len(more))]),
     )
-    shares = found / found.sum() if found.sum() > 0 else np.full(len(found), 1 / len(found))
+    even = np.full(len(found), 1 / len(found))
+    shares = found / found.sum() if found.sum() > 0 else even
+    shares = EVENLY * even + (1 - EVENLY) * shares
     counted = {
         name: weight
         for name, weight in zip(ranked.kept, shares, strict=True)
