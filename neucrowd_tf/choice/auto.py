@@ -69,9 +69,9 @@ class Auto(CrowdEstimator):
     more than a point below the best of them and often above. So that is what is fitted. Candidates
     are ranked by the mean of their ranks in two criteria: the determinant of the table of predicted
     classes and given labels (Kong 2020), and the likelihood of single labels under annotators'
-    matrices from other instances. How much each of the better ones counts is what makes all labels
-    of held-out instances likely, drawn to equal weights. Gold labels or validation truth leave out
-    what they show to be clearly worse, from 30 of them on; from 200 on they alone rank; in the
+    matrices from other instances. How much each of the better ones counts is half the same for all,
+    half what makes the labels of held-out instances likely. Gold labels or validation truth leave
+    out what they show to be clearly worse, from 30 of them on; from 200 on they alone rank; in the
     weights they are certain.
 
     Settings follow from the data (see `candidates`). Probabilities are calibrated by a temperature,
