@@ -117,7 +117,10 @@ class InstanceModel(keras.Model):
         function of (seed, epoch).
         """
         # A batch lies within one epoch.
-        size = tf.shape(self._features, out_type=tf.int64)[0]
+        if tf.distribute.has_strategy():
+            size = tf.shape(self._features, out_type=tf.int64)[0]
+        else:  # without reading, and so copying, all features in each step
+            size = tf.raw_ops.VariableShape(input=self._features.handle, out_type=tf.int64)[0]
         epoch = tf.reduce_max(positions) // size
         seed = tf.stack([tf.cast(self._draw_seed, tf.uint32), tf.cast(epoch, tf.uint32)])
         within = tf.cast(positions % size, tf.int32)
