@@ -15,7 +15,10 @@ from sklearn.preprocessing import scale
 from neucrowd_tf.annotations import Annotations, simulation
 
 Codes = NDArray[np.int64]
+# Features, annotations and truth to train on, test features and labels.
 Table = tuple[NDArray[Any], Annotations, Codes, NDArray[Any], Codes]
+# What labels instances, by their features and their truth.
+Crowd = Callable[[NDArray[Any], Codes], Annotations]
 
 
 def wines(draw: int, data_dir: Path | None) -> Table:
@@ -24,7 +27,7 @@ def wines(draw: int, data_dir: Path | None) -> Table:
     """
     bunch = datasets.load_wine()
     crowd = (simulation.confusion_annotators(6, 3, draw), simulation.adversaries(2, 3, draw))
-    return _table(bunch.data, bunch.target, draw, _matrices(np.concatenate(crowd), 3, draw))
+    return _table(bunch.data, bunch.target, draw, crowd_of(np.concatenate(crowd), 3, draw))
 
 
 def handwriting(draw: int, data_dir: Path | None) -> Table:
@@ -62,7 +65,7 @@ def quantiles(draw: int, data_dir: Path | None) -> Table:
         n_samples=1000, n_features=6, n_classes=3, random_state=draw
     )
     annotators = simulation.confusion_annotators(12, 3, draw, accuracy=0.8)
-    return _table(x, truth, draw, _matrices(annotators, 4 / 3, draw))
+    return _table(x, truth, draw, crowd_of(annotators, 4 / 3, draw))
 
 
 def hastie(draw: int, data_dir: Path | None) -> Table:
@@ -74,7 +77,7 @@ def hastie(draw: int, data_dir: Path | None) -> Table:
         simulation.class_skill_annotators(6, 2, draw, low=0.6),
         simulation.spammers(3, 2, draw),
     )
-    return _table(x, (truth > 0).astype(int), draw, _matrices(np.concatenate(crowd), 4, draw))
+    return _table(x, (truth > 0).astype(int), draw, crowd_of(np.concatenate(crowd), 4, draw))
 
 
 def circles(draw: int, data_dir: Path | None) -> Table:
@@ -86,7 +89,7 @@ def circles(draw: int, data_dir: Path | None) -> Table:
         simulation.class_skill_annotators(5, 2, draw, low=0.65),
         simulation.spammers(3, 2, draw, kind="constant"),
     )
-    return _table(x, truth, draw, _matrices(np.concatenate(crowd), 3, draw))
+    return _table(x, truth, draw, crowd_of(np.concatenate(crowd), 3, draw))
 
 
 def friedman(draw: int, data_dir: Path | None) -> Table:
@@ -99,7 +102,7 @@ def friedman(draw: int, data_dir: Path | None) -> Table:
     near = np.eye(4, k=1) + np.eye(4, k=-1)
     near /= near.sum(axis=1, keepdims=True)
     annotators = right[:, None, None] * np.eye(4) + (1 - right)[:, None, None] * near
-    return _table(x, truth, draw, _matrices(annotators, 2.5, draw))
+    return _table(x, truth, draw, crowd_of(annotators, 2.5, draw))
 
 
 def words(draw: int, data_dir: Path | None) -> Table:
@@ -113,7 +116,7 @@ def words(draw: int, data_dir: Path | None) -> Table:
     mixed = 0.5 * shares + 0.5 * topics[truth]
     x = np.stack([rng.multinomial(rng.poisson(40) + 5, row / row.sum()) for row in mixed])
     annotators = simulation.confusion_annotators(40, 4, draw, accuracy=0.7)
-    return _table(x, truth, draw, _matrices(annotators, 2, draw))
+    return _table(x, truth, draw, crowd_of(annotators, 2, draw))
 
 
 def uneven(draw: int, data_dir: Path | None) -> Table:
@@ -132,7 +135,7 @@ def uneven(draw: int, data_dir: Path | None) -> Table:
         random_state=draw,
     )
     annotators = simulation.class_skill_annotators(10, 4, draw, low=0.5)
-    return _table(x, truth, draw, _matrices(annotators, 3, draw))
+    return _table(x, truth, draw, crowd_of(annotators, 3, draw))
 
 
 def numerals(draw: int, data_dir: Path | None) -> Table:
@@ -158,14 +161,8 @@ KINDS: dict[str, Callable[[int, Path | None], Table]] = {
 }
 
 
-def _table(
-    x: NDArray[Any],
-    truth: NDArray[Any],
-    draw: int,
-    crowd: Callable[[NDArray[Any], Codes], Annotations],
-) -> Table:
-    """Returns a table half of whose rows, in a drawn order, a crowd labels to train on."""
-    order = np.random.default_rng([draw, 19]).permutation(len(truth))
+def halves(x: NDArray[Any], truth: NDArray[Any], order: NDArray[np.int64], crowd: Crowd) -> Table:
+    """Returns a table whose first half, in that order, a crowd labels to train on."""
     train, test = np.split(order, [len(order) // 2])
     features, labels = np.asarray(x, dtype=np.float32), np.asarray(truth, dtype=np.int64)
     annotations = crowd(features[train], labels[train])
@@ -176,11 +173,12 @@ def _table(
     )
 
 
-def _matrices(
-    annotators: NDArray[Any], each: float, draw: int
-) -> Callable[[NDArray[Any], Codes], Annotations]:
-    """Returns a crowd of annotators' matrices `[R, C, C]`, so many labels an instance."""
-    rates = np.full(len(annotators), each / len(annotators))
+def crowd_of(annotators: NDArray[Any], rates: float | NDArray[Any], draw: int) -> Crowd:
+    """Returns a crowd of annotators' matrices `[R, C, C]`, who label so many labels an instance
+    together, or each a share `[R]` of the instances.
+    """
+    if isinstance(rates, (int, float)):
+        rates = np.full(len(annotators), rates / len(annotators))
 
     def crowd(x: NDArray[Any], truth: Codes) -> Annotations:
         return simulation.simulate(truth, annotators, draw, rates=rates)
@@ -188,9 +186,12 @@ def _matrices(
     return crowd
 
 
-def _weak(
-    annotators: int, inputs: int, each: float, draw: int
-) -> Callable[[NDArray[Any], Codes], Annotations]:
+def _table(x: NDArray[Any], truth: NDArray[Any], draw: int, crowd: Crowd) -> Table:
+    """Returns a table half of whose rows, in a drawn order, a crowd labels to train on."""
+    return halves(x, truth, np.random.default_rng([draw, 19]).permutation(len(truth)), crowd)
+
+
+def _weak(annotators: int, inputs: int, each: float, draw: int) -> Crowd:
     """Returns a crowd each of whom answers by a regression on a few features of their own, drawn
     from its probabilities.
     """

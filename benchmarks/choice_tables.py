@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.choice_kinds import KINDS
-from neucrowd_tf.annotations import Annotations
+from benchmarks.choice_kinds import KINDS, Table, crowd_of, halves
+from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset
 
 REAL = ("labelme", "music", "cifar10n")
 CROWDS = ("given", "half", "spam", "shared", "rare")
 IMAGES, SHARE, DRAWS = 2000, 0.9, (1, 2, 3)
-Table = tuple[NDArray[Any], Annotations, NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
 
 
 def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
@@ -62,13 +61,10 @@ def wine(draw: int) -> Table:
     """
     from sklearn.datasets import load_wine
 
-    from neucrowd_tf.annotations import simulation
-
     bunch = load_wine()
     order = np.random.default_rng([draw, 5]).permutation(len(bunch.target))
-    truth = bunch.target.astype(np.int64)
     annotators = simulation.confusion_annotators(9, 3, draw, accuracy=0.67)
-    return _halves(bunch.data, truth, order, annotators, np.full(9, 1 / 3), draw)
+    return halves(bunch.data, bunch.target, order, crowd_of(annotators, 3, draw))
 
 
 def many_classes(draw: int) -> Table:
@@ -76,8 +72,6 @@ def many_classes(draw: int) -> Table:
     gave a hundred times as many as the laziest.
     """
     from sklearn.datasets import make_classification
-
-    from neucrowd_tf.annotations import simulation
 
     x, truth = make_classification(
         n_samples=2400,
@@ -94,25 +88,7 @@ def many_classes(draw: int) -> Table:
     rates = 1.0 / np.arange(1, 121)
     order = np.random.default_rng([draw, 6]).permutation(len(x))
     rates = np.minimum(1.0, 3 * rates / rates.sum())
-    return _halves(x, truth.astype(np.int64), order, annotators, rates, draw)
-
-
-def _halves(
-    x: NDArray[Any],
-    truth: NDArray[np.int64],
-    order: NDArray[np.int64],
-    annotators: NDArray[Any],
-    rates: NDArray[Any],
-    draw: int,
-) -> Table:
-    """Returns a table whose first half, in that order, is trained on."""
-    from neucrowd_tf.annotations import simulation
-
-    train, test = np.split(order, [len(order) // 2])
-    crowd = simulation.simulate(truth[train], annotators, draw, rates=rates)
-    rows = np.flatnonzero(crowd.annotated)
-    features = np.asarray(x, dtype=np.float32)
-    return features[train][rows], crowd[rows], truth[train][rows], features[test], truth[test]
+    return halves(x, truth, order, crowd_of(annotators, rates, draw))
 
 
 # Shapes that none of the datasets has.
@@ -126,8 +102,6 @@ def iris(draw: int, data_dir: Path | None) -> Table:
     """Returns 75 of scikit-learn's irises: five annotators, three labels each."""
     from sklearn.datasets import load_iris
 
-    from neucrowd_tf.annotations import simulation
-
     bunch = load_iris()
     annotators = simulation.confusion_annotators(5, 3, draw, accuracy=0.65)
     return _shuffled(bunch.data, bunch.target, annotators, 3, draw)
@@ -139,8 +113,6 @@ def diabetes(draw: int, data_dir: Path | None) -> Table:
     """
     from sklearn.datasets import load_diabetes
 
-    from neucrowd_tf.annotations import simulation
-
     bunch = load_diabetes()
     truth = np.digitize(bunch.target, np.quantile(bunch.target, [1 / 3, 2 / 3]))
     return _shuffled(bunch.data, truth, simulation.class_skill_annotators(8, 3, draw), 3, draw)
@@ -151,8 +123,6 @@ def moons(draw: int, data_dir: Path | None) -> Table:
     two who guess and one who mostly says the contrary, three labels each.
     """
     from sklearn.datasets import make_moons
-
-    from neucrowd_tf.annotations import simulation
 
     x, truth = make_moons(800, noise=0.25, random_state=draw)
     crowd = (
@@ -169,8 +139,6 @@ def blobs(draw: int, data_dir: Path | None) -> Table:
     """
     from sklearn.datasets import make_blobs
 
-    from neucrowd_tf.annotations import simulation
-
     sizes = [360, 300, 240, 150, 90, 60]
     x, truth = make_blobs(sizes, n_features=10, cluster_std=6.0, random_state=draw)
     annotators = simulation.confusion_annotators(15, 6, draw, accuracy=0.6)
@@ -182,8 +150,6 @@ def rare_class(draw: int, data_dir: Path | None) -> Table:
     by class, four labels each.
     """
     from sklearn.datasets import make_classification
-
-    from neucrowd_tf.annotations import simulation
 
     x, truth = make_classification(
         n_samples=2000,
@@ -200,8 +166,6 @@ def rare_class(draw: int, data_dir: Path | None) -> Table:
 def few_labels(draw: int, data_dir: Path | None) -> Table:
     """Returns 800 rows of five classes in 80 features: 40 annotators, a label and a half each."""
     from sklearn.datasets import make_classification
-
-    from neucrowd_tf.annotations import simulation
 
     x, truth = make_classification(
         n_samples=1600,
@@ -222,7 +186,6 @@ def gases(draw: int, data_dir: Path | None) -> Table:
     two labels each.
     """
     from data.gsad import read
-    from neucrowd_tf.annotations import simulation
 
     x, labels = read(data_dir)
     found = np.flatnonzero(labels >= 3)
@@ -252,8 +215,7 @@ def _shuffled(
 ) -> Table:
     """Returns a table whose rows are drawn, half of them trained on, with so many labels each."""
     order = np.random.default_rng([draw, 4]).permutation(len(truth))
-    rates = np.full(len(annotators), each / len(annotators))
-    return _halves(x, np.asarray(truth, dtype=np.int64), order, annotators, rates, draw)
+    return halves(x, truth, order, crowd_of(annotators, each, draw))
 
 
 # Tables that no decision had seen when they were added; the weights of members were made on them.

@@ -161,24 +161,21 @@ class Auto(CrowdEstimator):
         known = ranking.Known.of(gold[scored], held, data.validation, on_validation)
         balanced = self.target == "balanced"
         ranked = ranking.rank(held, evidence, known, balanced=balanced)
-        counted = weights.weigh(held, ranked, evidence, known, balanced=balanced)
-        ranked = dataclasses.replace(ranked, kept=list(counted))
+        shares = list(weights.weigh(held, ranked, evidence, known, balanced=balanced).values())
         fit = calibration.calibrate(
-            [held[name] for name in counted],
-            [ranked.corrections[name] for name in counted],
-            list(counted.values()),
+            [held[name] for name in ranked.kept],
+            [ranked.corrections[name] for name in ranked.kept],
+            shares,
             evidence,
             known.rows,
         )
         self.held_out_probas_ = np.full_like(found[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        members = self._members([tasks[name] for name in counted], shown)
-        self.estimator_ = Average.of(
-            *(members, ranked.kept, fit.temperature, fit.shift, list(counted.values()))
-        )
+        members = self._members([tasks[name] for name in ranked.kept], shown)
+        self.estimator_ = Average.of(members, ranked.kept, fit.temperature, fit.shift, shares)
         self.recommendation_ = recommend(
-            held, ranked, fit, evidence, known, reasons, len(splits), self.target
-        ) | {"weights": list(counted.values())}
+            held, ranked, shares, fit, evidence, known, reasons, len(splits), self.target
+        )
         for member in members:
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:

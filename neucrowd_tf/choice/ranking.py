@@ -20,9 +20,9 @@ CRITERIA = ("determinant", "likelihood of a label")
 # The share of the candidates that is averaged, and how far below the first in agreement with the
 # consensus one may be, by more than noise.
 KEPT = 0.7
+FAR = 0.05
 # How much of the classes' log shares is taken off for a balanced target.
 CORRECTED = (0.0, 0.25, 0.5, 0.75, 1.0)
-FAR = 0.05
 # Labels known to be right leave out what is clearly worse by them, from so many on, where that
 # makes the average clearly better; so many tell more than the crowd's labels do.
 LEAST_KNOWN, MANY_KNOWN = 30, 200

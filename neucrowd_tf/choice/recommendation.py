@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ FEW_LABELS = 3.0
 def recommend(
     held_out: Mapping[str, Array],
     ranked: Ranked,
+    shares: Sequence[float],
     fit: Calibration,
     evidence: Evidence,
     known: Known,
@@ -52,6 +53,7 @@ def recommend(
     return {
         **picked,
         "members": list(ranked.kept),
+        "weights": list(shares),
         "target": target,
         "calibration": {
             "temperature": fit.temperature,

@@ -22,8 +22,7 @@ DRAWN_TO_MEAN = 0.3
 # So much of the weight is shared evenly: who imitates mistakes that annotators share makes their
 # labels likely too, and no number of labels tells.
 EVENLY = 0.5
-# A member that counts less is not fitted. As many instances tell the weights as well as more would.
-LEAST_WEIGHT, MOST_ROWS = 0.02, 20_000
+MOST_ROWS = 20_000  # tell the weights as well as more would
 KNOWN = 30.0  # log odds of a label known to be true
 STEPS = 60
 
@@ -99,7 +98,7 @@ def weigh(
     *,
     balanced: bool = False,
 ) -> dict[str, float]:
-    """Returns the weights of those kept that count, which sum to one, by name: the mean of even
+    """Returns the weights of those kept, which sum to one, by name: the mean of even
     weights and of those under which the crowd's labels are likeliest.
 
     Args:
@@ -138,12 +137,7 @@ def weigh(
     even = np.full(len(found), 1 / len(found))
     shares = found / found.sum() if found.sum() > 0 else even
     shares = EVENLY * even + (1 - EVENLY) * shares
-    counted = {
-        name: weight
-        for name, weight in zip(ranked.kept, shares, strict=True)
-        if weight >= LEAST_WEIGHT
-    }
-    return {name: float(weight / sum(counted.values())) for name, weight in counted.items()}
+    return {name: float(share) for name, share in zip(ranked.kept, shares, strict=True)}
 
 
 def _more(known: Known, name: str, skipped: int) -> NDArray[Any]:
