@@ -31,26 +31,9 @@ MANY_ROWS = 10
 _ID = re.compile(r"(?!p_)(.*[_\s])?(id|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
 _CAMEL_ID = re.compile(r".*[a-z](Id|ID|Index)")
 # Numbers that programs and instruments write for none: nines, what the types hold, NetCDF's.
-FILLINGS = np.array(
-    [
-        sign * number
-        for sign in (1.0, -1.0)
-        for number in (
-            *(10.0**digits - 1 for digits in range(2, 8)),
-            *(
-                1e20,
-                1e30,
-                9.96921e36,
-                float(np.finfo(np.float32).max),
-                2.0**31,
-                2.0**31 - 1,
-                2.0**63,
-            ),
-            *(999.25, 9999.25, 99.99, 999.9, 999.99),
-        )
-    ],
-    dtype=np.float32,
-)
+_NINES = (*(10.0**digits - 1 for digits in range(2, 8)), 999.25, 9999.25, 99.99, 999.9, 999.99)
+_LARGEST = (1e20, 1e30, 9.96921e36, float(np.finfo(np.float32).max), 2.0**31, 2.0**31 - 1, 2.0**63)
+FILLINGS = np.array([sign * one for sign in (1, -1) for one in _NINES + _LARGEST], np.float32)
 _LABELS = ("labels", "classes", "targets")
 
 
@@ -118,6 +101,24 @@ def _table(
     centre: Mapping[str, float] | None,
 ) -> FeatureTable:
     ids = task_ids(frame, path, layout, csv)
+    names = _feature_columns(frame, path, layout)
+    line = (lambda row: f"row {row}") if csv is None else csv.line
+    rows, found = _rows(frame, names, path, line, centre)
+    if found and centre is None:
+        name = next(iter(found))
+        warnings.warn(
+            f"{path}: {len(found)} columns vary less than single precision shows at their size and"
+            f" are centred first (the first: {name!r}, at {found[name]:.9g})",
+            stacklevel=3,
+        )
+    if len(ids) >= MANY_ROWS:
+        _tell_ids(rows, names, path)
+        _tell_fillings(rows, names, path)
+    return FeatureTable(ids, rows, names, found)
+
+
+def _feature_columns(frame: pd.DataFrame, path: Path, layout: TableFormat) -> list[str]:
+    """Returns the columns beside that of the tasks and those that are left out."""
     task = layout.roles(list(frame.columns))["task"]
     for name in layout.ignored:
         if name not in frame.columns:
@@ -133,10 +134,20 @@ def _table(
         raise DataError(
             f"{path}: expected at least one numeric column beside {task!r}, received none"
         )
-    line = (lambda row: f"row {row}") if csv is None else csv.line
     _check_features(names, path, layout)
     _check_twins(names, path)
-    rows = np.empty((len(ids), len(names)), dtype=np.float32)
+    return names
+
+
+def _rows(
+    frame: pd.DataFrame,
+    names: list[str],
+    path: Path,
+    line: Callable[[int], str],
+    centre: Mapping[str, float] | None,
+) -> tuple[NDArray[np.float32], dict[str, float]]:
+    """Returns the columns as numbers `[N, d]`, and what was subtracted, by column."""
+    rows = np.empty((len(frame), len(names)), dtype=np.float32)
     found: dict[str, float] = {}
     whole = None
     if len(names) > MANY_COLUMNS:
@@ -156,17 +167,7 @@ def _table(
     if whole is not None and not np.isfinite(rows).all():
         name = names[int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])]
         _numbers(frame[name], path, line)
-    if found and centre is None:
-        name = next(iter(found))
-        warnings.warn(
-            f"{path}: {len(found)} columns vary less than single precision shows at their size and"
-            f" are centred first (the first: {name!r}, at {found[name]:.9g})",
-            stacklevel=3,
-        )
-    if len(ids) >= MANY_ROWS:
-        _tell_ids(rows, names, path)
-        _tell_fillings(rows, names, path)
-    return FeatureTable(ids, rows, names, found)
+    return rows, found
 
 
 def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
