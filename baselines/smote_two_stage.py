@@ -28,7 +28,7 @@ from neucrowd_tf.iced.smote import balancing_counts, synthesise
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage.labels_first import LabelsFirst
+from neucrowd_tf.two_stage.labels_first import AGGREGATOR, LabelsFirst
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,7 +141,7 @@ class SmoteTwoStage(LabelsFirst):
 
     aggregator: str | aggregation.Aggregator = argument(
         "mv",
-        None,
+        AGGREGATOR,
         '"mv" (majority vote), "ds" (Dawid and Skene) or "glad"; or an unfitted aggregator.',
         positional=True,
     )

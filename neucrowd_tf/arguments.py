@@ -76,6 +76,7 @@ def _is_list(value: Any) -> bool:
 none = Constraint("None", lambda value: value is None)
 flag = Constraint("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 text = Constraint("text", lambda value: isinstance(value, str))
+network = Constraint("a Keras model", callable)
 
 
 def whole(least: int = 1) -> Constraint:

@@ -166,7 +166,7 @@ def printed(dataset: str, method: str) -> Mapping[str, float]:
     return _PRINTED.get((dataset, method), {})
 
 
-def _look_up(table: Mapping[str, Any], name: str, what: str) -> Any:
+def _look_up(table: Mapping[str, Any], name: str, what: str, argument: str = "") -> Any:
     if name not in table:
         names = sorted(table)
         close = (
@@ -175,14 +175,17 @@ def _look_up(table: Mapping[str, Any], name: str, what: str) -> Any:
         )
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise UsageError(
-            f"--{what}: expected the name of a {what} (--list shows all), received {name!r}{hint}"
+            f"{argument or '--' + what}: expected the name of a {what} (--list shows all), received"
+            f" {name!r}{hint}"
         )
     return table[name]
 
 
-def method(name: str) -> Method:
-    """Returns the method of that name; UsageError names the closest ones otherwise."""
-    entry: Method = _look_up(_METHODS, name, "method")
+def method(name: str, argument: str = "--method") -> Method:
+    """Returns the method of that name; UsageError names what it was given as, and the closest ones,
+    otherwise.
+    """
+    entry: Method = _look_up(_METHODS, name, "method", argument)
     return entry
 
 

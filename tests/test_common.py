@@ -22,6 +22,7 @@ from sklearn.base import clone
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.arguments import declared
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.persistence import load
@@ -426,3 +427,14 @@ def test_representatives_cover_every_factory() -> None:
     tried = {method.factory for method in registry.methods() if method.name in chosen}
     left_out = {method.factory for method in registry.methods()} - tried
     assert all(kind.layer.__module__.startswith("baselines") for kind in left_out)
+
+
+def test_no_argument_takes_any_text() -> None:
+    """What is an object cannot be given on the command line: text in its place is refused before
+    anything is computed.
+    """
+    checked_later = {"annotator_features"}  # numbers, whose shape the data say
+    for kind in {method.factory for method in registry.methods()}:
+        for field in declared(kind):
+            constraint = field.metadata.get("constraint")
+            assert constraint is not None or field.name in checked_later, (kind, field)

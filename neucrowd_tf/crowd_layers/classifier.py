@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BASES = ("dense", "small_cnn", "resnet18")
 _PATH = Constraint("a path", lambda value: isinstance(value, os.PathLike))
-_CLASSIFIER = Constraint("a Keras classifier or a function that makes one", callable)
+BASE = one_of(*BASES) | Constraint("a Keras classifier or a function that makes one", callable)
 
 
 @dataclasses.dataclass
@@ -99,7 +99,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
 
     base: Any = argument(
         "dense",
-        one_of(*BASES) | _CLASSIFIER,
+        BASE,
         '"dense" (`hidden_units`, `activation`, `dropout` and `batch_norm`), "small_cnn" or'
         ' "resnet18" for images, a Keras classifier whose outputs are C probabilities or logits'
         " (it is copied), or a function of (input shape, C) that makes one.",

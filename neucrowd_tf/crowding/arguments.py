@@ -20,6 +20,7 @@ from neucrowd_tf.arguments import (
     whole,
 )
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowd_layers.classifier import BASE
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 class ClassifierArguments:
     """The arguments that say which classifier DL-CL trains."""
 
-    base: Any = argument("dense", None, "the classifier, as for `CrowdLayer`.", positional=True)
+    base: Any = argument("dense", BASE, "the classifier, as for `CrowdLayer`.", positional=True)
     hidden_units: Sequence[int] = argument(
         (128,), many(whole(1), "whole numbers from 1", 0), "widths of the dense base."
     )

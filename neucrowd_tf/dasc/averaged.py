@@ -17,7 +17,7 @@ from neucrowd_tf.training.run import Run
     "dasc_ensemble",
     summary="DASC over CrowdLayer and Anno-Reg, the mean of four seeds of each",
     requires_identities=True,
-    presets={name: {"dataset": name} for name in ("labelme", "music")},
+    presets={name: {"preset": name} for name in ("labelme", "music")},
     paper="ours",
 )
 @estimator
@@ -38,17 +38,21 @@ class AveragedMethods(CrowdEstimator):
     size: int = argument(4, whole(1), "fits of each method; the first has the seed itself.")
     rounds: int | None = argument(None, none | whole(0), "of self-training; None is the methods'.")
     epochs: int | None = argument(None, none | whole(1), "of each fit; None is the methods'.")
-    dataset: str | None = argument(
-        None, none | text, "whose presets the methods take; None takes their defaults."
+    preset: str | None = argument(
+        None, none | text, "the dataset whose presets the methods take; None takes their defaults."
     )
 
     ensemble_: Any = fitted()
     confusion_matrices_: Any = fitted()
 
+    def _check_together(self) -> None:
+        for name in self.averaged:
+            registry.method(name, "averaged")
+
     def _fit(self, data: TrainingData, run: Run) -> None:
         own = {"rounds": self.rounds, "epochs": self.epochs}
         given = {name: value for name, value in own.items() if value is not None}
-        made = [registry.method(name).make(dataset=self.dataset, **given) for name in self.averaged]
+        made = [registry.method(name).make(dataset=self.preset, **given) for name in self.averaged]
         self.ensemble_ = Ensemble(made, size=self.size, seed=self.seed)
         self.ensemble_.fit(data.features, data.annotations, data.named_validation, run=run)
         self.confusion_matrices_ = self.ensemble_.confusion_matrices_

@@ -7,6 +7,7 @@ from typing import Any
 from neucrowd_tf import registry
 from neucrowd_tf.arguments import argument, estimator, fitted, none, text, whole
 from neucrowd_tf.dasc.methods import SelfTrainedCrowdLayer, schedule_presets
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 
 
@@ -15,7 +16,7 @@ from neucrowd_tf.registry import register_method
     summary="CrowdLayer with DASC's quotas of annotations that CrowdInG's generator fills in",
     requires_identities=True,
     presets={
-        name: {**preset, "dataset": name}
+        name: {**preset, "preset": name}
         for name, preset in schedule_presets("crowd_layer").items()
         if name in ("labelme", "music", "cifar10n")
     },
@@ -41,15 +42,24 @@ class FilledByGenerator(SelfTrainedCrowdLayer):  # type: ignore[misc, valid-type
     generator_epochs: int | None = argument(
         None, none | whole(1), "of the generator's game; None is the method's."
     )
-    dataset: str | None = argument(
-        None, none | text, "whose presets the generator's method takes; None takes its defaults."
+    preset: str | None = argument(
+        None,
+        none | text,
+        "the dataset whose presets the generator's method takes; None takes its defaults.",
     )
     filling: str = "drawn"
     calibration: float = 0.2
 
     generator_: Any = fitted()
 
+    def _check_together(self) -> None:
+        if not hasattr(registry.method(self.generator, "generator").factory, "predict_annotators"):
+            raise UsageError(
+                "generator: expected a method that predicts what annotators would answer, as"
+                f" crowding, received {self.generator!r}"
+            )
+
     def _filling_model(self) -> Any:
         given = {} if self.generator_epochs is None else {"epochs": self.generator_epochs}
-        self.generator_ = registry.method(self.generator).make(dataset=self.dataset, **given)
+        self.generator_ = registry.method(self.generator).make(dataset=self.preset, **given)
         return self.generator_

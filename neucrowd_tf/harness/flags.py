@@ -48,6 +48,8 @@ def _named_values(flag: str, items: Sequence[str]) -> tuple[tuple[str, Any], ...
 def _path(flag: str, text: str | None) -> Path | None:
     if text == "":
         raise UsageError(f"--{flag}: expected a path, received nothing")
+    if text is not None and "\0" in text:
+        raise UsageError(f"--{flag}: expected a path, received one with a NUL in it, {text!r}")
     if text is not None and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UsageError(f"--{flag}: expected a path in UTF-8, received {text!a}")
     return None if text is None else Path(os.path.expanduser(text))

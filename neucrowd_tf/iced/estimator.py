@@ -15,6 +15,7 @@ from neucrowd_tf.arguments import (
     argument,
     estimator,
     flag,
+    network,
     none,
     number,
     one_of,
@@ -214,16 +215,18 @@ class ICED(EmbeddingEstimator):
     )
     encoder: Any = argument(
         None,
-        None,
+        none | network,
         "a Keras model `[None, ...] -> [None, h]` to use as feature extractor; it is copied, not"
         " trained itself.",
     )
     classifier: Any = argument(
-        None, None, "likewise `[None, h] -> [None, C]` logits; one dense layer by default."
+        None,
+        none | network,
+        "likewise `[None, h] -> [None, C]` logits; one dense layer by default.",
     )
     decoder: Any = argument(
         None,
-        None,
+        none | network,
         "likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for"
         " `[h]` fits.",
     )

@@ -62,9 +62,16 @@ def check_outputs(
         path = getattr(arguments, name)
         if not isinstance(path, Path) or path == STDOUT:
             continue
-        if name in outputs and path.is_dir() and not folders:
+        try:
+            real, is_folder = os.path.realpath(path), path.is_dir()
+        except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(
+                f"--{name}: expected a path that can be looked up, received {path} ({reason})"
+            ) from None
+        if name in outputs and is_folder and not folders:
             raise UsageError(f"--{name}: expected a file, received the folder {path}")
-        other = taken.setdefault(os.path.realpath(path), name)
+        other = taken.setdefault(real, name)
         if name in outputs and other != name:
             raise UsageError(f"--{name}: expected another file than --{other}'s, received {path}")
 

@@ -34,6 +34,8 @@ _NO_NUMBER = re.compile(r"[-+]?(inf|infinity|\d+(\.\d*)?e\+?\d{3,})")
 _SEVERAL = re.compile(r"""\[\s*(['"].*)?\]|\{.*:.*\}""", re.DOTALL)
 FEW_ROWS = 10
 
+# What numbers a class, as a file spells it.
+_CODE = re.compile(r"[-+]?\d+(\.0*)?")
 _NO_ANSWER = re.compile(r"77+|88+|99+|9+[78]")
 
 
@@ -222,10 +224,14 @@ def _check_other_names(
     texts = {str(label) for label in labels}
     if len(texts) < 2 or table.triples is None:
         return
-    codes = all(isinstance(label, (int, float)) for label in labels)
+    # Readers of wide tables and of exports have numbers as text.
+    codes = all(_CODE.fullmatch(text) for text in texts)
     for names, what in zip(table.triples, ("tasks", "annotators"), strict=False):
         if texts <= set(map(str, distinct(names)[0])) and (
-            not codes or np.array_equal(np.asarray(names), np.asarray(table.triples[2]))
+            not codes
+            or all(
+                str(name) == str(label) for name, label in zip(names, table.triples[2], strict=True)
+            )
         ):
             raise DataError(
                 f"{table.place(int(first[0]), column)}: expected a label, received"

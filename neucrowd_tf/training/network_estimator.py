@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neucrowd_tf.arguments import (
+    Constraint,
     argument,
     estimator,
     flag,
@@ -31,7 +32,11 @@ class NetworkEstimator(CrowdEstimator):
         (64, 32), widths, "widths of the fully connected layers, the last one's the embedding's."
     )
     # What Keras makes of it is checked where the layers are made: a function serves as well.
-    activation: Any = argument("sigmoid", None, "of the fully connected layers, by Keras' name.")
+    activation: Any = argument(
+        "sigmoid",
+        text | Constraint("a function", callable) | none,
+        "of the fully connected layers, by Keras' name.",
+    )
     dropout: float = argument(
         0.2, number(least=0, below=1), "share of units that a training step leaves out at random."
     )

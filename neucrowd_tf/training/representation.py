@@ -15,7 +15,17 @@ from sklearn.base import TransformerMixin
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, one_of, strengths, whole
+from neucrowd_tf.arguments import (
+    argument,
+    estimator,
+    fitted,
+    flag,
+    network,
+    none,
+    one_of,
+    strengths,
+    whole,
+)
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
 from neucrowd_tf.training.estimator import TrainingData
@@ -108,7 +118,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
 
     encoder: Any = argument(
         None,
-        None,
+        none | network,
         "a Keras model to use as embedding network in place of fully connected layers; it is"
         " copied, not trained itself.",
     )

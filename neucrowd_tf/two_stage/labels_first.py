@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 AGGREGATORS = ("mv", "ds", "ds_one_coin", "glad")
+AGGREGATOR = one_of(*AGGREGATORS) | Constraint(
+    "an aggregator", lambda value: isinstance(value, Aggregator)
+)
 
 
 def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
@@ -55,7 +58,7 @@ class LabelsFirst(CrowdEstimator):
 
     aggregator: str | Aggregator = argument(
         "mv",
-        one_of(*AGGREGATORS) | Constraint("an aggregator", lambda x: isinstance(x, Aggregator)),
+        AGGREGATOR,
         '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an annotator) or'
         ' "glad"; or an unfitted aggregator.',
         positional=True,

@@ -48,3 +48,6 @@ def test_no_output_takes_the_place_of_an_input(tmp_path: Path) -> None:
         check(tmp_path / "b.csv", tmp_path / "b.csv")
     with pytest.raises(UsageError, match="--output: expected a file, received the folder"):
         check(tmp_path)
+    for name in ("x" * 300, "a\0b"):
+        with pytest.raises(UsageError, match="--output: expected a path that can be looked up"):
+            check(tmp_path / name)

@@ -108,3 +108,18 @@ def test_lines_that_are_no_labels(tmp_path: Path, text: str, message: str) -> No
     with pytest.raises(DataError, match=message) as error:
         _read(tmp_path, text)
     assert "line " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["task,a,b\n0,0,0\n1,1,1\n2,1,1\n", "task,a,b\n0,1.0,1.0\n1,0.0,0.0\n"]
+)
+def test_codes_of_classes_may_be_names_of_tasks_too(tmp_path: Path, text: str) -> None:
+    (tmp_path / "wide.csv").write_text(text)
+    assert read_annotations(tmp_path / "wide.csv").class_names.tolist() == [0, 1]
+
+
+def test_the_tasks_themselves_as_labels_are_refused(tmp_path: Path) -> None:
+    rows = [f"{task},{worker},{task}" for task in (3, 4, 5) for worker in "ab"]
+    (tmp_path / "a.csv").write_text("\n".join(["task,worker,label", *rows]))
+    with pytest.raises(DataError, match="columns exchanged"):
+        read_annotations(tmp_path / "a.csv")

@@ -83,12 +83,12 @@ def run(argv: list[str]) -> int:
 def _parse(flags: Any, argv: list[str]) -> Any:
     import sys
 
-    from neucrowd_tf.errors import UsageError
+    from neucrowd_tf.errors import UsageError, one_line
 
     try:
         return flags.parse(["run", *argv])
     except UsageError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {one_line(error)}\n")
         return 2
 
 

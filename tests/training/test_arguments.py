@@ -34,6 +34,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("hidden_units", 64, "a list of whole numbers from 1, received 64"),
     ("hidden_units", "64", "a list of whole numbers from 1, received '64'"),
     ("hidden_units", (64, 0), "a list of whole numbers from 1, received (64, 0)"),
+    ("activation", 3, "text or a function or None, received 3"),
+    ("encoder", "dense", "None or a Keras model, received 'dense'"),
     ("initializer", "he", "'glorot' or 'normal', received 'he'"),
     ("monitor", "f1", "'auc', 'accuracy' or 'log_loss', received 'f1'"),
     ("epochs", True, "a whole number from 1, received True"),
