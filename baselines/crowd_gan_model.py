@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.crowd_layers.losses import cross_entropies
 from neucrowd_tf.crowding.crowd import (
     Crowd,
     batch_positions,
@@ -50,9 +51,7 @@ def policy_loss(logits: Any, labels: Any, rewards: Any) -> Any:
         Wang et al. (2017), IRGAN, eq. 5.
     """
     advantage = tf.stop_gradient(rewards - tf.reduce_mean(rewards))
-    return tf.reduce_mean(
-        advantage * tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-    )
+    return tf.reduce_mean(advantage * cross_entropies(labels, logits))
 
 
 class CrowdGANModel(keras.Model):

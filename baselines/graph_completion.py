@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.crowd_layers.losses import cross_entropies
 from neucrowd_tf.crowding.crowd import gradients
 from neucrowd_tf.nn.steps import take_step
 
@@ -149,7 +150,7 @@ class GraphCompletion(keras.Model):
             logits = tf.einsum(
                 "ach,ah->ac", pairs, tf.gather(instances, rows)
             ) + tf.convert_to_tensor(self.biases)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            losses = cross_entropies(labels, logits)
             loss = tf.math.divide_no_nan(
                 tf.reduce_sum(losses * (1 - kept)), tf.reduce_sum(1 - kept)
             )

@@ -7,6 +7,23 @@ from typing import Any
 import tensorflow as tf
 
 
+def at_labels(values: Any, labels: Any) -> Any:
+    """Returns each entry's value at its label, `[..., C]` and `[...]` to `[...]`.
+
+    A gather along a batch has a gradient of two dozen operations; this has one.
+    """
+    return tf.reduce_sum(tf.one_hot(labels, tf.shape(values)[-1]) * values, axis=-1)
+
+
+def cross_entropies(labels: Any, logits: Any) -> Any:
+    """Returns -log softmax(logits) at each entry's label, `[...]` and `[..., C]` to `[...]`.
+
+    TensorFlow's own takes more than twice as long where there are few classes (512 x 59 x 8 with
+    its gradient: 6.2 ms, these operations 2.8).
+    """
+    return tf.reduce_logsumexp(logits, axis=-1) - at_labels(logits, labels)
+
+
 def annotation_losses(
     labels: Any, logits: Any, gamma: float = 0.0, *, log_probabilities: bool = False
 ) -> Any:
@@ -31,7 +48,7 @@ def annotation_losses(
     if log_probabilities:
         losses = -tf.gather(logits, given, axis=-1, batch_dims=labels.shape.rank)
     else:
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=given, logits=logits)
+        losses = cross_entropies(given, logits)
     if gamma:
         # 1 - p through expm1 keeps its digits where p is nearly 1; the gradient of the power needs
         # a positive base.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.crowd_layers.losses import cross_entropies
 from neucrowd_tf.training.tuplets import step_numbers
 
 if TYPE_CHECKING:
@@ -135,14 +136,6 @@ def batch_positions(index: Any, batch: int, size: Any) -> Any:
     return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
 
 
-def at_labels(values: Any, labels: Any) -> Any:
-    """Returns each entry's value at its label, `[..., C]` and `[...]` to `[...]`.
-
-    A gather along a batch has a gradient of two dozen operations; this has one.
-    """
-    return tf.reduce_sum(tf.one_hot(labels, tf.shape(values)[-1]) * values, axis=-1)
-
-
 def gradients(tape: tf.GradientTape, loss: Any, variables: Sequence[Any]) -> list[Any]:
     """Returns the gradients of Keras variables; zeros for one that the loss does not touch (an
     ablation's unused encoder).
@@ -227,9 +220,7 @@ class Counter:
 
 def label_probabilities(logits: Any, labels: Any) -> Any:
     """Returns softmax(logits) at one label each, `[..., C]` and `[...]` to `[...]`."""
-    flat = tf.reshape(logits, [-1, tf.shape(logits)[-1]])
-    unlikely = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(labels, [-1]), flat)
-    return tf.reshape(tf.exp(-unlikely), tf.shape(labels))
+    return tf.exp(-cross_entropies(labels, logits))
 
 
 def pair_noise(seed: Any, shape: Any) -> Any:

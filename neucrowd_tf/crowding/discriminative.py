@@ -10,7 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowding.crowd import Crowd, at_labels, entropy, fold
+from neucrowd_tf.crowd_layers.losses import at_labels
+from neucrowd_tf.crowding.crowd import Crowd, entropy, fold
 from neucrowd_tf.crowding.discriminator import (
     Discriminator,
     Encoded,

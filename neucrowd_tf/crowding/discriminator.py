@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowding.crowd import at_labels
+from neucrowd_tf.crowd_layers.losses import at_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -192,7 +192,7 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
         from neucrowd_tf.crowding.networks import Rates, build_networks
         from neucrowd_tf.training.state import read_variables
 
-        spec = self._spec()
+        spec = dataclasses.replace(self._spec(), kept=self._room(data))
         networks = self._caches.networks.get(spec, lambda: build_networks(spec, classifier.base))
         rates = Rates(
             self.generator_pretrain_learning_rate,
@@ -299,11 +299,24 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
             "annotator_size": self.annotator_table_.shape[1],
             "num_classes": len(self.classes_),
             "classifier": self._classifier_arguments(),
+            "kept": frozenset(),
         }
         named = (field.name for field in dataclasses.fields(NetworkSpec))
         return NetworkSpec(
             **given, **{name: getattr(self, name) for name in named if name not in given}
         )
+
+    def _room(self, data: TrainingData) -> frozenset[str]:
+        """Returns what a turn keeps from its first pass."""
+        from neucrowd_tf.crowding.learning import what_is_kept
+
+        annotators = data.annotations.num_annotators
+        widths = {
+            "features": int(np.prod(self.feature_shape_)),
+            "noise": annotators * self.noise_size,
+            "hidden": annotators * self.generator_units,
+        }
+        return what_is_kept(len(data.features), widths)
 
     def __getstate__(self) -> dict[str, Any]:
         """Caches (compiled functions and networks) are left out of copies."""

@@ -10,10 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.crowd_layers.losses import at_labels
 from neucrowd_tf.crowding.counterfactual import importance_ratios
 from neucrowd_tf.crowding.crowd import (
     Crowd,
-    at_labels,
     batch_positions,
     batches_of,
     fold,

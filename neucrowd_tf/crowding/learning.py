@@ -5,7 +5,7 @@ and the discriminative one judged, or from the exact risk of all labels.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -24,12 +24,22 @@ from neucrowd_tf.crowding.discriminative import DiscriminativeModule
 from neucrowd_tf.crowding.generative import GenerativeModule
 from neucrowd_tf.nn.steps import take_step
 
-_KEPT = 1 << 24  # numbers, 64 MB
+KEPT = 1 << 24  # numbers, 64 MB
+
+
+def what_is_kept(instances: int, widths: Mapping[str, int]) -> frozenset[str]:
+    """Returns what there is room for to keep from a turn's first pass, of numbers by instance."""
+    return frozenset(name for name, width in widths.items() if instances * width <= KEPT)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How the turns are taken; see `CrowdInG` for what the fields mean."""
+    """How the turns are taken; see `CrowdInG` for what the fields mean.
+
+    Attributes:
+        kept: which of a batch's "features", "noise" and part of the "hidden" layer are kept from
+            the first pass of a turn rather than made again; the same numbers either way.
+    """
 
     threshold: float = 0.5
     passes: int = 5
@@ -44,6 +54,7 @@ class Settings:
     risk: str = "counterfactual"
     likelihood: float = 0.0
     penalised: bool = False
+    kept: frozenset[str] = frozenset(("features", "noise", "hidden"))
 
     def passes_of(self, *players: str) -> int:
         """Returns how many inner passes a player's turn has, or the most of several players'."""
@@ -249,15 +260,14 @@ class Learning:
     def _features(self, rows: Any) -> Callable[[Any], Any]:
         """Returns what gives the features `[b, d]` of a batch by its number."""
         flat = self.generative.crowd.flat
-        return self._kept(
-            rows, self.generative.crowd.feature_size, lambda chosen, _: tf.gather(flat, chosen)
-        )
+        return self._kept("features", rows, lambda chosen, _: tf.gather(flat, chosen))
 
     def _noise(self, rows: Any, seed: Any) -> Callable[[Any], Any]:
         """Returns what gives the noise `[b, R, k]` of a batch by its number, the same in each
         pass.
         """
         return self._of_pairs(
+            "noise",
             rows,
             self.generative.generator.noise_size,
             lambda chosen, index: self.generative.noise(chosen, fold(seed, index)),
@@ -273,42 +283,37 @@ class Learning:
             noise = self.generative.noise(chosen, fold(seed, index))
             return self.generative.hidden(features, noise)
 
-        return self._of_pairs(rows, self.generative.generator.scores.kernel.shape[0], compute)
+        size = self.generative.generator.scores.kernel.shape[0]
+        return self._of_pairs("hidden", rows, size, compute)
 
     def _of_pairs(
-        self, rows: Any, size: int, compute: Callable[[Any, Any], Any]
+        self, what: str, rows: Any, size: int, compute: Callable[[Any, Any], Any]
     ) -> Callable[[Any], Any]:
         """Returns `_kept` of what is `[b, R, size]`."""
         width = tf.shape(self.generative.crowd.annotators)[0] * size
         kept = self._kept(
-            rows, width, lambda chosen, index: tf.reshape(compute(chosen, index), [-1, width])
+            what, rows, lambda chosen, index: tf.reshape(compute(chosen, index), [-1, width])
         )
         return lambda index: tf.reshape(kept(index), [-1, width // size, size])
 
     def _kept(
-        self, rows: Any, width: Any, compute: Callable[[Any, Any], Any]
+        self, what: str, rows: Any, compute: Callable[[Any, Any], Any]
     ) -> Callable[[Any], Any]:
-        """Returns what gives something of a batch by its number, the same in each pass. It is kept
-        from the first where there is room.
+        """Returns what gives something of a batch by its number, the same in each pass.
 
         Args:
+            what: it is, of `Settings.kept`.
             rows: `[n]` the instances of a turn.
-            width: of a row of it.
-            compute: returns it `[b, width]` from a batch's instances and number.
+            compute: returns it `[b, w]` from a batch's instances and number.
         """
-        room = tf.size(rows, tf.int64) * tf.cast(width, tf.int64) <= _KEPT
 
         def of_batch(index: Any) -> tuple[Any]:
             return (compute(rows[self._batch(index)], index),)
 
-        whole = tf.cond(
-            room,
-            lambda: gathered(self._batches(rows), (tf.float32,), of_batch)[0],
-            lambda: tf.zeros([0, width]),
-        )
-        return lambda index: tf.cond(
-            room, lambda: whole[self._batch(index)], lambda: of_batch(index)[0]
-        )
+        if what not in self.settings.kept:
+            return lambda index: of_batch(index)[0]
+        (whole,) = gathered(self._batches(rows), (tf.float32,), of_batch)
+        return lambda index: whole[self._batch(index)]
 
     def _batch(self, index: Any) -> slice:
         size = self.generative.batch_rows

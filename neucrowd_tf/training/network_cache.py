@@ -24,11 +24,12 @@ def free_earlier() -> None:
     TensorFlow keeps a kernel of 36 kB for each variable's name and each function's, for as long as
     the process lives; those in use are made again. The networks themselves are circles of
     references of 2 to 10 MB, which wait for Python's collector. It counts objects, of which
-    TensorFlow has so many that it comes once in ten or twenty networks: so at each fourth one.
+    TensorFlow has so many that it comes once in ten or twenty networks: so after each fourth one.
     """
     from tensorflow.python.eager import context  # as Keras' clear_session does
 
-    if next(_made) % EACH == 0:
+    number = next(_made)
+    if number > 1 and number % EACH == 1:
         gc.collect()
     context.context().clear_kernel_cache()
 

@@ -46,7 +46,9 @@ def step_numbers(first: int, by: int = 1) -> tf.data.Dataset:
     `tf.data.Dataset.counter` gives them too, but it leaves the graph of its addition in the global
     graph with each call, for as long as the process lives.
     """
-    return tf.data.Dataset.range(first, tf.int64.max, by)
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return tf.data.Dataset.range(first, tf.int64.max, by).with_options(options)
 
 
 def prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:

@@ -312,12 +312,17 @@ def test_a_turn_changes_its_player_alone_and_lowers_its_own_risk(player: str) ->
 @pytest.mark.ci
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_a_turn_is_the_same_where_its_inputs_are_kept_and_where_they_are_made_again(
-    monkeypatch: pytest.MonkeyPatch, player: str
+    player: str,
 ) -> None:
     ends = []
-    for kept in (learning._KEPT, 0):
-        monkeypatch.setattr(learning, "_KEPT", kept)
-        game = make_game(passes=2)
+    all_kept = learning.what_is_kept(N, {"features": D, "noise": 2 * R, "hidden": 6 * R})
+    assert all_kept == {"features", "noise", "hidden"}
+    assert learning.what_is_kept(1 << 20, {"features": 15, "noise": 16, "hidden": 17}) == {
+        "features",
+        "noise",
+    }
+    for kept in (all_kept, frozenset()):
+        game = make_game(passes=2, kept=kept)
         turn = game.generator_turn if player == "generator" else game.classifier_turn
         turn(tf.constant(1), tf.range(N), game.generative.classify_all())
         ends.append(parts(game)[player])
