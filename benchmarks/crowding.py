@@ -1,12 +1,14 @@
 """How long CrowdInG takes on LabelMe, and what memory it holds after many fits in one process.
 
     python -m benchmarks.crowding [--data_dir=DIR] [--json] [--epochs=10] [--refits=50] [--seed=0]
+        [--threads=1]
 
 `pretrain_seconds` is everything before the first epoch of the game, tracing included: DL-CL, the
 generator, the discriminative module. `epoch_seconds` is an epoch of the game, the mean over all of
 them with the first one's tracing. `growth_mb` is by how much the process grows between the third
 fit and the last one of one estimator, each with another seed. Processor seconds are those of all
-threads together.
+threads together. One thread, as `run_experiment.py` gives a run: two wait for each other in
+operations as small as these, and take a third more processor time.
 
 With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
 looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
@@ -82,4 +84,4 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, epochs=10, refits=50, seed=0)
+    run(__doc__, measure, epochs=10, refits=50, seed=0, threads=1)

@@ -1,9 +1,10 @@
 """How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed; with --large instead the memory
 and time of two rounds over 50,000 instances, 747 annotators and 10 classes, simulated.
 
-    python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large]
+    python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large] [--threads=1]
 
-With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
+One thread, as `run_experiment.py` gives a run: two wait for each other in networks as small as
+these. With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
 looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 """
 
@@ -95,4 +96,4 @@ def large_rounds(
 
 
 if __name__ == "__main__":
-    run(__doc__, measured, large=True, rounds=5, seed=0)
+    run(__doc__, measured, large=True, rounds=5, seed=0, threads=1)

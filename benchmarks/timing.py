@@ -116,7 +116,7 @@ def run(
     parser.add_argument("--data_dir", default=data_folder())
     if large:
         parser.add_argument("--large", action="store_true")
-    for name, value in {**more, "threads": 2}.items():
+    for name, value in {"threads": 2, **more}.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     arguments = parser.parse_args()
     import tensorflow as tf

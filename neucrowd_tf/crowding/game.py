@@ -28,7 +28,7 @@ from neucrowd_tf.crowding.discriminative import (
     discriminative_report,
 )
 from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.crowding.learning import Learning, Player, Settings
+from neucrowd_tf.crowding.learning import Learning, Logged, Player, Settings
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
 
@@ -72,7 +72,9 @@ class CrowdInGModel(keras.Model):
         self.built = True
 
     def compile_networks(self, generator: float, classifier: float, discriminator: float) -> None:
-        """Gives each network an Adam with its own learning rate, and compiles the step."""
+        """Gives each network an Adam with its own learning rate. Each turn is compiled by itself:
+        TensorFlow would optimise what two turns share once for each.
+        """
         self.generator_optimizer = FusedAdam(generator)
         self.classifier_optimizer = FusedAdam(classifier)
         optimizer = FusedAdam(discriminator)
@@ -80,7 +82,7 @@ class CrowdInGModel(keras.Model):
         self.classifier_optimizer.build(self.generative.classifier.trainable_variables)
         optimizer.build(self.discriminative.trainable_variables)
         self.compile(
-            optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
+            optimizer=optimizer, steps_per_execution=1, run_eagerly=True, auto_scale_loss=False
         )
 
     def call(self, features: Any, training: bool = False) -> Any:
@@ -191,11 +193,11 @@ class CrowdInGModel(keras.Model):
             CrowdInG, eq. 5 and section 3.3.3.
         """
         rows = self._shuffled(rows, epoch, _SURE)
-        seed, player = self.crowd.draw(epoch, _GENERATOR), self._generator(epoch, latent)
+        seed = self.crowd.draw(epoch, _GENERATOR)
         if self.settings.risk == "exact":
-            return self.learning.exactly(player, rows, latent, seed)
+            return self._by_exact_risk("generator", epoch, latent, rows, seed)
         logged = self.learning.logged(rows, latent, seed)
-        return self.learning.by_draws([(player, logged.deltas)], logged)
+        return self._by_draws(("generator",), epoch, latent, logged)
 
     def classifier_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
         """Updates the classifier by eq. 6 on the other instances, through the updated generator,
@@ -205,13 +207,13 @@ class CrowdInGModel(keras.Model):
             CrowdInG, eq. 6 and section 3.3.3.
         """
         rows = self._shuffled(rows, epoch, _UNSURE)
-        seed, player = self.crowd.draw(epoch, _CLASSIFIER), self._classifier()
+        seed = self.crowd.draw(epoch, _CLASSIFIER)
         if self.settings.risk == "exact":
-            return self.learning.exactly(player, rows, latent, seed)
+            return self._by_exact_risk("classifier", epoch, latent, rows, seed)
         # Deviation: the logging policy is drawn from again after the generator's turn, as the
         # ratios of eq. 6 would else mix the generator's move with the classifier's.
         logged = self.learning.logged(rows, latent, seed)
-        return self.learning.by_draws([(player, logged.signals)], logged)
+        return self._by_draws(("classifier",), epoch, latent, logged)
 
     def joint_turn(self, epoch: Any, latent: Any) -> dict[str, Any]:
         """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the
@@ -222,8 +224,26 @@ class CrowdInGModel(keras.Model):
         """
         rows = self._shuffled(tf.range(self.crowd.num_instances), epoch, _SURE)
         logged = self.learning.logged(rows, latent, self.crowd.draw(epoch, _GENERATOR))
-        both = (self._generator(epoch, latent), logged.deltas), (self._classifier(), logged.signals)
-        return self.learning.by_draws(both, logged)
+        return self._by_draws(("generator", "classifier"), epoch, latent, logged)
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def _by_draws(
+        self, names: tuple[str, ...], epoch: Any, latent: Any, logged: Logged
+    ) -> dict[str, Any]:
+        """Makes the inner passes of these players by `logged` labels."""
+        turns = {
+            "generator": (self._generator(epoch, latent), logged.deltas),
+            "classifier": (self._classifier(), logged.signals),
+        }
+        return self.learning.by_draws([turns[name] for name in names], logged)
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def _by_exact_risk(
+        self, name: str, epoch: Any, latent: Any, rows: Any, seed: Any
+    ) -> dict[str, Any]:
+        """Makes the inner passes of a player by the exact risk."""
+        player = self._generator(epoch, latent) if name == "generator" else self._classifier()
+        return self.learning.exactly(player, rows, latent, seed)
 
     def _generator(self, epoch: Any, latent: Any) -> Player:
         return Player(
@@ -320,10 +340,7 @@ class DiscriminativePretraining(keras.Model):
         self.game = game
         self.built = True
         self.compile(
-            optimizer=game.optimizer,
-            steps_per_execution=1,
-            jit_compile=False,
-            auto_scale_loss=False,
+            optimizer=game.optimizer, steps_per_execution=1, run_eagerly=True, auto_scale_loss=False
         )
 
     def train_step(self, data: Any) -> dict[str, Any]:

@@ -81,6 +81,14 @@ class Player(NamedTuple):
     further: Callable[[Any], Any]
 
 
+# Of any number of instances, so that one graph serves the turns of generator and classifier.
+_LOGGED = (
+    tf.TensorSpec([None], tf.int32),
+    tf.TensorSpec([None, None], tf.float32),
+    tf.TensorSpec([2], tf.int32),
+)
+
+
 class Logged(NamedTuple):
     """Labels that the logging policy drew for all pairs of some instances.
 
@@ -119,7 +127,7 @@ class Learning:
         self.generative, self.discriminative = generative, discriminative
         self.settings = settings
 
-    @tf.function(autograph=False, reduce_retracing=True)
+    @tf.function(autograph=False, input_signature=_LOGGED)
     def logged(self, rows: Any, latent: Any, seed: Any) -> Logged:
         """Lets the present generative module, the logging policy, label all pairs of some
         instances.

@@ -54,6 +54,15 @@ def compiled_steps(
 
 
 def _one_device(model: keras.Model) -> Callable[[Iterator[Any], int], dict[str, float]]:
+    if model.run_eagerly:  # its parts are compiled
+
+        def eagerly(iterator: Iterator[Any], count: int) -> dict[str, float]:
+            for _ in range(count):
+                logs = model.train_step(next(iterator))
+            return _numbers(logs)
+
+        return eagerly
+
     # AutoGraph would convert all that a step calls, which takes longer than tracing it.
     step = tf.function(
         model.train_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile
