@@ -299,7 +299,7 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
             "annotator_size": self.annotator_table_.shape[1],
             "num_classes": len(self.classes_),
             "classifier": self._classifier_arguments(),
-            "kept": frozenset(),
+            "kept": NetworkSpec.kept,
         }
         named = (field.name for field in dataclasses.fields(NetworkSpec))
         return NetworkSpec(
