@@ -1,11 +1,12 @@
 """How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed; with --large instead the memory
 and time of two rounds over 50,000 instances, 747 annotators and 10 classes, simulated.
 
-    python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large] [--threads=1]
+    python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large]
+        [--threads=1]
 
 One thread, as `run_experiment.py` gives a run: two wait for each other in networks as small as
-these. With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
-looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
+these. With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the
+data is looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 """
 
 from __future__ import annotations
