@@ -19,6 +19,7 @@ TINY: dict[str, Any] = {
     "rounds": 1,
     "passes": 1,
     "pretrain_epochs": 1,
+    "generator_epochs": 1,
     "generator_pretrain_epochs": 1,
     "discriminator_pretrain_passes": 1,
     "crowding_epochs": 1,

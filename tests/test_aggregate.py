@@ -100,6 +100,7 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
         "task,label\nz,y\n": "row 2: expected a task that has labels, received 'z'",
         "task,label\na,z\n": "row 2: expected one of the classes 'x', 'y', received 'z'",
         "id,label\na,y\n": "expected columns task and label",
+        'task,label\na,y\n"b,x\n': "row 3: expected a table, received unexpected end of data",
     }.items():
         gold.write_text(content)
         assert _error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1

@@ -195,9 +195,6 @@ def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
         except UsageError as error:
             _tell(f"error: {one_line(error)}")
             sys.exit(PROBLEM)
-        except UnicodeDecodeError:
-            _tell("error: --flagfile: expected text in UTF-8, received other bytes")
-            sys.exit(PROBLEM)
         except SystemExit:  # --help, which absl ends with 1
             sys.exit(0)
         return [argv[0]]

@@ -29,7 +29,7 @@ from neucrowd_tf.harness.run_folder import RunFolder, locked
 from neucrowd_tf.harness.watch import Watch, Watcher
 from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io.files import array_digest, digest, write_json, write_text
-from neucrowd_tf.io.predictions import predictions_csv, read_predictions
+from neucrowd_tf.io.predictions import predictions_csv, read_predictions, read_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,18 +112,22 @@ def lacks(work: Work) -> bool:
     """Whether a finished run's folder lacks something that can be made from its checkpoints: the
     SavedModel, or one of the files of results.
     """
-    return _lacks_export(work) or not _has_results(work.folder)
+    return _lacks_export(work) or not _has_results(work)
 
 
 def _lacks_export(work: Work) -> bool:
     return work.options.export and not (work.folder / SERVED).is_file()
 
 
-def _has_results(folder: RunFolder) -> bool:
+def _has_results(work: Work) -> bool:
     """Whether the files of results are there, and the predictions as a run writes them."""
-    if not all((folder / name).is_file() for name in (run_folder.EVALUATION, *RESULTS)):
+    folder = work.folder
+    tables = (*RESULTS, run_folder.LABELS) if work.key.dataset == "table" else RESULTS
+    if not all((folder / name).is_file() for name in (run_folder.EVALUATION, *tables)):
         return False
     try:
+        for name in tables[1:]:
+            read_rows(folder / name)
         read_predictions(folder / RESULTS[0])
         whole = folder.metrics().get(DIGEST)
     except DataError:
@@ -229,7 +233,7 @@ class Execution:
         """Writes what a finished run lacks."""
         run = self.run()
         estimator, _ = self._fitted(run)
-        if not _has_results(self.folder):
+        if not _has_results(self.work):
             self._results(estimator)
         if _lacks_export(self.work):
             self._export(estimator, run)
@@ -356,7 +360,7 @@ class Execution:
         crowd, predicted = dataset.annotations, training.argmax(axis=1)
         if self.key.dataset == "table":
             inferred = infer_labels(dataset, estimator, training)
-            write_text(folder / "labels.csv", inferred.csv())
+            write_text(folder / run_folder.LABELS, inferred.csv())
             crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
         write_text(folder / RESULTS[1], annotators_csv(crowd, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):

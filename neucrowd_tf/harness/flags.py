@@ -48,6 +48,8 @@ def _named_values(flag: str, items: Sequence[str]) -> tuple[tuple[str, Any], ...
 def _path(flag: str, text: str | None) -> Path | None:
     if text == "":
         raise UsageError(f"--{flag}: expected a path, received nothing")
+    if text is not None and text.startswith("--"):  # the next flag, as `--output_dir --resume`
+        raise UsageError(f"--{flag}: expected a path, received {text!r}; ./{text} is one")
     if text is not None and "\0" in text:
         raise UsageError(f"--{flag}: expected a path, received one with a NUL in it, {text!r}")
     if text is not None and any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -86,6 +88,10 @@ _ABSL = (
         "true or false, received {value!r}",
     ),
     (r"Missing value for flag --(?P<flag>\w+)", "a value, received none"),
+    (
+        r"-{1,2}(?P<flag>no\w+)=(?P<value>.*) does not take an argument",
+        "no value, received {value!r}",
+    ),
 )
 
 
@@ -115,7 +121,9 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
             raise UsageError(f"--flagfile: expected a file of flags, received {path!r}")
     try:
         rest = values(list(argv))
-    except flags.Error as error:
+    except UnicodeDecodeError:
+        raise UsageError("--flagfile: expected text in UTF-8, received other bytes") from None
+    except (flags.Error, ValueError) as error:
         raise UsageError(_one_line(error)) from None
     except OSError as error:
         raise UsageError(f"--flagfile: {error.strerror}: {error.filename}") from None

@@ -22,9 +22,10 @@ CONFIG, STATUS = "config.json", "status.json"
 SAVED_MODEL = "saved_model"
 HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
 PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
+LABELS = "labels.csv"  # of --dataset=table
 FILES = (
     *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
-    *("labels.csv", "report.html"),
+    *(LABELS, "report.html"),
 )
 CHECKPOINTS = "checkpoints"
 FOLDERS = (CHECKPOINTS, "tensorboard", SAVED_MODEL)

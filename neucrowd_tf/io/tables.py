@@ -186,6 +186,8 @@ class CsvFile:
         content = read_bytes(path, "a CSV file")
         if b"\0" in content:
             raise DataError(f"{path}: expected text in UTF-8, received {not_text(content)}")
+        # pandas passes over the first separator behind a lone CR at the beginning of a line.
+        content = re.sub(rb"\n\r(?!\n)", b"\n\n", content)
         first = content.partition(b"\n")[0]
         if len(first) > LONGEST_HEADER:
             raise DataError(

@@ -185,6 +185,10 @@ def test_damaged_predictions_are_made_again(command: Command, tmp_path: Path) ->
     for damaged in (before[: len(before) // 2 + 1], b"".join(before.splitlines(True)[:-1])):
         path.write_bytes(damaged)
         assert command(*flags) == 0 and path.read_bytes() == before
+    annotators = path.with_name("annotators.csv")
+    before = annotators.read_bytes()
+    annotators.write_bytes(b"\xff\xfe\0")
+    assert command(*flags) == 0 and annotators.read_bytes() == before
 
 
 def test_results_that_were_lost_come_back_on_resume(command: Command, tmp_path: Path) -> None:

@@ -241,6 +241,7 @@ BAD = {
         HEADER + b"".join(b"t%d,w,cat\n" % i for i in range(200)) + b"t,w,cat, big\n",
         r"a\.csv: expected a CSV, .*line 202",
     ),
+    "long row behind a lone CR": (HEADER + b"1,2,3\n\r,4,5,6\n", r"a\.csv: .*line 4"),
     "long rows": (
         HEADER + b"".join(b"t%d,w,cat, big\n" % i for i in range(200)),
         r"a\.csv: expected 3 fields in each row, .*, received more",

@@ -196,7 +196,8 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
         DataError: a row with more or fewer cells than the header, the header again, or a column
             twice.
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=separator)
+    text = io.StringIO(read_text(path), newline="")
+    reader = csv.reader(text, delimiter=separator, strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
         twice = [name for name in header if name and header.count(name) > 1]
