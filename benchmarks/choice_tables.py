@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.choice_kinds import KINDS, Table, crowd_of, halves
+from benchmarks.choice_later import LATER
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset
 
@@ -22,8 +23,8 @@ def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
     """Returns features, annotations, truth, test features and test labels of a draw."""
     if name in SHAPES:
         return SHAPES[name](draw)
-    if name in UNSEEN | KINDS:
-        return (UNSEEN | KINDS)[name](draw, data_dir)
+    if name in UNSEEN | KINDS | LATER:
+        return (UNSEEN | KINDS | LATER)[name](draw, data_dir)
     import data  # noqa: F401  (registers the datasets)
     import neucrowd_tf.datasets.bundled  # noqa: F401
     from neucrowd_tf import registry
@@ -34,7 +35,7 @@ def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
     if name in REAL:
         rows = _rows(draw, len(x), IMAGES if name == "cifar10n" else int(SHARE * len(x)))
     if x.ndim == 4:
-        x, test = _pooled(x), _pooled(test)
+        x, test = pooled(x), pooled(test)
     return x[rows], found.annotations[rows], _truth(found)[rows], test, found.test.labels
 
 
@@ -48,7 +49,7 @@ def _rows(draw: int, among: int, size: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng([draw, 9]).choice(among, size, replace=False))
 
 
-def _pooled(images: NDArray[Any]) -> NDArray[np.float32]:
+def pooled(images: NDArray[Any]) -> NDArray[np.float32]:
     """Returns means of 4 x 4 pixels, a row an image."""
     size, height, width, channels = images.shape
     blocks = images.reshape(size, height // 4, 4, width // 4, 4, channels)
@@ -206,7 +207,7 @@ def pictures(draw: int, data_dir: Path | None) -> Table:
     seen = np.concatenate([_rows(other, size, IMAGES) for other in DRAWS])
     left = np.setdiff1d(np.arange(size), seen)
     rows = np.sort(np.random.default_rng([draw, 8]).choice(left, 1000, replace=False))
-    x, test = _pooled(found.features[rows]), _pooled(found.test.features)
+    x, test = pooled(found.features[rows]), pooled(found.test.features)
     return x, found.annotations[rows], _truth(found)[rows], test, found.test.labels
 
 
