@@ -9,6 +9,9 @@ import pathlib
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Tests run in as many processes as there are cores: more threads would wait for each other.
+for _threads in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+    os.environ.setdefault(_threads, "1")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
