@@ -82,7 +82,6 @@ class GenerativeModule(keras.layers.Layer):
         return tf.cast(self.classifier(features, training=False), tf.float32)
 
     @tf.function(autograph=False)
-    @tf.function(autograph=False)
     def classify_all(self) -> Any:
         """Returns z-hat `[N, C]` of all instances."""
         features, size = self.crowd.features, self.crowd.num_instances
