@@ -4,6 +4,10 @@ was received.
 
 from __future__ import annotations
 
+import errno
+
+DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
 
 class DataError(ValueError):
     """Input data that cannot be used as it is; the message names the file, row and column where
@@ -37,11 +41,12 @@ def one_line(error: BaseException, longest: int = 1000) -> str:
     """Returns an error as one line that a terminal can show: printable, and cut in the middle where
     an id in it is very long.
     """
-    text = (
-        f"{error.strerror or error}: {error.filename}"
-        if isinstance(error, OSError) and error.filename
-        else str(error)
-    )
+    text = str(error)
+    if isinstance(error, OSError) and error.filename:
+        said, path = error.strerror or text, error.filename
+        text = f"{said}: {path}"
+        if error.errno in DENIED:
+            text = f"{path}: expected permission to read or write it, received none ({said})"
     text = "".join(
         letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split())
     )

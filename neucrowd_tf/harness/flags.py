@@ -117,8 +117,11 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
     """
     for item in argv:  # absl would wait for a pipe
         name, _, path = item.lstrip("-").partition("=")
-        if name == "flagfile" and path and not Path(os.path.expanduser(path)).is_file():
-            raise UsageError(f"--flagfile: expected a file of flags, received {path!r}")
+        file = Path(os.path.expanduser(path))
+        if name == "flagfile" and path and not (file.is_file() and os.access(file, os.R_OK)):
+            raise UsageError(
+                f"--flagfile: expected a file of flags that can be read, received {path!r}"
+            )
     try:
         rest = values(list(argv))
     except UnicodeDecodeError:
@@ -143,5 +146,5 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
     try:
         return check(Options(**given))
     except OSError as error:  # a path that is too long, say
-        reason = error.strerror or error
-        raise UsageError(f"expected paths that can be looked up, received one: {reason}") from None
+        received = f"{error.filename or 'one'} ({error.strerror or error})"
+        raise UsageError(f"expected paths that can be looked up, received {received}") from None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DENIED, DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,6 +73,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         with _replacing(target) as temporary:
             yield temporary
     except OSError as error:
+        if error.errno in DENIED:  # the user knows nothing of a temporary name
+            raise OSError(error.errno, error.strerror, str(target)) from None
         if error.errno not in FULL:
             raise
         what = os.strerror(error.errno)

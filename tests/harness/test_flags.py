@@ -168,8 +168,11 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
             ["--dataset=table", "--method=mv_lr", "--features=/no.csv", "--annotations=/no.csv"],
             "--features: expected a CSV file, received /no.csv",
         ),
-        (["--flagfile=/no/such/file"], "--flagfile: expected a file of flags, received"),
-        (["--flagfile=/"], "--flagfile: expected a file of flags, received '/'"),
+        (
+            ["--flagfile=/no/such/file"],
+            "--flagfile: expected a file of flags that can be read, received",
+        ),
+        (["--flagfile=/"], "--flagfile: expected a file of flags that can be read, received '/'"),
         ([*GIVEN, "--seed=" + "9" * 5000], "--seed: expected a whole number, received one of"),
         (["--dataset=digits", "--method=a\nb"], "--method: expected names separated by commas"),
         ([*GIVEN, "more"], "expected flags only, received 'more'"),

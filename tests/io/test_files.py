@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io import files, tables
 
 
@@ -179,3 +179,18 @@ def test_nothing_takes_the_place_of_a_pipe(tmp_path: pathlib.Path) -> None:
 def test_a_name_that_is_too_long(tmp_path: pathlib.Path) -> None:
     with pytest.raises(OSError, match="received a name that is too long"):
         files.write_text(tmp_path / ("x" * 300), "x")
+
+
+def test_a_folder_without_permission_is_named_and_not_a_temporary_file(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / ".a.csv.x.part"))
+
+    monkeypatch.setattr("tempfile.mkstemp", denied)
+    with pytest.raises(PermissionError) as caught:
+        files.write_text(tmp_path / "a.csv", "x")
+    assert one_line(caught.value) == (
+        f"{tmp_path / 'a.csv'}: expected permission to read or write it, received none"
+        " (Permission denied)"
+    )
