@@ -31,8 +31,18 @@ def parse_value(text: str) -> Any:
     for reader in (json.loads, ast.literal_eval):
         # What is nested too deeply, or has thousands of digits, is no literal either.
         with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            return reader(text)
+            if _is_plain(value := reader(text)):
+                return value
     return text
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether config.json can hold a value: no bytes, sets or complex numbers."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, (*value, *value.values())))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (str, int, float, type(None)))
 
 
 def _named_values(flag: str, items: Sequence[str]) -> tuple[tuple[str, Any], ...]:

@@ -52,6 +52,8 @@ def test_values(parse: Any, tmp_path: Path) -> None:
         ("mean", "mean"),
         ('"3"', "3"),
         ("__import__('os')", "__import__('os')"),
+        ("b'x'", "b'x'"),
+        ("{1}", "{1}"),
     ],
 )
 def test_hyper_parameter_values(text: str, value: object) -> None:

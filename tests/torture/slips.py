@@ -92,6 +92,30 @@ def dialects(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
              zip(base.long[0], zip(*base.triples, strict=True), strict=True)}  # fmt: skip
     yield Input("a frame's columns", "aggregate", JSON, put("a.json", json.dumps(frame)), REFUSED,
                 ("a.json",))  # fmt: skip
+    codes = sound(int(rng.integers(9)) * 12 + 3, ("0", "1"))  # numbered from 100
+    codes.tasks = [str(i) for i in range(24)]
+    codes.triples = [[str(int(t) - 100), w, label] for t, w, label in codes.triples]
+    answers = {t: {w: a for u, w, a in codes.triples if u == t} for t in codes.tasks}
+    for kind, name, content in (
+        ("wide", "a.csv", codes.wide),
+        (
+            "wide, numbers with a point",
+            "a.csv",
+            [
+                codes.wide[0],
+                *(
+                    [row[0], *(f"{cell}.0" if cell else "" for cell in row[1:])]
+                    for row in codes.wide[1:]
+                ),
+            ],
+        ),
+        ("answers", "a.json", json.dumps(answers)),
+    ):
+        flags = (FLAGS[0], f"--annotations={{folder}}/{name}") if name == "a.json" else FLAGS
+        yield Input(f"classes that are tasks' names, {kind}", "aggregate", flags,
+                    put(name, content), SAME, (), put("a.csv", codes.long), FLAGS)  # fmt: skip
+    stray = put("a.csv", text_of(base.long) + "\r,t,w\n")
+    yield Input("a lone CR before a row", "aggregate", FLAGS, stray, REFUSED, ("a.csv",))
     for sign in ("\u00e9", "\u2028"):
         yield Input("a separator beyond ASCII", "aggregate", (*FLAGS, f"--separator={sign}"), whole,
                     REFUSED, ("--separator",))  # fmt: skip

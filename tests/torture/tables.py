@@ -15,6 +15,12 @@ from tests.torture.oracle import ANY, EITHER, REFUSED, SAME, TOLD, Input
 RUN = ("--dataset=table", "--method=mv_lr", "--noreport", "--output_dir={folder}/out")
 FILES = ("--features={folder}/f.csv", "--annotations={folder}/a.csv", "--truth={folder}/t.csv")
 FLAGS = (*RUN, *FILES)
+# Arguments whose value is an object in Python, by method.
+OBJECTS = (
+    *(("iced", "encoder"), ("iced", "classifier"), ("iced", "decoder"), ("neucrowd", "encoder")),
+    *(("rll", "encoder"), ("crowding", "base"), ("crowd_layer", "base"), ("ds_lr", "aggregator")),
+    *(("dasc_crowding", "generator"), ("neucrowd", "activation"), ("crowd_layer", "activation")),
+)
 
 
 def files_of(base: Sound, **changed: object) -> Callable[[Path], None]:
@@ -141,8 +147,14 @@ def flags(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
                  "--hparam=nothing=1", "--unknown=1", "--separator=", "--classes=,",
                  "--unmatched=", "--texts={folder}/f.csv", "--images={folder}",
                  "--test_features={folder}/f.csv", "--task_column=nobody",
-                 "--label_column=nobody"):  # fmt: skip
+                 "--label_column=nobody", "--noreport=x", "--truth=--resume", "--truth=a\0b",
+                 "--hparam=aggregator=average"):  # fmt: skip
         yield Input(f"flag {flag[:24]}", "run", (*FLAGS, flag), files_of(base), REFUSED)
+    # What is an object in Python, as text: one method a seed.
+    method, name = OBJECTS[int(rng.integers(len(OBJECTS)))]
+    value = str(rng.choice(["dense_1", "3", '{"a": 1}', "[[1, 2]]", "true", "b'x'"]))
+    given = (*FLAGS, f"--method={method}", f"--hparam={name}={value}")
+    yield Input(f"text for {method}'s {name}", "run", given, files_of(base), REFUSED, (name,))
     npy = io.BytesIO()
     np.save(npy, np.array([line[1:] for line in base.features], dtype=float))
     plain = sound(1)

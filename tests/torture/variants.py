@@ -389,6 +389,7 @@ def truths(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     yield golden("header alone", rows[:1])
     yield golden("empty", "")
     yield golden("semicolons", text_of(rows[:9], ";"))
+    yield golden("a quote that never closes", text_of(rows[:9]) + f'"{rows[9][0]},{rows[9][1]}\n')
     yield golden("UTF-16", text_of(rows[:9]).encode("utf-16"))
     yield golden("a row cut off", [*rows[:5], rows[5][:1], *rows[6:9]])
     yield golden("a row too long", [*rows[:5], [*rows[5], "x"], *rows[6:9]])
