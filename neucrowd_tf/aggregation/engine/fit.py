@@ -75,35 +75,15 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     """
     began = time.perf_counter()
     method = find_method(request.method)
-    if request.max_iter is not None and request.max_iter < 1:
-        raise UsageError(f"max_iter: expected a whole number from 1, received {request.max_iter}")
-    if request.tol is not None and not 0 <= request.tol < float("inf"):
-        raise UsageError(f"tol: expected a number from 0, received {request.tol}")
-    if not request.resume and request.output.exists() and any(request.output.iterdir()):
-        raise UsageError(f"{request.output}: expected a new folder, received one in use; --resume?")
+    _check(request)
     source = find_source(request.annotations)
     of = _settings(request, method, source)
     found = _finished(request, of)
     if found is not None:
         return found
-    work = request.output / WORK
-    shards = load_shards(work / "shards", source)
-    if shards is None:
-        shutil.rmtree(work, ignore_errors=True)
-        shards = make_shards(source, work / "shards", engine, request.exact_names)
+    shards = _shards(request, source, engine)
     read = time.perf_counter() - began
-    request.report(
-        f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} tasks by"
-        f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
-        f" {len(shards.sizes)} shards: {read:.1f} s"
-    )
-    if source.others:
-        request.report(
-            f"warning: {len(source.others)} files that are no .parquet or .csv are passed over (the"
-            f" first: {source.others[0]})"
-        )
-    if shards.num_classes == 1:
-        request.report(f"warning: all labels are {shards.classes[0]!r}")
+    _report_read(request, source, shards, read)
     state = State(None, None, [])
     if method.model is not None:
         state = _iterate(request, method, method.model(shards.num_classes), shards, engine)
@@ -124,9 +104,45 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         "seconds": {"read": read, "iterate": iterated, "write": seconds - read - iterated},
     }
     write_json(request.output / DONE, result)
-    shutil.rmtree(work)
+    shutil.rmtree(request.output / WORK)
     request.report(f"labels written: {seconds:.1f} s in all")
     return result
+
+
+def _check(request: Request) -> None:
+    """Raises UsageError for what cannot be asked for."""
+    if request.max_iter is not None and request.max_iter < 1:
+        raise UsageError(f"max_iter: expected a whole number from 1, received {request.max_iter}")
+    if request.tol is not None and not 0 <= request.tol < float("inf"):
+        raise UsageError(f"tol: expected a number from 0, received {request.tol}")
+    if not request.resume and request.output.exists() and any(request.output.iterdir()):
+        raise UsageError(f"{request.output}: expected a new folder, received one in use; --resume?")
+
+
+def _shards(request: Request, source: Source, engine: Engine) -> Shards:
+    """Returns the shards that an unfinished fit left, or makes them."""
+    work = request.output / WORK
+    shards = load_shards(work / "shards", source)
+    if shards is None:
+        shutil.rmtree(work, ignore_errors=True)
+        shards = make_shards(source, work / "shards", engine, request.exact_names)
+    return shards
+
+
+def _report_read(request: Request, source: Source, shards: Shards, read: float) -> None:
+    """Reports what was read, and in how many seconds."""
+    request.report(
+        f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} tasks by"
+        f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
+        f" {len(shards.sizes)} shards: {read:.1f} s"
+    )
+    if source.others:
+        request.report(
+            f"warning: {len(source.others)} files that are no .parquet or .csv are passed over (the"
+            f" first: {source.others[0]})"
+        )
+    if shards.num_classes == 1:
+        request.report(f"warning: all labels are {shards.classes[0]!r}")
 
 
 def _finished(request: Request, of: dict[str, Any]) -> dict[str, Any] | None:
