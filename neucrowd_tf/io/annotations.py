@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from neucrowd_tf.io.matrix_form import WHOLE, matrix_table, read_matrix
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 from neucrowd_tf.io.vote_counts import read_votes
 from neucrowd_tf.io.wide_form import VOTES, read_wide
+
+# A name, and the number or the letter that tells it from others like it.
+_NUMBERED = re.compile(r"(\D*?)[\s_.-]*(?:\d+|(?<=[\s_.-])[^\W\d_])")
 
 
 def read_labels(
@@ -81,7 +85,8 @@ def _misspelt_long(columns: list[str]) -> bool:
     """Whether three columns look like `task,worker,label` with a slip: then the reader of that
     layout says which.
     """
-    if len(columns) != 3:
+    alike = [found[1] for name in columns if (found := _NUMBERED.fullmatch(name))]
+    if len(columns) != 3 or len(set(alike)) < len(alike):  # two annotators: annotator_1, _2
         return False
     near = [
         difflib.get_close_matches(name, columns, n=1, cutoff=0.7)

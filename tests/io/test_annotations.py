@@ -353,6 +353,8 @@ def test_labels_under_other_names_are_not_taken_for_annotators(
     [
         ("item,ann,bob\na,pos,pos\nb,neg,neg\nc,pos,neg\n", TableFormat()),
         ("item,w1,w2\na,pos,neg\nb,pos,neg\nc,pos,neg\n", TableFormat()),
+        ("item,annotator_1,annotator_2\na,pos,pos\nb,neg,neg\nc,pos,neg\n", TableFormat()),
+        ("item,Label A,Label B\na,pos,pos\nb,neg,neg\nc,pos,neg\n", TableFormat()),
         ("item,ann,bob\na,pos,neg\nb,pos,neg\n", TableFormat(classes=("neg", "pos"))),
         # Half of each one's labels the other never gives; on the rest they agree, which is twice
         # what chance would make: .5 - .25 > 1.645 sqrt(.25 * .75 / 12).
@@ -361,7 +363,7 @@ def test_labels_under_other_names_are_not_taken_for_annotators(
             TableFormat(),
         ),
     ],
-    ids=["alike", "numbered", "classes named", "another class"],
+    ids=["alike", "numbered", "by role", "by letter", "classes named", "another class"],
 )
 def test_two_annotators_stay_annotators(
     tmp_path: pathlib.Path, text: str, layout: TableFormat

@@ -114,6 +114,15 @@ def dialects(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         flags = (FLAGS[0], f"--annotations={{folder}}/{name}") if name == "a.json" else FLAGS
         yield Input(f"classes that are tasks' names, {kind}", "aggregate", flags,
                     put(name, content), SAME, (), put("a.csv", codes.long), FLAGS)  # fmt: skip
+    two = [[task, label, label] for task, label in base.truths[1:]]
+    two[int(rng.integers(24))][2] = str(rng.choice(base.classes))
+    apart = [
+        [task, name, label] for task, *both in two for name, label in zip("ab", both, strict=True)
+    ]
+    for first, second in (("annotator_1", "annotator_2"), ("Label A", "Label B"), ("w1", "w2")):
+        yield Input(f"two annotators {first} and {second}", "aggregate", FLAGS,
+                    put("a.csv", [["task", first, second], *two]), SAME, (),
+                    put("a.csv", [base.long[0], *apart]), FLAGS)  # fmt: skip
     stray = put("a.csv", text_of(base.long) + "\r,t,w\n")
     yield Input("a lone CR before a row", "aggregate", FLAGS, stray, REFUSED, ("a.csv",))
     for sign in ("\u00e9", "\u2028"):
