@@ -45,7 +45,7 @@ from scipy.special import softmax
 from scipy.stats import t
 
 from benchmarks.choice_kinds import KINDS
-from benchmarks.choice_later import LATER, LATER_DRAWS
+from benchmarks.choice_later import CONTROLS, LATER, LATER_DRAWS
 from benchmarks.choice_tables import CROWDS, DRAWS, SHAPES, UNSEEN, drawn, with_crowd
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, calibration, criteria, ranking, search, weights
@@ -314,7 +314,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 PARTS_OF_PAGE = (
     *("as given", "small tables", "other crowds", "other shapes", "kinds of crowds"),
-    *("confirmed on", "written later"),
+    *("confirmed on", "written later", "control"),
 )
 
 
@@ -323,6 +323,8 @@ def _kind(name: str) -> str:
     dataset, draw, crowd = name.rsplit("-", 2)
     if int(draw) == CONFIRMED:
         return "confirmed on"
+    if dataset in CONTROLS:
+        return "control"
     if dataset in LATER:
         return "written later"
     if dataset in KINDS:

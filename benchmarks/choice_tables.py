@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.choice_kinds import KINDS, Table, crowd_of, halves
-from benchmarks.choice_later import LATER
+from benchmarks.choice_later import CONTROLS, LATER
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset
 
@@ -23,8 +23,9 @@ def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
     """Returns features, annotations, truth, test features and test labels of a draw."""
     if name in SHAPES:
         return SHAPES[name](draw)
-    if name in UNSEEN | KINDS | LATER:
-        return (UNSEEN | KINDS | LATER)[name](draw, data_dir)
+    makers = UNSEEN | KINDS | LATER | CONTROLS
+    if name in makers:
+        return makers[name](draw, data_dir)
     import data  # noqa: F401  (registers the datasets)
     import neucrowd_tf.datasets.bundled  # noqa: F401
     from neucrowd_tf import registry
