@@ -114,6 +114,11 @@ def _doubts(texts: Sequence[str], counts: np.ndarray) -> list[tuple[int, str]]:
         found.append((short[0], f"it may be short for {longer!r}"))
     total = int(counts.sum())
     once = np.flatnonzero(counts == 1)
+    for at in once[:1] if len(once) == 1 else ():
+        text = texts[at]
+        whole = [o for o in texts if len(o) > len(text) > 1 and o.startswith(text)]
+        if whole and not text[-1].isdigit() and whole[0][len(text)].isalpha():
+            found.append((int(at), f"it begins {whole[0]!r} (a file that is cut off?)"))
     if len(once) and total >= MANY_LABELS and total >= MANY_EACH * len(texts):
         found.append((int(once[0]), "it occurs nowhere else (a slip, or a file that is cut off?)"))
     return list({at: (at, what) for at, what in reversed(found)}.values())[::-1]

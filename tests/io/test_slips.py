@@ -51,6 +51,7 @@ def test_classes_are_left_alone(labels: tuple[str, ...]) -> None:
     ("labels", "counts", "word"),
     [
         (("no", "yes", "yse"), (50, 50, 1), "nowhere else"),
+        (("no", "yes", "ye"), (5, 5, 1), "begins 'yes'"),
         (("no", "yes", "1"), (50, 50, 5), "numbers and words"),
         (("no", "yes", "False"), (50, 50, 5), "the same as"),
         (("no", "yes", "n"), (50, 50, 5), "short for 'no'"),
