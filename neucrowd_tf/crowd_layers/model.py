@@ -93,6 +93,11 @@ class InstanceModel(keras.Model):
     def metrics(self) -> list[keras.metrics.Metric]:
         return [self.loss_tracker]
 
+    def reset_metrics(self) -> None:
+        """As Keras' own, which takes three times as long: of a small fit's epoch a twentieth."""
+        for variable in self.loss_tracker.variables:
+            variable.value.assign(0.0, read_value=False)
+
     @property
     def features(self) -> tf.Variable:
         """The instances' features `[N, ...]`, for another model to share."""
