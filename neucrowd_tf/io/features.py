@@ -352,8 +352,12 @@ def _check_columns(
 
 
 def _numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArray[Any]:
-    """Returns a column's numbers in the precision they were read with; float32 holds them all."""
-    if column.dtype.kind == "u":  # differences may be negative
+    """Returns a column's numbers in the precision they were read with; float32 holds them all.
+    True and False, as pandas writes a class's columns, are 1 and 0.
+    """
+    if column.dtype.kind == "b":
+        column = column.astype(np.int64)
+    elif column.dtype.kind == "u":  # differences may be negative
         column = column.astype(np.int64 if column.max() < 1 << 63 else np.float64)
     values = (
         column.to_numpy()
@@ -364,7 +368,7 @@ def _numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArr
         values = np.full(len(values), np.nan)
     with np.errstate(over="ignore"):  # a number too large for float32 is infinite, and said below
         single = values.astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(single)) if column.dtype.kind != "b" else np.arange(1)
+    bad = np.flatnonzero(~np.isfinite(single))
     if len(bad):
         cell = column.iloc[bad[0]]
         shown = (

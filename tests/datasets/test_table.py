@@ -278,9 +278,9 @@ BAD_FEATURES = {
         FEATURES.replace("5,6", "1e300,6"),
         r"features\.csv: line 4, column 'x': expected a finite number, received 1e\+300",
     ),
-    "truth values": (
-        "task,x\nt0,True\nt1,False\n",
-        r"features\.csv: line 2, column 'x': expected a finite number, received True",
+    "a truth value among numbers": (
+        FEATURES.replace("3,4", "3,True"),
+        r"features\.csv: line 3, column 'y': expected a finite number, received 'True'",
     ),
     "twice": (
         FEATURES + "t0,1,1\n",

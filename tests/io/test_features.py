@@ -31,6 +31,14 @@ def test_parquet_and_csv_are_read_alike(tmp_path: Path) -> None:
         assert rows.dtype == np.float32 and rows.tolist() == wanted[1].tolist()
 
 
+def test_true_and_false_are_one_and_zero(tmp_path: Path) -> None:
+    dummies = pd.get_dummies(FRAME.assign(kind=["new", "old", "new"]), columns=["kind"])
+    dummies.to_csv(tmp_path / "f.csv", index=False)
+    _, rows, names = read_features(tmp_path / "f.csv")
+    assert names == ["x", "n", "kind_new", "kind_old"]
+    assert rows[:, 2:].tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
 @pytest.mark.parametrize("header", ["task,x,x", "task,x, x ", "task,x,x.1,x"])
 def test_a_column_that_is_there_twice(tmp_path: Path, header: str) -> None:
     (tmp_path / "f.csv").write_text(f"{header}\na{',1' * header.count(',')}\n")
