@@ -85,11 +85,11 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     method = make_aggregator(arguments.method, arguments.seed)
     crowd, notes = read_crowd(arguments.annotations, layout=layout_of(arguments))
     models = model_names(arguments.model_annotator, crowd.annotator_names.tolist())
-    gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
     if arguments.annotators is not None:
         crowd.require_identities("--annotators")
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
+        gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
         method.fit(crowd, gold)
     labels = to_csv(("task", "label", "probability", "num_labels"), label_rows(crowd, method))
     write_output(arguments.output, labels)

@@ -65,7 +65,12 @@ def _table(arguments: argparse.Namespace) -> Export:
     path: Path = arguments.input
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if path.suffix == ".parquet":
+    for name in ("question", "first"):
+        if getattr(arguments, name):
+            raise UsageError(
+                f"--{name}: expected an annotation tool's export with it, received --from=table"
+            )
+    if path.suffix in (".parquet", ".pq"):
         try:
             frame = pd.read_parquet(path)
         except (OSError, ValueError) as error:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import read_json
@@ -106,6 +107,10 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
         UsageError, DataError: what cannot be used, in a line.
     """
     check_outputs(arguments, ("output",), ("annotations", "gold", "probabilities"))
+    if arguments.ask is not None and (listed := Path(arguments.ask)).is_file():
+        check_outputs(
+            argparse.Namespace(output=arguments.output, ask=listed), ("output",), ("ask",)
+        )
     path, layout, apart = _labels(arguments)
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.labelling.belief import believe, informed
@@ -126,7 +131,10 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
         notes.append(f"without labels yet: {', '.join(map(repr, names[size:]))}")
     people = np.array([name not in models for name in names])
     free = people if asked is None else np.isin(names, asked)
-    gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
+    notes.extend(f"warning: {one_line(w.message)}" for w in raised)  # type: ignore[arg-type]
     belief = believe(crowd, gold, people)
     if arguments.probabilities is not None:
         probabilities, told = read_probabilities(arguments.probabilities, crowd)

@@ -97,13 +97,21 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
     assert main([f"--annotations={labels_csv}", f"--gold={gold}", f"--output={output}"]) == 0
     assert pd.read_csv(output)["label"][0] == "y" and pd.read_csv(output)["probability"][0] == 1
     for content, message in {
-        "task,label\nz,y\n": "row 2: expected a task that has labels, received 'z'",
-        "task,label\na,z\n": "row 2: expected one of the classes 'x', 'y', received 'z'",
-        "id,label\na,y\n": "expected columns task and label",
-        'task,label\na,y\n"b,x\n': "row 3: expected a table, received unexpected end of data",
+        "task,label\nz,y\n": "line 2: expected a task that has labels, received 'z'",
+        "task,label\na,z\n": "line 2: expected one of the classes 'x', 'y', received 'z'",
+        "name,label\na,y\n": "gold.csv: expected a column 'task'",
+        'task,label\na,y\n"b,x\n': "line 3: expected",
     }.items():
         gold.write_text(content)
         assert _error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
+
+
+@pytest.mark.parametrize("text", ["id\tAnswer\na\ty\n", "Label,Task\r\ny,a\r\n"])
+def test_gold_is_written_as_truth_may_be(labels_csv: Path, tmp_path: Path, text: str) -> None:
+    gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
+    gold.write_text(text)
+    assert main([f"--annotations={labels_csv}", f"--gold={gold}", f"--output={output}"]) == 0
+    assert pd.read_csv(output)["probability"][0] == 1
 
 
 def _error(flags: list[str]) -> str:

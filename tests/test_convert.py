@@ -144,3 +144,10 @@ def test_output_is_whole_or_absent(tmp_path: Path) -> None:
     output = tmp_path / "annotations.csv"
     assert main([f"--input={path}", f"--output={output}"]) == 2
     assert not output.exists()
+
+
+def test_a_table_has_no_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\na,x,yes\n")
+    assert main(["--from=table", f"--input={path}", "--question=mood"]) == 2
+    assert "--question: expected an annotation tool's export" in capsys.readouterr().err

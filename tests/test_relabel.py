@@ -355,6 +355,10 @@ def test_who_can_be_asked(
     assert known[1] not in set(
         pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["worker"]
     )
+    content = listed.read_bytes()
+    assert main([*flags, f"--ask={listed}", f"--output={listed}"]) == 2
+    assert "--output: expected another file than --ask's" in capsys.readouterr().err
+    assert listed.read_bytes() == content
     for flag, message in {
         "--ask=eve,eve": "--ask: expected annotators' names, each once, received 'eve' again",
         "--ask=,": "--ask: expected annotators' names, each once, received none",
@@ -383,7 +387,7 @@ def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(flags) == 0
     assert output.out.count("\n") == 2 and output.out != capsys.readouterr().out
     for content, message in {
-        "task,p_x\na,1\n": "row 2: expected a column 'p_y', received none",
+        "task,p_x\na,1\n": "csv: expected a column 'p_y', received none",
         "task,p_x,p_y\na,1,z\n": "row 2: expected probabilities from 0 that sum to 1, received"
         " '1', 'z'",
         "task,p_x,p_y\na,.9,.9\n": "that sum to 1, received '.9', '.9'",

@@ -116,7 +116,8 @@ def _over(
     if len(lost) and (unmatched == "error" or len(lost) == len(names)):
         code = int(lost[0])
         where = _line_of(crowd, table, code)
-        where = "" if path.suffix == ".json" or not where else f"{where}, "
+        answers = path.name.removesuffix(".gz").endswith(".json")
+        where = "" if answers or not where else f"{where}, "
         hint = (
             "; --dataset=table --unmatched=drop leaves such labels out"
             if len(lost) < len(names)

@@ -51,16 +51,16 @@ def read_labels(
             raise UsageError(
                 f"--{name}: expected an annotation tool's export with it, received {path}"
             )
-    if path.suffix == ".json":
+    if path.name.removesuffix(".gz").endswith(".json"):
         return read_answers(path, layout)
     if path.suffix == ".npy":
         return matrix_table(read_npy(path), None, num_tasks, path, lambda row: f"row {row}")
     csv = CsvFile.open(path, layout)
     columns = csv.header
     csv.check_separator()
-    if all(WHOLE.fullmatch(column) for column in columns):
-        return read_matrix(csv, num_tasks, layout)
     roles = layout.roles(columns)
+    if not roles and all(WHOLE.fullmatch(column) for column in columns):
+        return read_matrix(csv, num_tasks, layout)
     others = [column for column in columns if column != roles.get("task")]
     if "task" in roles and others and all(column.startswith(VOTES) for column in others):
         return read_votes(csv, layout)

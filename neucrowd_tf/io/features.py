@@ -307,6 +307,14 @@ def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
         column = str(frame.columns[0])
     if column is not None:
         values = frame[column].astype(object)
+        if any(isinstance(value, bytes) for value in values):  # text that nobody marked as such
+            try:
+                values = values.map(lambda v: v.decode() if isinstance(v, bytes) else v)
+            except UnicodeDecodeError:
+                raise DataError(
+                    f"{path}: column {column!r}: expected task ids of text or numbers, received"
+                    " bytes that are no UTF-8"
+                ) from None
         frame[column] = values.map(str).where(values.notna(), "")
     return frame
 

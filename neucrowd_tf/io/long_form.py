@@ -104,7 +104,7 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
     _check_no_header(columns, wanted, csv)
     rows = _without_missing(columns, wanted, csv, layout)
     tasks, workers, labels = (
-        _typed(columns.pop(name), role, csv, rows)
+        _typed(columns.pop(name), role, csv, rows, layout.missing)
         for name, role in zip(wanted, ALIASES, strict=True)
     )
     if not len(tasks):
@@ -425,7 +425,13 @@ def _measure(column: Column) -> tuple[int, int]:
     return total, 0
 
 
-def _typed(column: Column, role: str, csv: CsvFile, rows: NDArray[np.int64] | None = None) -> Any:
+def _typed(
+    column: Column,
+    role: str,
+    csv: CsvFile,
+    rows: NDArray[np.int64] | None = None,
+    missing: Iterable[str] | None = None,
+) -> Any:
     """Returns a column's values, text as ints or bools where every distinct text is spelt as
     one."""
     if not isinstance(column, tuple):
@@ -433,9 +439,11 @@ def _typed(column: Column, role: str, csv: CsvFile, rows: NDArray[np.int64] | No
     codes, texts = column
     if len(codes) and codes.min() < 0:
         row = int(np.flatnonzero(codes < 0)[0])
+        flag = f"--missing={''.join(f'{text},' for text in missing or ())}"
+        way_out = f"; {flag} leaves out what is empty"
         raise DataError(
             f"{csv.path}: {csv.line(row if rows is None else rows[row])}, column {role!r}: expected"
-            " a value, received an empty cell"
+            f" a value, received an empty cell{way_out if role != 'task' else ''}"
         )
     distinct: list[Any] = texts
     if texts and plain_integers(texts):

@@ -111,7 +111,7 @@ _NOTHING = re.compile(r"[-_.?/\\~^#!$%@|\u00b7]+|\\0|[-+]?1\.#(ind|qnan|snan|inf
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
 # Columns of a table that a true label, or what many labels come to, stands in.
 _TRUTH = re.compile(
-    r"(gold|truth|target|majority|consensus|correct|y[-_\s]?true|ground[-_\s]?truth|reference"
+    r"(gold|truth|target|majority|consensus|final|correct|y[-_\s]?true|ground[-_\s]?truth|reference"
     r"|gold[-_\s]?standard|adjudicated|adjudication"
     r"|(gold|true|majority|final|correct)[-_\s]?(label|class|answer|vote)"
     r"|(label|class)[-_\s]true)",
@@ -192,7 +192,8 @@ def plain(name: str) -> str:
 def meant(name: Any) -> Any:
     """Returns what a name most likely means: a number, a truth value as one, text without case."""
     if isinstance(name, (bool, int, float, np.generic)):
-        return float(name)
+        with contextlib.suppress(OverflowError):  # hundreds of digits: as they are spelt
+            return float(name)
     text = plain(str(name) if str(name).isascii() else _repaired(str(name)))
     text = text.replace('\\"', "").replace('"', "").strip("'")
     text = _unescaped(text).rstrip(".,;:!?*") or text
@@ -202,7 +203,7 @@ def meant(name: Any) -> Any:
     if text in ("true", "false"):
         return float(text == "true")
     if _HEX.fullmatch(text):
-        return float(int(text, 16))
+        return int(text, 16)  # equal to the float, where there is one
     if not text[-1:].isdigit():  # neither "nan" nor "infinity" is a number here
         return _joined(text)
     if _THOUSANDS.fullmatch(text):

@@ -30,7 +30,8 @@ def read_texts(path: Path, layout: TableFormat = PLAIN) -> tuple[NDArray[Any], N
     csv = CsvFile.open(path, layout)
     frame = csv.table()
     ids = task_ids(frame, path, layout, csv)
-    columns = [name for name in NAMES if name in frame.columns]
+    folded = {str(name).lower(): name for name in reversed(frame.columns)}
+    columns = [name if name in frame.columns else folded[name] for name in NAMES if name in folded]
     if not columns:
         require_columns(path, list(frame.columns), NAMES[:1])
     column, *others = columns

@@ -17,7 +17,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.ids import spelt
 from neucrowd_tf.io.importers import TOOLS, detect
 from neucrowd_tf.io.importers.sources import read_text, rows
-from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
+from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,7 +99,8 @@ def read_names(text: str) -> list[str]:
 
 
 def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:
-    """Reads labels that are known: CSV `task,label`, ids compared as they are spelt.
+    """Reads labels that are known: CSV `task,label` or their aliases, as `read_truth` takes them;
+    ids are compared as they are spelt.
 
     Returns:
         label by task, with the annotations' own names.
@@ -110,12 +111,12 @@ def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:
     tasks = {str(name): name for name in annotations.instance_names.tolist()}
     classes = {str(name): name for name in annotations.class_names.tolist()}
     gold: dict[object, object] = {}
-    for place, row in rows(path, ","):
-        where = f"{path}: {place}"
-        if not {"task", "label"} <= row.keys():
-            shown = ", ".join(repr(name) for name in row)
-            raise DataError(f"{where}: expected columns task and label, received {shown}")
-        task, label = row["task"], row["label"]
+    table = CsvFile.open(path)
+    frame = table.table()
+    columns = PLAIN.require(path, list(frame.columns), "task", "label")
+    cells = zip(*(frame[column].tolist() for column in columns), strict=True)
+    for number, (task, label) in enumerate(cells):
+        where = f"{path}: {table.line(number)}"
         if task not in tasks:
             raise DataError(f"{where}: expected a task that has labels, received {task!r}")
         if label not in classes:
@@ -149,10 +150,10 @@ def read_probabilities(
         where = f"{path}: {place}"
         for name in ("task", *classes):
             if name not in row:
-                raise DataError(f"{where}: expected a column {name!r}, received none")
+                raise DataError(f"{path}: expected a column {name!r}, received none")
         other = next((name for name in row if name[:2] == "p_" and name not in classes), None)
         if other is not None:
-            raise DataError(f"{where}: expected columns of the classes, received also {other!r}")
+            raise DataError(f"{path}: expected columns of the classes, received also {other!r}")
         if row["task"] not in places:
             continue
         if not np.isnan(found[places[row["task"]], 0]):

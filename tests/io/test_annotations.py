@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -369,3 +371,39 @@ def test_two_annotators_stay_annotators(
     tmp_path: pathlib.Path, text: str, layout: TableFormat
 ) -> None:
     assert read_annotations(csv(tmp_path, text), layout=layout).num_annotators == 2
+
+
+def test_packed_json_is_read_as_json(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "answers.json.gz"
+    path.write_bytes(gzip.compress(b'{"a": {"x": "yes", "y": "no"}}'))
+    assert triples(read_annotations(path)) == [("a", "x", "yes"), ("a", "y", "no")]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match=r"answers\.json\.gz: expected a whole gzip file"):
+        read_annotations(path)
+
+
+def test_columns_that_are_named_may_have_numbers_for_names(tmp_path: pathlib.Path) -> None:
+    path = csv(tmp_path, "0,1,2\na,x,yes\nb,x,no\n")
+    layout = TableFormat.of(task_column="0", worker_column="1", label_column="2")
+    assert triples(read_annotations(path, layout=layout)) == [("a", "x", "yes"), ("b", "x", "no")]
+
+
+@pytest.mark.parametrize(("missing", "flag"), [(None, "--missing= "), ("NA", "--missing=NA, ")])
+def test_an_empty_label_names_the_way_out(
+    tmp_path: pathlib.Path, missing: str | None, flag: str
+) -> None:
+    path = csv(tmp_path, "task,worker,label\na,x,yes\na,y,\nb,x,no\n")
+    with pytest.raises(DataError, match=f"line 3.*received an empty cell; {flag}leaves"):
+        read_annotations(path, layout=TableFormat.of(missing=missing))
+    layout = TableFormat.of(missing=flag.strip().removeprefix("--missing="))
+    with pytest.warns(UserWarning, match="1 lines without a label"):
+        assert read_annotations(path, layout=layout).num_annotations == 2
+
+
+@pytest.mark.parametrize("label", ["9" * 400, '"0x' + "f" * 400 + '"'])
+def test_numbers_beyond_every_float_are_names(tmp_path: pathlib.Path, label: str) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text(f'{{"a": {{"x": {label}, "y": {label}}}, "b": {{"x": "no", "y": "no"}}}}')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert read_annotations(path).num_classes == 2

@@ -14,6 +14,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.images import read_images
+from neucrowd_tf.io.texts import read_texts
 
 FRAME = pd.DataFrame({"task": ["a", "b", "007"], "x": [1.5, -2.0, 0.25], "n": [1, 2, 3]})
 
@@ -195,3 +196,18 @@ def test_images_as_a_dataset(tmp_path: Path) -> None:
             features=tmp_path / "f.csv",
             annotations=tmp_path / "a.csv",
         )
+
+
+def test_parquet_ids_that_nobody_marked_as_text(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    path = tmp_path / "f.parquet"
+    pd.DataFrame({"task": ["é".encode(), b"b"], "x": [1.0, 2.0]}).to_parquet(path)
+    assert read_features(path)[0].tolist() == ["é", "b"]
+    pd.DataFrame({"task": [b"\xff", b"b"], "x": [1.0, 2.0]}).to_parquet(path)
+    with pytest.raises(DataError, match="column 'task': expected task ids of text"):
+        read_features(path)
+
+
+def test_texts_whose_header_is_capital(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("Task,Text\na,one\nb,two\n")
+    assert read_texts(tmp_path / "t.csv")[1].tolist() == ["one", "two"]

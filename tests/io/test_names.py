@@ -86,7 +86,9 @@ def test_two_names(one: str, other: str) -> None:
 
 def test_true_labels_columns() -> None:
     assert all(map(is_truth, ("truth", "Gold label", "ground_truth", "y_true", "majority vote")))
-    assert all(map(is_truth, ("ground-truth", "GroundTruth", "gold_standard", "adjudicated")))
+    assert all(
+        map(is_truth, ("ground-truth", "GroundTruth", "gold_standard", "adjudicated", "final"))
+    )
     assert not any(map(is_truth, ("Truthful Tim", "w_true", "y", "labeller", "gold_1")))
 
 

@@ -63,6 +63,13 @@ def _responses(
     for question in questions:
         values = record.get(question + RESPONSES) or []
         users = record[question + USERS] or []
+        for given in (values, users, record.get(question + STATUS) or []):
+            if not isinstance(given, list):
+                found.fail(
+                    place,
+                    f"lists of responses to {question!r}, their users and status",
+                    repr(given)[:80],
+                )
         status = record.get(question + STATUS) or [None] * len(values)
         if not len(values) == len(users) == len(status):
             found.fail(

@@ -46,6 +46,8 @@ def read(head: Head, found: Collector) -> None:
             found.leave_out(REJECTED)
             continue
         answers = _answers(row, f"{found.path}: {place}")
+        if not answers:
+            found.leave_out("without a choice")
         for question, value in answers.items():
             choices = choices_of(value)
             if choices is None:

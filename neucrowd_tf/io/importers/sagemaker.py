@@ -67,9 +67,15 @@ def read(head: Head, found: Collector) -> None:
         else:
             task = entry.get("source-ref", entry.get("source"))
             found.text(task, {"text": task})
-            for value in entry.values():
-                if isinstance(value, dict) and ALL_WORKERS in value:
-                    _annotations(place, task, value[ALL_WORKERS], found)
+            answered = [
+                value[ALL_WORKERS]
+                for value in entry.values()
+                if isinstance(value, dict) and ALL_WORKERS in value
+            ]
+            if not answered:
+                found.leave_out("objects without workers' answers")
+            for given in answered:
+                _annotations(place, task, given, found)
 
 
 def _read_responses(head: Head, found: Collector) -> None:
@@ -107,6 +113,8 @@ def _annotations(place: str, task: Any, given: Any, found: Collector) -> None:
 
 def _content(place: str, task: Any, worker: Any, content: Any, found: Collector) -> None:
     """Takes what one worker's form says: a value by name, the names being the questions."""
+    if not isinstance(content, dict) or not content:
+        found.leave_out("without a choice")
     for question, value in _questions(content):
         choices = choices_of(value)
         if choices is None:

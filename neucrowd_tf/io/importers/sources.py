@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import gzip
 import io
 import itertools
 import json
@@ -14,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import check_regular, parse_json, read_bytes
+from neucrowd_tf.io.files import GZIP, check_regular, parse_json, read_bytes
 from neucrowd_tf.io.names import same_header
 
 Kind: TypeAlias = Literal["json", "table", "zip", "folder", "other"]
@@ -73,6 +74,11 @@ def read_head(path: Path) -> Head:
     try:
         with path.open("rb") as stream:
             start = stream.read(HEAD)
+        if packed := start.startswith(GZIP):
+            with gzip.open(path) as unpacked:
+                start = unpacked.read(HEAD)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return Head(path, "other")  # its reader says what is wrong
     except PermissionError:
         raise
     except OSError as error:  # of the disk, or of a file that only looks like one
@@ -87,7 +93,8 @@ def read_head(path: Path) -> Head:
     if text.lstrip()[:1] in ("[", "{"):
         first = _first_record(text)
         if first is None and len(start) == HEAD:
-            first = _first_record(path.read_text(encoding="utf-8-sig", errors="replace"))
+            whole = read_bytes(path) if packed else path.read_bytes()
+            first = _first_record(whole.decode("utf-8-sig", errors="replace"))
         return Head(path, "json", first=first if isinstance(first, dict) else {})
     line = text.split("\n", 1)[0].rstrip("\r")
     if "\0" in line or not line.strip():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import zipfile
 from pathlib import Path
@@ -243,3 +244,44 @@ def test_a_dataset_with_names_of_columns() -> None:
         from_table(Dataset(), task="id", worker="who", label="label")
     with pytest.raises(UsageError, match="received list"):
         from_table([1], task="id", worker="who", label="answer")
+
+
+@pytest.mark.parametrize("answers", ["[]", "null", "5", '["x"]'])
+def test_mturk_answers_that_say_nothing_are_counted(tmp_path: Path, answers: str) -> None:
+    path = tmp_path / "a.csv"
+    cells = ['[{"q": {"label": "x"}}]', answers]
+    rows = [
+        {"HITId": "h", "WorkerId": f"w{n}", "Answer.taskAnswers": a} for n, a in enumerate(cells)
+    ]
+    pd.DataFrame(rows).to_csv(path, index=False)
+    export = read_export(path)
+    assert export.labels == ["x"] and export.left_out == {"without a choice": 1}
+
+
+@pytest.mark.parametrize("content", ["{}", "null", "5"])
+def test_sagemaker_answers_that_say_nothing_are_counted(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    given = ['{"q": {"label": "x"}}', content]
+    entry = {
+        "datasetObjectId": "7",
+        "annotations": [
+            {"workerId": f"w{n}", "annotationData": {"content": c}} for n, c in enumerate(given)
+        ],
+    }
+    path.write_text(json.dumps([entry, {"annotations": []}]))
+    export = read_export(path)
+    assert export.labels == ["x"]
+    assert export.left_out == {"without a choice": 1, "objects without workers' answers": 1}
+
+
+def test_argilla_flat_answers_are_lists(tmp_path: Path) -> None:
+    line = {"id": "r", "q.responses": ["x", "y"], "q.responses.users": "ab"}
+    with pytest.raises(DataError, match=r"expected lists of responses to 'q'.*received 'ab'"):
+        read_export(write_lines(tmp_path / "a.jsonl", [line]))
+
+
+def test_an_export_may_be_packed(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    tasks = one_task([{"completed_by": 1, "result": label_studio_result("x")}])
+    path.write_bytes(gzip.compress(json.dumps(tasks).encode()))
+    assert detect(path) == "label_studio" and read_export(path).labels == ["x"]
