@@ -533,14 +533,19 @@ def frames(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     frame = pd.DataFrame({"task": tasks, "x": x, "y": y})
 
     def one(
-        kind: str, changed: pd.DataFrame, right: frozenset[str] = REFUSED, **how: object
+        kind: str,
+        changed: pd.DataFrame,
+        right: frozenset[str] = REFUSED,
+        sound: list[list[str]] = base.table,
+        **how: object,
     ) -> Input:
         stream = io.BytesIO()
         changed.to_parquet(stream, **how)  # type: ignore[call-overload]
         files = both(files_of(base), put("f.parquet", stream.getvalue()))
         given = (*RUN, "--features={folder}/f.parquet", *FILES[1:])
         words = ("a.csv" if "floats" in kind else "f.parquet",)
-        return Input(f"Parquet: {kind}", "run", given, files, right, words, files_of(base), FLAGS)
+        plain = files_of(base, f=sound)
+        return Input(f"Parquet: {kind}", "run", given, files, right, words, plain, FLAGS)
 
     yield one("the index has the tasks", frame.set_index("task"), SAME)
     yield one("another index", frame.set_index(pd.Index(range(7, 31), name="n")), SAME | REFUSED)
@@ -549,7 +554,10 @@ def frames(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     yield one("dates", frame.assign(z=pd.to_datetime("2024-01-01")))
     yield one("dates with zones", frame.assign(z=pd.to_datetime("2024-01-01", utc=True)))
     yield one("durations", frame.assign(z=pd.to_timedelta(range(24), "D")))
-    yield one("truth values", frame.assign(z=frame.x > 0))
+    numbers_of = [
+        [*line, "z" if not i else str(int(x[i - 1] > 0))] for i, line in enumerate(base.table)
+    ]
+    yield one("truth values", frame.assign(z=frame.x > 0), SAME, numbers_of)
     yield one("categories", frame.assign(z=pd.Categorical(["1", "2"] * 12)), ANY)
     yield one("categories of numbers", frame.assign(z=pd.Categorical([1, 2] * 12)), ANY)
     yield one("numbers as text", frame.assign(x=frame.x.map(str)), EITHER | SAME)
