@@ -213,16 +213,15 @@ class Collected:
         """Returns what `auto` predicts for test data without and with its temperature."""
         known = self.known()
         chosen = ranking.with_known(self._scored, known)
-        counted = self._weights(chosen, known)
-        each = list(counted.values())
+        each = self._weights(chosen, known)
         fit = calibration.calibrate(
-            [self.held[name] for name in counted],
-            [chosen.corrections[name] for name in counted],
+            [self.held[name] for name in chosen.kept],
+            [chosen.corrections[name] for name in chosen.kept],
             each,
             self.evidence,
             known.rows,
         )
-        logits = mean_logits([self.test[name] for name in counted], each)
+        logits = mean_logits([self.test[name] for name in chosen.kept], each)
         return np.exp(logits), softmax(logits / fit.temperature + fit.shift, axis=1)
 
     def with_gold(self, gold: NDArray[np.int64]) -> float:
@@ -231,12 +230,11 @@ class Collected:
         """
         known = self.known(gold)
         chosen = ranking.with_known(self._scored, known)
-        counted = self._weights(chosen, known)
-        each = list(counted.values())
-        shift = np.average([chosen.corrections[name] for name in counted], axis=0, weights=each)
-        return self.score(mean_logits([self.test[name] for name in counted], each) - shift)
+        each = self._weights(chosen, known)
+        shift = np.average([chosen.corrections[name] for name in chosen.kept], axis=0, weights=each)
+        return self.score(mean_logits([self.test[name] for name in chosen.kept], each) - shift)
 
-    def _weights(self, chosen: ranking.Ranked, known: ranking.Known) -> dict[str, float]:
+    def _weights(self, chosen: ranking.Ranked, known: ranking.Known) -> list[float]:
         return weights.weigh(self._alive, chosen, self.evidence, known, balanced=self.balanced)
 
 

@@ -19,6 +19,7 @@ Codes = NDArray[np.int64]
 Table = tuple[NDArray[Any], Annotations, Codes, NDArray[Any], Codes]
 # What labels instances, by their features and their truth.
 Crowd = Callable[[NDArray[Any], Codes], Annotations]
+_ORDER = 19  # of the rows, among a draw's streams of numbers
 
 
 def wines(draw: int, data_dir: Path | None) -> Table:
@@ -27,7 +28,9 @@ def wines(draw: int, data_dir: Path | None) -> Table:
     """
     bunch = datasets.load_wine()
     crowd = (simulation.confusion_annotators(6, 3, draw), simulation.adversaries(2, 3, draw))
-    return _table(bunch.data, bunch.target, draw, crowd_of(np.concatenate(crowd), 3, draw))
+    return shuffled(
+        bunch.data, bunch.target, draw, crowd_of(np.concatenate(crowd), 3, draw), _ORDER
+    )
 
 
 def handwriting(draw: int, data_dir: Path | None) -> Table:
@@ -46,7 +49,7 @@ def handwriting(draw: int, data_dir: Path | None) -> Table:
         asked = np.random.default_rng([draw, 21]).random(whole.shape) < 0.1
         return Annotations.from_dense(np.where(asked, whole, -1), num_classes=10)
 
-    return _table(x[rows], labels[rows], draw, copied)
+    return shuffled(x[rows], labels[rows], draw, copied, _ORDER)
 
 
 def tumours(draw: int, data_dir: Path | None) -> Table:
@@ -54,7 +57,7 @@ def tumours(draw: int, data_dir: Path | None) -> Table:
     each, so that the same ones are hard for all of them, three labels each.
     """
     bunch = datasets.load_breast_cancer()
-    return _table(bunch.data, bunch.target, draw, _weak(8, 2, 3, draw))
+    return shuffled(bunch.data, bunch.target, draw, _weak(8, 2, 3, draw), _ORDER)
 
 
 def quantiles(draw: int, data_dir: Path | None) -> Table:
@@ -65,7 +68,7 @@ def quantiles(draw: int, data_dir: Path | None) -> Table:
         n_samples=1000, n_features=6, n_classes=3, random_state=draw
     )
     annotators = simulation.confusion_annotators(12, 3, draw, accuracy=0.8)
-    return _table(x, truth, draw, crowd_of(annotators, 4 / 3, draw))
+    return shuffled(x, truth, draw, crowd_of(annotators, 4 / 3, draw), _ORDER)
 
 
 def hastie(draw: int, data_dir: Path | None) -> Table:
@@ -77,7 +80,9 @@ def hastie(draw: int, data_dir: Path | None) -> Table:
         simulation.class_skill_annotators(6, 2, draw, low=0.6),
         simulation.spammers(3, 2, draw),
     )
-    return _table(x, (truth > 0).astype(int), draw, crowd_of(np.concatenate(crowd), 4, draw))
+    return shuffled(
+        x, (truth > 0).astype(int), draw, crowd_of(np.concatenate(crowd), 4, draw), _ORDER
+    )
 
 
 def circles(draw: int, data_dir: Path | None) -> Table:
@@ -89,7 +94,7 @@ def circles(draw: int, data_dir: Path | None) -> Table:
         simulation.class_skill_annotators(5, 2, draw, low=0.65),
         simulation.spammers(3, 2, draw, kind="constant"),
     )
-    return _table(x, truth, draw, crowd_of(np.concatenate(crowd), 3, draw))
+    return shuffled(x, truth, draw, crowd_of(np.concatenate(crowd), 3, draw), _ORDER)
 
 
 def friedman(draw: int, data_dir: Path | None) -> Table:
@@ -102,7 +107,7 @@ def friedman(draw: int, data_dir: Path | None) -> Table:
     near = np.eye(4, k=1) + np.eye(4, k=-1)
     near /= near.sum(axis=1, keepdims=True)
     annotators = right[:, None, None] * np.eye(4) + (1 - right)[:, None, None] * near
-    return _table(x, truth, draw, crowd_of(annotators, 2.5, draw))
+    return shuffled(x, truth, draw, crowd_of(annotators, 2.5, draw), _ORDER)
 
 
 def words(draw: int, data_dir: Path | None) -> Table:
@@ -116,7 +121,7 @@ def words(draw: int, data_dir: Path | None) -> Table:
     mixed = 0.5 * shares + 0.5 * topics[truth]
     x = np.stack([rng.multinomial(rng.poisson(40) + 5, row / row.sum()) for row in mixed])
     annotators = simulation.confusion_annotators(40, 4, draw, accuracy=0.7)
-    return _table(x, truth, draw, crowd_of(annotators, 2, draw))
+    return shuffled(x, truth, draw, crowd_of(annotators, 2, draw), _ORDER)
 
 
 def uneven(draw: int, data_dir: Path | None) -> Table:
@@ -135,7 +140,7 @@ def uneven(draw: int, data_dir: Path | None) -> Table:
         random_state=draw,
     )
     annotators = simulation.class_skill_annotators(10, 4, draw, low=0.5)
-    return _table(x, truth, draw, crowd_of(annotators, 3, draw))
+    return shuffled(x, truth, draw, crowd_of(annotators, 3, draw), _ORDER)
 
 
 def numerals(draw: int, data_dir: Path | None) -> Table:
@@ -144,7 +149,7 @@ def numerals(draw: int, data_dir: Path | None) -> Table:
     """
     bunch = datasets.load_digits()
     rows = np.random.default_rng([draw, 24]).choice(len(bunch.target), 1200, replace=False)
-    return _table(bunch.data[rows], bunch.target[rows], draw, _weak(10, 16, 2, draw))
+    return shuffled(bunch.data[rows], bunch.target[rows], draw, _weak(10, 16, 2, draw), _ORDER)
 
 
 KINDS: dict[str, Callable[[int, Path | None], Table]] = {
@@ -161,9 +166,19 @@ KINDS: dict[str, Callable[[int, Path | None], Table]] = {
 }
 
 
-def halves(x: NDArray[Any], truth: NDArray[Any], order: NDArray[np.int64], crowd: Crowd) -> Table:
-    """Returns a table whose first half, in that order, a crowd labels to train on."""
-    train, test = np.split(order, [len(order) // 2])
+def shuffled(
+    x: NDArray[Any],
+    truth: NDArray[Any],
+    draw: int,
+    crowd: Crowd,
+    stream: int,
+    trained: int | None = None,
+) -> Table:
+    """Returns a table of which a crowd labels half of the rows, or so many, to train on, in an
+    order drawn from a stream of the draw's numbers.
+    """
+    order = np.random.default_rng([draw, stream]).permutation(len(truth))
+    train, test = np.split(order, [len(order) // 2 if trained is None else trained])
     features, labels = np.asarray(x, dtype=np.float32), np.asarray(truth, dtype=np.int64)
     annotations = crowd(features[train], labels[train])
     rows = np.flatnonzero(annotations.annotated)
@@ -171,6 +186,13 @@ def halves(x: NDArray[Any], truth: NDArray[Any], order: NDArray[np.int64], crowd
         *(features[train][rows], annotations[rows], labels[train][rows]),
         *(features[test], labels[test]),
     )
+
+
+def pooled(images: NDArray[Any]) -> NDArray[np.float32]:
+    """Returns means of 4 x 4 pixels, a row an image."""
+    size, height, width, channels = images.shape
+    blocks = images.reshape(size, height // 4, 4, width // 4, 4, channels)
+    return np.asarray(blocks.mean(axis=(2, 4)).reshape(size, -1), dtype=np.float32)
 
 
 def crowd_of(annotators: NDArray[Any], rates: float | NDArray[Any], draw: int) -> Crowd:
@@ -184,11 +206,6 @@ def crowd_of(annotators: NDArray[Any], rates: float | NDArray[Any], draw: int) -
         return simulation.simulate(truth, annotators, draw, rates=rates)
 
     return crowd
-
-
-def _table(x: NDArray[Any], truth: NDArray[Any], draw: int, crowd: Crowd) -> Table:
-    """Returns a table half of whose rows, in a drawn order, a crowd labels to train on."""
-    return halves(x, truth, np.random.default_rng([draw, 19]).permutation(len(truth)), crowd)
 
 
 def _weak(annotators: int, inputs: int, each: float, draw: int) -> Crowd:

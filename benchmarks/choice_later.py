@@ -15,10 +15,11 @@ from sklearn import datasets
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
-from benchmarks.choice_kinds import Codes, Crowd, Table, crowd_of, halves
+from benchmarks.choice_kinds import Codes, Crowd, Table, crowd_of, pooled, shuffled
 from neucrowd_tf.annotations import Annotations, simulation
 
 LATER_DRAWS = (10701, 10702, 10703)
+_ORDER = 36  # of the rows, among a draw's streams of numbers
 LIVING = (2, 3, 4, 5, 6, 7)  # CIFAR-10's classes that are animals
 NATURAL = (4, 5, 6, 7)  # LabelMe's: forest, coast, mountain, opencountry
 
@@ -28,8 +29,13 @@ def parity(draw: int, data_dir: Path | None) -> Table:
     random, three labels each.
     """
     bunch = datasets.load_digits()
-    crowd = (simulation.class_skill_annotators(16, 2, draw, low=0.6), _random(4, 2, draw))
-    return _table(bunch.data, bunch.target % 2, draw, crowd_of(np.concatenate(crowd), 3, draw))
+    crowd = (
+        simulation.class_skill_annotators(16, 2, draw, low=0.6),
+        simulation.spammers(4, 2, draw),
+    )
+    return shuffled(
+        bunch.data, bunch.target % 2, draw, crowd_of(np.concatenate(crowd), 3, draw), _ORDER
+    )
 
 
 def spirals(draw: int, data_dir: Path | None) -> Table:
@@ -42,7 +48,7 @@ def spirals(draw: int, data_dir: Path | None) -> Table:
     angle = turn * 2 + truth * 2 * np.pi / 3
     arms = np.stack([turn * np.cos(angle), turn * np.sin(angle)], axis=1)
     x = np.concatenate([arms + rng.normal(0, 0.15, arms.shape), rng.normal(size=(900, 6))], axis=1)
-    return _table(x, truth, draw, crowd_of(_right(10, 3, draw, 0.7), 3, draw))
+    return shuffled(x, truth, draw, _crowd(10, 3, draw, 0.7, 3), _ORDER)
 
 
 def clusters(draw: int, data_dir: Path | None) -> Table:
@@ -56,7 +62,7 @@ def clusters(draw: int, data_dir: Path | None) -> Table:
         class_sep=1.5,
         random_state=draw,
     )
-    return _table(x, truth, draw, crowd_of(_right(25, 5, draw, 0.7), 2, draw))
+    return shuffled(x, truth, draw, _crowd(25, 5, draw, 0.7, 2), _ORDER)
 
 
 def hard_ones(draw: int, data_dir: Path | None) -> Table:
@@ -74,7 +80,7 @@ def hard_ones(draw: int, data_dir: Path | None) -> Table:
         asked = rng.random((len(x), 8)) < 3 / 8
         return Annotations.from_dense(np.where(asked, said, -1), num_classes=2)
 
-    return _table(bunch.data, bunch.target, draw, crowd)
+    return shuffled(bunch.data, bunch.target, draw, crowd, _ORDER)
 
 
 def wide(draw: int, data_dir: Path | None) -> Table:
@@ -84,7 +90,7 @@ def wide(draw: int, data_dir: Path | None) -> Table:
     x, truth = datasets.make_classification(
         n_samples=400, n_features=500, n_informative=20, n_redundant=0, random_state=draw
     )
-    return _table(x, truth, draw, crowd_of(_right(12, 2, draw, 0.75), 3, draw))
+    return shuffled(x, truth, draw, _crowd(12, 2, draw, 0.75, 3), _ORDER)
 
 
 def wide_control(draw: int, data_dir: Path | None) -> Table:
@@ -94,12 +100,7 @@ def wide_control(draw: int, data_dir: Path | None) -> Table:
     x, truth = datasets.make_classification(
         n_samples=4200, n_features=500, n_informative=20, n_redundant=0, random_state=draw
     )
-    order = np.random.default_rng([draw, 36]).permutation(len(truth))
-    labelled = crowd_of(_right(12, 2, draw, 0.75), 3, draw)(x[order[:200]], truth[order[:200]])
-    rows = np.flatnonzero(labelled.annotated)
-    train, test = order[:200][rows], order[200:]
-    features = x.astype(np.float32)
-    return features[train], labelled[rows], truth[train], features[test], truth[test]
+    return shuffled(x, truth, draw, _crowd(12, 2, draw, 0.75, 3), _ORDER, trained=200)
 
 
 def grades(draw: int, data_dir: Path | None) -> Table:
@@ -118,7 +119,7 @@ def grades(draw: int, data_dir: Path | None) -> Table:
         annotators[who] = 0.05
         annotators[who, rows, rows] += 0.45
         annotators[who, rows, np.clip(rows + lean, 0, 4)] += 0.30
-    return _table(x, truth, draw, crowd_of(annotators, 2.5, draw))
+    return shuffled(x, truth, draw, crowd_of(annotators, 2.5, draw), _ORDER)
 
 
 def skewed(draw: int, data_dir: Path | None) -> Table:
@@ -131,7 +132,7 @@ def skewed(draw: int, data_dir: Path | None) -> Table:
     first = (sizes[:, 0] > 1) & (flags[:, 0] | (counts[:, 0] > 3))
     truth = np.where(first, 0, np.where(np.log(sizes[:, 1]) + counts[:, 1] > 3, 1, 2))
     x = np.concatenate([sizes, counts, flags], axis=1)
-    return _table(x, truth, draw, crowd_of(_right(60, 3, draw, 0.75), 1.5, draw))
+    return shuffled(x, truth, draw, _crowd(60, 3, draw, 0.75, 1.5), _ORDER)
 
 
 def uncommon(draw: int, data_dir: Path | None) -> Table:
@@ -148,7 +149,7 @@ def uncommon(draw: int, data_dir: Path | None) -> Table:
         class_sep=1.2,
         random_state=draw,
     )
-    return _table(x, truth, draw, crowd_of(_right(15, 3, draw, 0.7), 3, draw))
+    return shuffled(x, truth, draw, _crowd(15, 3, draw, 0.7, 3), _ORDER)
 
 
 def post(draw: int, data_dir: Path | None) -> Table:
@@ -157,7 +158,7 @@ def post(draw: int, data_dir: Path | None) -> Table:
 
     x, truth = read(data_dir)
     rows = np.random.default_rng([draw, 35]).choice(len(x), 2000, replace=False)
-    return _table(x[rows], truth[rows], draw, crowd_of(_right(30, 10, draw, 0.6), 2, draw))
+    return shuffled(x[rows], truth[rows], draw, _crowd(30, 10, draw, 0.6, 2), _ORDER)
 
 
 def living(draw: int, data_dir: Path | None) -> Table:
@@ -188,16 +189,10 @@ LATER: dict[str, Callable[[int, Path | None], Table]] = {
 CONTROLS: dict[str, Callable[[int, Path | None], Table]] = {"wide_control": wide_control}
 
 
-def _table(x: NDArray[Any], truth: NDArray[Any], draw: int, crowd: Crowd) -> Table:
-    return halves(x, truth, np.random.default_rng([draw, 36]).permutation(len(truth)), crowd)
-
-
-def _right(size: int, classes: int, draw: int, accuracy: float) -> NDArray[np.float64]:
-    return simulation.confusion_annotators(size, classes, draw, accuracy=accuracy)
-
-
-def _random(size: int, classes: int, draw: int) -> NDArray[np.float64]:
-    return simulation.spammers(size, classes, draw)
+def _crowd(size: int, classes: int, draw: int, accuracy: float, each: float) -> Crowd:
+    """Returns a crowd that is right so often, with so many labels each instance."""
+    annotators = simulation.confusion_annotators(size, classes, draw, accuracy=accuracy)
+    return crowd_of(annotators, each, draw)
 
 
 def _two_kinds(
@@ -205,7 +200,6 @@ def _two_kinds(
 ) -> Table:
     """Returns a real dataset whose classes are of two kinds, a draw of its instances."""
     import data  # noqa: F401  (registers the datasets)
-    from benchmarks.choice_tables import pooled
     from neucrowd_tf import registry
 
     found = registry.dataset(name).load(data_dir, draw)

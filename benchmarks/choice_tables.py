@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.choice_kinds import KINDS, Table, crowd_of, halves
+from benchmarks.choice_kinds import KINDS, Table, crowd_of, pooled, shuffled
 from benchmarks.choice_later import CONTROLS, LATER
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset
@@ -17,6 +16,7 @@ from neucrowd_tf.datasets import CrowdDataset
 REAL = ("labelme", "music", "cifar10n")
 CROWDS = ("given", "half", "spam", "shared", "rare")
 IMAGES, SHARE, DRAWS = 2000, 0.9, (1, 2, 3)
+_ORDER = 4  # of the unseen tables' rows, among a draw's streams of numbers
 
 
 def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
@@ -50,13 +50,6 @@ def _rows(draw: int, among: int, size: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng([draw, 9]).choice(among, size, replace=False))
 
 
-def pooled(images: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns means of 4 x 4 pixels, a row an image."""
-    size, height, width, channels = images.shape
-    blocks = images.reshape(size, height // 4, 4, width // 4, 4, channels)
-    return np.asarray(blocks.mean(axis=(2, 4)).reshape(size, -1), dtype=np.float32)
-
-
 def wine(draw: int) -> Table:
     """Returns 89 of scikit-learn's 178 wines to train on: few rows, nine annotators who are right
     two times in three, three labels each.
@@ -64,9 +57,8 @@ def wine(draw: int) -> Table:
     from sklearn.datasets import load_wine
 
     bunch = load_wine()
-    order = np.random.default_rng([draw, 5]).permutation(len(bunch.target))
     annotators = simulation.confusion_annotators(9, 3, draw, accuracy=0.67)
-    return halves(bunch.data, bunch.target, order, crowd_of(annotators, 3, draw))
+    return shuffled(bunch.data, bunch.target, draw, crowd_of(annotators, 3, draw), 5)
 
 
 def many_classes(draw: int) -> Table:
@@ -88,9 +80,8 @@ def many_classes(draw: int) -> Table:
     )
     annotators = simulation.confusion_annotators(120, 15, draw, accuracy=0.6)
     rates = 1.0 / np.arange(1, 121)
-    order = np.random.default_rng([draw, 6]).permutation(len(x))
     rates = np.minimum(1.0, 3 * rates / rates.sum())
-    return halves(x, truth, order, crowd_of(annotators, rates, draw))
+    return shuffled(x, truth, draw, crowd_of(annotators, rates, draw), 6)
 
 
 # Shapes that none of the datasets has.
@@ -106,7 +97,7 @@ def iris(draw: int, data_dir: Path | None) -> Table:
 
     bunch = load_iris()
     annotators = simulation.confusion_annotators(5, 3, draw, accuracy=0.65)
-    return _shuffled(bunch.data, bunch.target, annotators, 3, draw)
+    return shuffled(bunch.data, bunch.target, draw, crowd_of(annotators, 3, draw), _ORDER)
 
 
 def diabetes(draw: int, data_dir: Path | None) -> Table:
@@ -117,7 +108,13 @@ def diabetes(draw: int, data_dir: Path | None) -> Table:
 
     bunch = load_diabetes()
     truth = np.digitize(bunch.target, np.quantile(bunch.target, [1 / 3, 2 / 3]))
-    return _shuffled(bunch.data, truth, simulation.class_skill_annotators(8, 3, draw), 3, draw)
+    return shuffled(
+        bunch.data,
+        truth,
+        draw,
+        crowd_of(simulation.class_skill_annotators(8, 3, draw), 3, draw),
+        _ORDER,
+    )
 
 
 def moons(draw: int, data_dir: Path | None) -> Table:
@@ -132,7 +129,7 @@ def moons(draw: int, data_dir: Path | None) -> Table:
         simulation.spammers(2, 2, draw),
         simulation.adversaries(1, 2, draw),
     )
-    return _shuffled(x, truth, np.concatenate(crowd), 3, draw)
+    return shuffled(x, truth, draw, crowd_of(np.concatenate(crowd), 3, draw), _ORDER)
 
 
 def blobs(draw: int, data_dir: Path | None) -> Table:
@@ -144,7 +141,7 @@ def blobs(draw: int, data_dir: Path | None) -> Table:
     sizes = [360, 300, 240, 150, 90, 60]
     x, truth = make_blobs(sizes, n_features=10, cluster_std=6.0, random_state=draw)
     annotators = simulation.confusion_annotators(15, 6, draw, accuracy=0.6)
-    return _shuffled(x, truth, annotators, 2, draw)
+    return shuffled(x, truth, draw, crowd_of(annotators, 2, draw), _ORDER)
 
 
 def rare_class(draw: int, data_dir: Path | None) -> Table:
@@ -162,7 +159,9 @@ def rare_class(draw: int, data_dir: Path | None) -> Table:
         class_sep=1.0,
         random_state=draw,
     )
-    return _shuffled(x, truth, simulation.class_skill_annotators(9, 2, draw), 4, draw)
+    return shuffled(
+        x, truth, draw, crowd_of(simulation.class_skill_annotators(9, 2, draw), 4, draw), _ORDER
+    )
 
 
 def few_labels(draw: int, data_dir: Path | None) -> Table:
@@ -180,7 +179,7 @@ def few_labels(draw: int, data_dir: Path | None) -> Table:
         random_state=draw,
     )
     annotators = simulation.confusion_annotators(40, 5, draw, accuracy=0.7)
-    return _shuffled(x, truth, annotators, 1.5, draw)
+    return shuffled(x, truth, draw, crowd_of(annotators, 1.5, draw), _ORDER)
 
 
 def gases(draw: int, data_dir: Path | None) -> Table:
@@ -193,7 +192,7 @@ def gases(draw: int, data_dir: Path | None) -> Table:
     found = np.flatnonzero(labels >= 3)
     rows = np.random.default_rng([draw, 7]).choice(found, 1200, replace=False)
     annotators = simulation.confusion_annotators(7, 4, draw, accuracy=0.55)
-    return _shuffled(x[rows], labels[rows] - 3, annotators, 2, draw)
+    return shuffled(x[rows], labels[rows] - 3, draw, crowd_of(annotators, 2, draw), _ORDER)
 
 
 def pictures(draw: int, data_dir: Path | None) -> Table:
@@ -210,14 +209,6 @@ def pictures(draw: int, data_dir: Path | None) -> Table:
     rows = np.sort(np.random.default_rng([draw, 8]).choice(left, 1000, replace=False))
     x, test = pooled(found.features[rows]), pooled(found.test.features)
     return x, found.annotations[rows], _truth(found)[rows], test, found.test.labels
-
-
-def _shuffled(
-    x: NDArray[Any], truth: NDArray[Any], annotators: NDArray[Any], each: float, draw: int
-) -> Table:
-    """Returns a table whose rows are drawn, half of them trained on, with so many labels each."""
-    order = np.random.default_rng([draw, 4]).permutation(len(truth))
-    return halves(x, truth, order, crowd_of(annotators, each, draw))
 
 
 # Tables that no decision had seen when they were added; the weights of members were made on them.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -179,6 +179,15 @@ def _look_up(table: Mapping[str, Any], name: str, what: str, argument: str = "")
             f" {name!r}{hint}"
         )
     return table[name]
+
+
+def check_preset(dataset: str | None, *presets: Iterable[str]) -> None:
+    """Raises UsageError for a dataset that none of these presets is for."""
+    known = sorted(set().union(*presets))
+    if dataset is not None and dataset not in known:
+        raise UsageError(
+            f"preset: expected a dataset with presets ({', '.join(known)}), received {dataset!r}"
+        )
 
 
 def method(name: str, argument: str = "--method") -> Method:

@@ -12,6 +12,7 @@ stdout. `--annotations` takes any layout that --dataset=table reads, an annotati
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -58,11 +59,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--per_task", type=int, default=2, help="most labels of one task")
     add(
         "--ask",
+        type=_names_or_file,
         help="who can be asked, also those without labels yet: names separated by commas, or a"
         " file with a name a line (default: everybody who gave labels and is no model)",
     )
     add_table_options(parser)
     return parser
+
+
+def _names_or_file(text: str) -> str | Path:
+    """Returns the file that a flag names, or its text where it names none; so a name without a
+    comma that is a file's is a file.
+    """
+    return Path(text) if "," not in text and os.path.isfile(text) else text
 
 
 def annotations_of(run: Path) -> tuple[Path, TableFormat, str]:
@@ -106,11 +115,7 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     Raises:
         UsageError, DataError: what cannot be used, in a line.
     """
-    check_outputs(arguments, ("output",), ("annotations", "gold", "probabilities"))
-    if arguments.ask is not None and (listed := Path(arguments.ask)).is_file():
-        check_outputs(
-            argparse.Namespace(output=arguments.output, ask=listed), ("output",), ("ask",)
-        )
+    check_outputs(arguments, ("output",), ("annotations", "gold", "probabilities", "ask"))
     path, layout, apart = _labels(arguments)
     # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
     from neucrowd_tf.labelling.belief import believe, informed

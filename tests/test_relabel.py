@@ -355,6 +355,9 @@ def test_who_can_be_asked(
     assert known[1] not in set(
         pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["worker"]
     )
+    many = ",".join(f"annotator_{number:02}" for number in range(40))  # longer than a file's name
+    assert main([*flags, f"--ask={many}"]) == 0
+    capsys.readouterr()
     content = listed.read_bytes()
     assert main([*flags, f"--ask={listed}", f"--output={listed}"]) == 2
     assert "--output: expected another file than --ask's" in capsys.readouterr().err

@@ -161,7 +161,7 @@ class Auto(CrowdEstimator):
         known = ranking.Known.of(gold[scored], held, data.validation, on_validation)
         balanced = self.target == "balanced"
         ranked = ranking.rank(held, evidence, known, balanced=balanced)
-        shares = list(weights.weigh(held, ranked, evidence, known, balanced=balanced).values())
+        shares = weights.weigh(held, ranked, evidence, known, balanced=balanced)
         fit = calibration.calibrate(
             [held[name] for name in ranked.kept],
             [ranked.corrections[name] for name in ranked.kept],

@@ -97,9 +97,9 @@ def weigh(
     known: Known,
     *,
     balanced: bool = False,
-) -> dict[str, float]:
-    """Returns the weights of those kept, which sum to one, by name: the mean of even
-    weights and of those under which the crowd's labels are likeliest.
+) -> list[float]:
+    """Returns the weights of `ranked.kept`, which sum to one: the mean of even weights and of those
+    under which the crowd's labels are likeliest.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
@@ -109,7 +109,7 @@ def weigh(
         balanced: whether classes count alike.
     """
     if len(ranked.kept) == 1:
-        return {ranked.kept[0]: 1.0}
+        return [1.0]
     size = evidence.num_classes
     predicted = mean_logits(list(held_out.values())).argmax(axis=1)
     beliefs, likely = beliefs_and_likelihoods(evidence, predicted)
@@ -136,8 +136,7 @@ def weigh(
     )
     even = np.full(len(found), 1 / len(found))
     shares = found / found.sum() if found.sum() > 0 else even
-    shares = EVENLY * even + (1 - EVENLY) * shares
-    return {name: float(share) for name, share in zip(ranked.kept, shares, strict=True)}
+    return [float(share) for share in EVENLY * even + (1 - EVENLY) * shares]
 
 
 def _more(known: Known, name: str, skipped: int) -> NDArray[Any]:

@@ -231,30 +231,27 @@ class CrowdInGModel(keras.Model):
         self, names: tuple[str, ...], epoch: Any, latent: Any, logged: Logged
     ) -> dict[str, Any]:
         """Makes the inner passes of these players by `logged` labels."""
-        turns = {
-            "generator": (self._generator(epoch, latent), logged.deltas),
-            "classifier": (self._classifier(), logged.signals),
-        }
-        return self.learning.by_draws([turns[name] for name in names], logged)
+        signals = {"generator": logged.deltas, "classifier": logged.signals}
+        turns = [(self._player(name, epoch, latent), signals[name]) for name in names]
+        return self.learning.by_draws(turns, logged)
 
     @tf.function(autograph=False, reduce_retracing=True)
     def _by_exact_risk(
         self, name: str, epoch: Any, latent: Any, rows: Any, seed: Any
     ) -> dict[str, Any]:
         """Makes the inner passes of a player by the exact risk."""
-        player = self._generator(epoch, latent) if name == "generator" else self._classifier()
-        return self.learning.exactly(player, rows, latent, seed)
+        return self.learning.exactly(self._player(name, epoch, latent), rows, latent, seed)
 
-    def _generator(self, epoch: Any, latent: Any) -> Player:
-        return Player(
-            "generator",
-            lambda rows, _: tf.gather(latent, rows),
-            self.generative.generator.trainable_variables,
-            self.generator_optimizer,
-            lambda index: self._unlikely(latent, epoch, index),
-        )
-
-    def _classifier(self) -> Player:
+    def _player(self, name: str, epoch: Any, latent: Any) -> Player:
+        """Returns the generator or the classifier in its turn of an epoch."""
+        if name == "generator":
+            return Player(
+                "generator",
+                lambda rows, _: tf.gather(latent, rows),
+                self.generative.generator.trainable_variables,
+                self.generator_optimizer,
+                lambda index: self._unlikely(latent, epoch, index),
+            )
         return Player(
             "classifier",
             lambda _, flat: self.generative.classify(self.crowd.shaped(flat)),

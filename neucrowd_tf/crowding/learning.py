@@ -310,7 +310,7 @@ class Learning:
         """Returns what gives something of a batch by its number, the same in each pass.
 
         Args:
-            what: it is, of `Settings.kept`.
+            what: its name in `Settings.kept`.
             rows: `[n]` the instances of a turn.
             compute: returns it `[b, w]` from a batch's instances and number.
         """

@@ -46,8 +46,8 @@ class AveragedMethods(CrowdEstimator):
     confusion_matrices_: Any = fitted()
 
     def _check_together(self) -> None:
-        for name in self.averaged:
-            registry.method(name, "averaged")
+        methods = [registry.method(name, "averaged") for name in self.averaged]
+        registry.check_preset(self.preset, *(method.presets for method in methods))
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         own = {"rounds": self.rounds, "epochs": self.epochs}

@@ -53,7 +53,9 @@ class FilledByGenerator(SelfTrainedCrowdLayer):  # type: ignore[misc, valid-type
     generator_: Any = fitted()
 
     def _check_together(self) -> None:
-        if not hasattr(registry.method(self.generator, "generator").factory, "predict_annotators"):
+        method = registry.method(self.generator, "generator")
+        registry.check_preset(self.preset, method.presets, schedule_presets("crowd_layer"))
+        if not hasattr(method.factory, "predict_annotators"):
             raise UsageError(
                 "generator: expected a method that predicts what annotators would answer, as"
                 f" crowding, received {self.generator!r}"

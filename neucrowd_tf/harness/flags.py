@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import contextlib
 import difflib
 import json
@@ -131,6 +132,11 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
         if name == "flagfile" and path and not (file.is_file() and os.access(file, os.R_OK)):
             raise UsageError(
                 f"--flagfile: expected a file of flags that can be read, received {path!r}"
+            )
+        if name == "flagfile" and path and file.read_bytes().startswith(codecs.BOM_UTF8):
+            raise UsageError(
+                f"--flagfile: expected text without a byte order mark, received {path!r} with one;"
+                " save it as plain UTF-8"
             )
     try:
         rest = values(list(argv))

@@ -92,9 +92,11 @@ def _make_folder(folder: Path) -> None:
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
     _make_folder(target.parent)
-    handle, name = tempfile.mkstemp(
-        prefix=f".{target.name}.", suffix=".part" + target.suffix, dir=target.parent
-    )
+    parts = f".{target.name}.", ".part" + target.suffix
+    try:
+        handle, name = tempfile.mkstemp(prefix=parts[0], suffix=parts[1], dir=target.parent)
+    except OSError as error:  # which names the temporary file
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(target)) from None
     os.close(handle)
     temporary = Path(name)
     try:

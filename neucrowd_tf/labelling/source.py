@@ -77,20 +77,19 @@ def _on_disk(path: Path) -> Iterator[Path]:
         yield file
 
 
-def read_names(text: str) -> list[str]:
+def read_names(source: str | Path) -> list[str]:
     """Returns annotators' names: those in a file, a line each (the first cell of a CSV, whose
-    header `annotator` or `worker` is left out), or those that the text itself separates by commas.
+    header `annotator` or `worker` is left out), or those that a text separates by commas.
 
     Raises:
         UsageError: none, or one twice.
     """
-    path = Path(text)
-    if "," not in text and path.is_file():
-        cells = [line.split(",")[0].strip() for line in read_text(path).splitlines()]
+    if isinstance(source, Path):
+        cells = [line.split(",")[0].strip() for line in read_text(source).splitlines()]
         names = [name for name in cells if name]
         names = names[names[:1] in [[alias] for alias in ALIASES["worker"]] :]
     else:
-        names = [name.strip() for name in text.split(",") if name.strip()]
+        names = [name.strip() for name in source.split(",") if name.strip()]
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if not names or twice:
         received = f"{twice[0]!r} again" if twice else "none"

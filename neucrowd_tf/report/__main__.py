@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.command_line import Parser, check_outputs, run
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.features import read_features
-from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.table_flags import add_table_options, layout_of, model_names
 from neucrowd_tf.io.tables import read_truth
@@ -43,7 +42,10 @@ def _parser() -> argparse.ArgumentParser:
         "--run", type=Path, help="a run's folder: adds the model's results, or remakes them alone"
     )
     parser.add_argument(
-        "--output", type=Path, default=None, help="the page to write (default: report.html)"
+        "--output",
+        type=Path,
+        default=None,
+        help="the page to write, - for stdout (default: report.html)",
     )
     add_table_options(parser)
     return parser
@@ -85,8 +87,9 @@ def write(arguments: argparse.Namespace) -> list[str]:
         title=f"Crowd report: {source.name or source}",
         model_annotators=models,
     )
-    write_text(output, page)
-    sys.stdout.write(f"{output}\n")
+    write_output(output, page)
+    if output != STDOUT:
+        sys.stdout.write(f"{output}\n")
     return notes
 
 

@@ -291,3 +291,12 @@ def test_cap_an_instance(crowd, centroids):
     model = DASC(centroids, quota=80, rounds=2, per_instance=1, pick="last")
     for selection in model.fit(features, annotations).selections_:
         assert len(np.unique(selection[:, 0])) == len(selection)
+
+
+def test_a_preset_is_one_that_a_method_has() -> None:
+    crowd = Annotations([0, 1, 2], [0, 1, 0], [0, 1, 1], num_classes=2)
+    for name in ("dasc_ensemble", "dasc_crowding"):
+        with pytest.raises(
+            UsageError, match=r"^preset: expected a dataset with presets \(.*labelme"
+        ):
+            registry.method(name).make(preset="labelm").fit(np.eye(3), crowd)

@@ -89,6 +89,9 @@ def test_flagfile(parse: Any, tmp_path: Path) -> None:
     (tmp_path / "flags.txt").write_text("--dataset=hotel\n--method=mv_lr\n--num_runs=3\n")
     options = parse([f"--flagfile={tmp_path / 'flags.txt'}", "--num_runs=2"])
     assert options.dataset == ("hotel",) and options.num_runs == 2 and options.seeds == range(2)
+    (tmp_path / "marked.txt").write_text("--dataset=hotel\n", encoding="utf-8-sig")
+    with pytest.raises(UsageError, match=r"^--flagfile: expected text without a byte order mark"):
+        parse([f"--flagfile={tmp_path / 'marked.txt'}"])
 
 
 def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None:

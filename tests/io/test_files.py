@@ -63,6 +63,13 @@ def test_atomic_path_replaces_whole(tmp_path: pathlib.Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~mask
 
 
+@pytest.mark.skipif(not pathlib.Path("/proc/version").is_file(), reason="needs /proc")
+def test_a_folder_that_takes_no_files_is_told_by_the_files_name() -> None:
+    with pytest.raises(OSError) as caught:
+        files.write_text("/proc/page.html", "x")
+    assert caught.value.filename == "/proc/page.html"
+
+
 def test_atomic_path_leaves_the_old_file_on_errors(tmp_path: pathlib.Path) -> None:
     target = tmp_path / "a.txt"
     files.write_text(target, "old")

@@ -73,6 +73,9 @@ def test_names_and_signs_of_the_users_own(
     ]
     assert main([*flags, "--model_annotator=gpt", f"--output={output}"]) == 0
     assert "is a model and counted apart" in output.read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert main([*flags, "--model_annotator=gpt", "--output=-"]) == 0
+    assert capsys.readouterr().out == output.read_text(encoding="utf-8")
     assert main([*flags, "--model_annotator=claude", f"--output={output}"]) == 2
     assert "--model_annotator: expected an annotator's name" in capsys.readouterr().err
 

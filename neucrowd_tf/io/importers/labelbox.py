@@ -31,7 +31,9 @@ def read(head: Head, found: Collector) -> None:
         task = row.get("global_key") or row.get("id")
         found.text(task, {"text": row.get("row_data")})
         for name, held in projects.items():
-            for label in held.get("labels") or () if isinstance(held, dict) else ():
+            if not isinstance(held, dict):
+                found.fail(place, f"the labels of project {name!r}", repr(held)[:80])
+            for label in held.get("labels") or ():
                 if project not in ("", name):
                     found.fail(place, f"labels of one project ({project})", f"of {name} too")
                 project = name

@@ -158,6 +158,11 @@ def test_labelbox_of_two_projects(tmp_path: Path) -> None:
     line = {"data_row": {"id": "r"}, "projects": {"one": held, "two": held}}
     with pytest.raises(DataError, match=r"line 1: expected labels of one project \(one\)"):
         read_export(write_lines(tmp_path / "a.ndjson", [line]))
+    line = {"data_row": {"id": "r"}, "projects": {"one": held, "two": "x"}}
+    with pytest.raises(
+        DataError, match="line 1: expected the labels of project 'two', received 'x"
+    ):
+        read_export(write_lines(tmp_path / "a.ndjson", [line]))
 
 
 def test_toloka_without_task_ids_and_a_short_row(tmp_path: Path) -> None:
