@@ -64,9 +64,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating))
+    value = value.item() if isinstance(value, np.generic) else value
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # A whole number of hundreds of digits is finite, and none that computers reckon with.
-    return number and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return number and abs(value) <= sys.float_info.max
 
 
 def _is_list(value: Any) -> bool:
@@ -221,9 +222,27 @@ def _documented(text: str, kind: Any) -> str:
 
 def check_arguments(estimator: Any) -> None:
     """Raises UsageError for the first argument, in the order of `declared`, that does not hold its
-    constraint: "name: expected ..., received ...".
+    constraint: "name: expected ..., received ..."; makes NumPy's numbers Python's and whole ones
+    floats where those are expected, as Keras takes no others.
     """
     for field in declared(estimator):
         constraint: Constraint | None = field.metadata.get("constraint")
+        value = getattr(estimator, field.name)
         if constraint is not None:
-            constraint.check(field.name, getattr(estimator, field.name))
+            constraint.check(field.name, value)
+        plain = _plain(value, str(field.type))
+        if plain is not value:
+            setattr(estimator, field.name, plain)
+
+
+def _plain(value: Any, annotation: str = "") -> Any:
+    """Returns a number, or a list of numbers, in Python's types; the value itself where it is."""
+    if isinstance(value, np.ndarray) and annotation.startswith("Sequence"):
+        return value.tolist()
+    if type(value) in (list, tuple):
+        plain = [_plain(entry) for entry in value]
+        same = all(new is old for new, old in zip(plain, value, strict=True))
+        return value if same else type(value)(plain)
+    if isinstance(value, (np.integer, np.floating)):
+        value = value.item()
+    return float(value) if annotation.startswith("float") and type(value) is int else value

@@ -64,7 +64,7 @@ def test_the_classifiers_rate_as_their_own_changes_nothing(skilled):
 
 def test_start_near_the_identity(skilled):
     features, annotations, _ = skilled
-    model = CrowdLayer(**SMALL, initial=4.0, annotator_learning_rate=0.0)
+    model = CrowdLayer(**SMALL, initial=4, annotator_learning_rate=0)
     # softmax of (4, 0, 0, 0): e^4 / (e^4 + 3) = .948.
     np.testing.assert_allclose(diagonals(model.fit(features, annotations)), 0.948, atol=1e-3)
 

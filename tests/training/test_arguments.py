@@ -66,13 +66,20 @@ def test_similarity(kind: Any) -> None:
 
 
 def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
-    """A search hands out NumPy's numbers and arrays, a flag whole numbers and lists."""
+    """A search hands out NumPy's numbers and arrays, a flag whole numbers and lists; Keras takes
+    Python's own, and a float where one is meant.
+    """
 
     class Reached(Exception):
         pass
 
     class Stops(NeuCrowd):
         def _fit(self, data: TrainingData, run: Run) -> None:
+            assert self.Cs == [0.1, 1.0] and self.hidden_units == [8, 4]
+            numbers = (*self.Cs, self.learning_rate, self.dropout, self.l2)
+            assert {type(number) for number in numbers} == {float}
+            numbers = (*self.hidden_units, self.patience, self.epochs)
+            assert {type(number) for number in numbers} == {int}
             raise Reached
 
     options: dict[str, Any] = {
@@ -82,7 +89,7 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
         "epochs": np.int64(2),
     }
     with pytest.raises(Reached):
-        Stops(**options, learning_rate=1, dropout=0, l2=0).fit(
+        Stops(**options, learning_rate=1, dropout=0, l2=np.float32(0.5)).fit(
             np.eye(4), Annotations.from_dense([[0], [1], [0], [1]])
         )
 
