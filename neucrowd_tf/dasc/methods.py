@@ -86,10 +86,10 @@ def register_self_training(
         name: the crowd layer's.
         kind: what `self_trained` made of it.
         title: the crowd layer's name in words.
-        presets: hyper-parameters of both by dataset; None takes those of CrowdLayer.
+        presets: hyper-parameters of both by dataset; None takes those of layers without their own.
     """
     selections = SELECTIONS if presets is not None else {"dasc": SELECTIONS["dasc"]}
-    presets = schedule_presets("crowd_layer") if presets is None else presets
+    presets = schedule_presets("others") if presets is None else presets
     space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
     for selection, (what, defaults) in selections.items():
         register_method(
@@ -110,7 +110,8 @@ def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
 
     def schedule(dataset: str) -> dict[str, Any]:
         if dataset in _QUOTAS:
-            return {"quota": _QUOTAS[dataset][name], "rounds": 5}
+            quotas = _QUOTAS[dataset]
+            return {"quota": quotas.get(name, quotas["crowd_layer"]), "rounds": 5}
         if "_ovr_" in dataset:
             return {"quota": 500, "rounds": 14}
         # Convolutions train for minutes a round: no second pass over all rounds only to choose one

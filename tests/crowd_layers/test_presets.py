@@ -10,7 +10,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.crowd_layers.presets import PRESETS
 
 
-@pytest.mark.parametrize("method", sorted(PRESETS))
+@pytest.mark.parametrize("method", ["anno_reg", "crowd_layer", "wdn"])
 def test_every_dataset_of_images_has_the_small_cnn(method):
     images = [dataset.name for dataset in registry.datasets() if dataset.name.startswith("cifar10")]
     assert {"cifar10n", "cifar10n_lt", "cifar10h", "cifar10h_lt"} <= set(images)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
+import neucrowd_tf.crowding  # noqa: F401  (registers the generator's method)
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
