@@ -20,6 +20,7 @@ import pandas as pd
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import not_text, read_bytes
 from neucrowd_tf.io.ids import as_name_array
+from neucrowd_tf.io.quotes import check_swallowed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -197,7 +198,7 @@ class CsvFile:
         tabs = b"\t" in first and b"," not in first
         file = cls(Path(path), content, layout.separator or ("\t" if tabs else ","))
         if b'"' in content:
-            file._check_quotes()
+            file._check_quotes(layout.exact_names)
         return file
 
     @cached_property
@@ -219,12 +220,13 @@ class CsvFile:
             text, delimiter=self.separator, strict=strict, skipinitialspace=self._spaced
         )
 
-    def _check_quotes(self) -> None:
-        """Raises DataError for a quoted cell that goes on behind its quotes, or never ends."""
+    def _check_quotes(self, exact: bool) -> None:
+        """Raises DataError for a quoted cell that goes on behind its quotes, or never ends; and,
+        unless `exact`, for one that holds what look like rows.
+        """
         lines = self._lines(strict=True)
         try:
-            for _ in lines:
-                pass
+            broken = sum(1 for _ in lines) < lines.line_num
         except csv.Error as error:
             ends = "end of data" in str(error)
             what = "none up to the end of the file" if ends else "a quote with more behind it"
@@ -232,6 +234,8 @@ class CsvFile:
                 f"{self.path}: line {lines.line_num}: expected a closing quote and then the next"
                 f" cell, received {what}"
             ) from None
+        if broken and not exact:
+            check_swallowed(self.path, self._lines, self.separator)
 
     def _check_lengths(self, width: int) -> None:
         """Raises DataError for a row that is cut off, which pandas fills with empty cells."""

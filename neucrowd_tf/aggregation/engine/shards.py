@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -124,7 +125,7 @@ def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = Fals
     """
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "runs").mkdir(parents=True)
-    found = list(engine.map(vocabulary, source.parts))
+    found = list(engine.map(functools.partial(vocabulary, exact=exact), source.parts))
     annotators = _ordered(united([part[0] for part in found]))
     classes = _ordered(united([part[1] for part in found]))
     first = str(source.stamp[0][0])

@@ -4,10 +4,12 @@ runs by a hash of their task.
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files import atomic_path, check_regular
+from neucrowd_tf.io.quotes import check_swallowed
 from neucrowd_tf.io.tables import PLAIN
 
 if TYPE_CHECKING:
@@ -140,6 +143,29 @@ def _csv_columns(file: Path) -> tuple[tuple[str, ...], int]:
     return tuple(PLAIN.require(file, names, *COLUMNS)), length
 
 
+def _check_quotes(file: str) -> None:
+    """Raises DataError for a CSV with a quoted cell that holds what look like rows."""
+    with open(file, "rb") as stream:
+        if not any(b'"' in block for block in iter(lambda: stream.read(1 << 22), b"")):
+            return
+        stream.seek(0)
+        separator = _separator(stream.readline().decode("utf-8-sig", errors="replace"))
+        if not any(line.count(b'"') % 2 for line in stream):
+            return
+    with contextlib.ExitStack() as opened:
+
+        def lines() -> Any:
+            return csv.reader(
+                opened.enter_context(
+                    open(file, encoding="utf-8-sig", errors="replace", newline="")
+                ),
+                delimiter=separator,
+            )
+
+        with contextlib.suppress(csv.Error):
+            check_swallowed(file, lines, separator)
+
+
 def _spans(groups: list[int]) -> Iterator[tuple[int, int]]:
     """Yields first and last of consecutive row groups that have about `RUN_ROWS` together."""
     first, rows = 0, 0
@@ -206,7 +232,7 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
         yield from pa_csv.open_csv(
             file,
             read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 22),
-            parse_options=pa_csv.ParseOptions(delimiter=separator),
+            parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=text,
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
@@ -259,8 +285,19 @@ def _check_spaces(tasks: pa.ChunkedArray, file: str, row: int) -> None:
         )
 
 
-def vocabulary(part: Part) -> tuple[pa.Array, pa.Array]:
-    """Returns the annotators and the labels that occur in a part."""
+def vocabulary(part: Part, exact: bool = False) -> tuple[pa.Array, pa.Array]:
+    """Returns the annotators and the labels that occur in a part.
+
+    Args:
+        part: some of the rows.
+        exact: whether quoted cells that hold what look like rows are taken as they are.
+
+    Raises:
+        DataError: such a cell, or what `batches` raises.
+    """
+    for file in () if exact else part.files:
+        if file.endswith(".csv"):
+            _check_quotes(file)
     found: list[pa.Table] = [[], []]
     for table in batches(part, COLUMNS[1:]):
         for held, column in zip(found, table.columns, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import gzip
@@ -17,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import GZIP, check_regular, parse_json, read_bytes
 from neucrowd_tf.io.names import same_header
+from neucrowd_tf.io.quotes import check_swallowed
 
 Kind: TypeAlias = Literal["json", "table", "zip", "folder", "other"]
 HEAD = 1 << 20
@@ -200,17 +202,27 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
     not empty.
 
     Raises:
-        DataError: a row with more or fewer cells than the header, the header again, or a column
-            twice.
+        DataError: a row with more or fewer cells than the header, the header again, a column twice,
+            or a quote that is not closed.
     """
-    text = io.StringIO(read_text(path), newline="")
-    reader = csv.reader(text, delimiter=separator, strict=True)
+    text = read_text(path)
+
+    def lines() -> Any:
+        return csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+
+    reader = lines()
+    last = 0
+    if '"' in text:
+        with contextlib.suppress(csv.Error):  # which is met again below
+            check_swallowed(path, lines, separator, "")
     try:
         header = [cell.strip() for cell in next(reader, [])]
         twice = [name for name in header if name and header.count(name) > 1]
         if twice:
             raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
+        last = reader.line_num
         for number, cells in enumerate(reader, 2):
+            last = reader.line_num
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(header):
@@ -225,7 +237,7 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
                 )
             yield f"row {number}", dict(zip(header, cells, strict=True))
     except csv.Error as error:
-        where = f"{path}: row {reader.line_num}"
+        where = f"{path}: line {last + 1}"
         raise DataError(f"{where}: expected a table, received {error}") from None
 
 
