@@ -15,7 +15,8 @@ from neucrowd_tf.io.long_form import LabelTable, check_table, read_long
 from neucrowd_tf.io.matrix_form import WHOLE, matrix_table, read_matrix
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 from neucrowd_tf.io.vote_counts import read_votes
-from neucrowd_tf.io.wide_form import VOTES, read_wide
+from neucrowd_tf.io.wide_checks import VOTES
+from neucrowd_tf.io.wide_form import read_wide
 
 # A name, and the number or the letter that tells it from others like it.
 _NUMBERED = re.compile(r"(\D*?)[\s_.-]*(?:\d+|(?<=[\s_.-])[^\W\d_])")
@@ -54,7 +55,8 @@ def read_labels(
     if path.name.removesuffix(".gz").endswith(".json"):
         return read_answers(path, layout)
     if path.suffix == ".npy":
-        return matrix_table(read_npy(path), None, num_tasks, path, lambda row: f"row {row}")
+        matrix = read_npy(path)
+        return matrix_table(matrix, None, num_tasks, path, lambda row: f"row {row}", layout)
     csv = CsvFile.open(path, layout)
     columns = csv.header
     csv.check_separator()

@@ -12,14 +12,16 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.long_form import LabelTable
-from neucrowd_tf.io.names import is_truth
-from neucrowd_tf.io.tables import CsvFile, TableFormat
-from neucrowd_tf.io.wide_form import MANY_ROWS, check_header_names
+from neucrowd_tf.io.long_form import LabelTable, tell_missing
+from neucrowd_tf.io.names import MINUS_ONE
+from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat
+from neucrowd_tf.io.wide_checks import MANY_ROWS, check_columns
+from neucrowd_tf.io.wide_form import check_header_names, is_named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MOST_CODE = 1 << 53  # above which numbers in files are not exact
 WHOLE = re.compile(r"-?\d+(\.0+)?")
 HEADER = (
     "where there are ids the first line names the columns: task,worker,label (--task_column,"
@@ -33,37 +35,49 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     differ and make one row too many, or are a header's.
     """
     columns = csv.header
-    numeric = all(WHOLE.fullmatch(column) for column in columns)
+    lost = layout.missing or ()
+    named_lost = is_named(np.array([columns], dtype=object), lost)[0]
+    numeric = all(WHOLE.fullmatch(c) for c in np.array(columns, dtype=object)[~named_lost])
     frame = csv.table(header=None) if numeric else csv.table()
-    if numeric and _is_header(csv, frame, num_tasks):
+    if numeric and not named_lost.any() and _is_header(csv, frame, num_tasks):
         frame, numeric = frame.iloc[1:].reset_index(drop=True), False
     if not numeric:
-        _check_header(columns, csv, layout)
+        check_columns(columns, csv, layout)
+        check_header_names(columns, "annotator", csv, layout)
     values = frame.to_numpy(dtype=object)
+    missing = is_named(values, lost)
     for row, cells in enumerate(values):
         for column, cell in enumerate(cells):
-            if not (isinstance(cell, str) and WHOLE.fullmatch(cell.strip())):
-                name = column if numeric else columns[column]
-                where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name!r}"
+            code = isinstance(cell, str) and WHOLE.fullmatch(cell.strip())
+            if not missing[row, column] and not (code and abs(float(cell)) < MOST_CODE):
+                name = column + 1 if numeric else repr(columns[column])
+                where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name}"
                 hint = "" if column else f"; {HEADER}"
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
                 )
-    matrix = values.astype(np.float64).astype(np.int64)
+    tell_lost(missing & (values != MINUS_ONE), csv.path)
+    matrix = np.where(missing, MINUS_ONE, values).astype(np.float64).astype(np.int64)
     named = None if numeric else columns
     return matrix_table(matrix, named, num_tasks, csv.path, lambda row: csv.line(row, not numeric))
 
 
+def tell_lost(missing: NDArray[np.bool_], path: Path) -> None:
+    """Tells of cells that --missing leaves out."""
+    if missing.any():
+        tell_missing(path, int(missing.sum()), "cells")
+
+
 def _is_header(csv: CsvFile, frame: pd.DataFrame, num_tasks: int | None) -> bool:
-    """Whether a first line of whole numbers is a header: they differ and make one row too many, or,
-    where nobody says how many rows there are, they number the columns, as in a matrix that was
-    saved as a frame. Which it is taken for is told then.
+    """Whether a first line of whole numbers from 0 is a header: they differ and make one row too
+    many, or, where nobody says how many rows there are, they number the columns, as in a matrix
+    that was saved as a frame. Which it is taken for is told then.
 
     Raises:
         DataError: other numbers that all differ, some of them nowhere else.
     """
     first = [int(float(cell)) for cell in csv.header]
-    if len(set(first)) < len(first):
+    if len(set(first)) < len(first) or min(first) < 0:
         return False
     if num_tasks is not None:
         return len(frame) == num_tasks + 1
@@ -88,24 +102,13 @@ def _is_header(csv: CsvFile, frame: pd.DataFrame, num_tasks: int | None) -> bool
     return counting and not elsewhere
 
 
-def _check_header(names: list[str], csv: CsvFile, layout: TableFormat) -> None:
-    """Checks the annotators that a matrix' first line names."""
-    where = f"{csv.path}: {csv.line(0, header=False)}"
-    for name in names:
-        if is_truth(name):
-            raise DataError(
-                f"{where}, column {name!r}: expected an annotator's labels, received a column named"
-                " as a true label's; take it out, or rename it if it is an annotator's"
-            )
-    check_header_names(names, "annotator", csv, layout)
-
-
 def matrix_table(
     matrix: NDArray[Any],
     annotators: list[str] | None,
     num_tasks: int | None,
     path: Path,
     line: Callable[[int], str],
+    layout: TableFormat = PLAIN,
 ) -> LabelTable:
     """Returns a matrix of codes as it is, checked.
 
@@ -115,6 +118,7 @@ def matrix_table(
         num_tasks: how many rows it must have; None takes any number.
         path: the file.
         line: says where in the file row i is.
+        layout: which numbers stand for no label, where a file of numbers has them.
     """
     if matrix.ndim != 2:
         raise DataError(
@@ -125,6 +129,13 @@ def matrix_table(
         matrix = matrix.astype(np.int64)  # -1, for no label, is none of its numbers
     elif matrix.dtype.kind == "u":
         raise DataError(f"{path}: expected class codes, received {matrix.max()}")
+    if layout.missing and matrix.dtype.kind in "if":
+        matrix = _without_missing(matrix, layout.missing, path)
+    if matrix.dtype.kind == "f":
+        for row, column in np.argwhere(np.isfinite(matrix) & (np.abs(matrix) >= MOST_CODE))[:1]:
+            raise DataError(
+                f"{path}: {line(row)}: expected class codes, received {matrix[row, column]}"
+            )
     if num_tasks is not None and len(matrix) != num_tasks:
         hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""
         raise DataError(
@@ -136,14 +147,25 @@ def matrix_table(
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
 
 
+def _without_missing(matrix: NDArray[Any], missing: tuple[str, ...], path: Path) -> NDArray[Any]:
+    """Returns a matrix with -1 where it has a number that --missing names, or NaN."""
+    named = pd.to_numeric(pd.Series(missing, dtype=object), errors="coerce").to_numpy(float)
+    lost = np.isin(matrix, named[np.isfinite(named)])
+    if "nan" in (text.lower() for text in missing):
+        lost |= np.isnan(matrix)
+    tell_lost(lost & (matrix != -1), path)
+    return np.where(lost, matrix.dtype.type(-1), matrix)
+
+
 def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
     """Raises DataError for columns that are no annotator's: a number of its own in each row, or the
     tasks and workers of triples.
     """
     for column in range(matrix.shape[1]):
         if len(np.unique(matrix[:, column])) == len(matrix) and matrix.shape[1] > 1:
+            shown = column + (path.suffix != ".npy")  # a CSV's are counted from 1, as its lines
             raise DataError(
-                f"{path}: column {column}: expected class codes, received a different number in"
+                f"{path}: column {shown}: expected class codes, received a different number in"
                 f" each row, as ids of tasks are; {HEADER}"
             )
     if matrix.shape[1] == 3 and (matrix >= 0).all():

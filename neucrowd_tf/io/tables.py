@@ -366,7 +366,7 @@ class CsvFile:
         if nameless:  # a row index that a frame was saved with, most likely
             raise DataError(
                 f"{self.path}: expected a name for each column, received an empty header for column"
-                f" {nameless[0].split()[1]}"
+                f" {int(nameless[0].split()[1]) + 1}"
             )
         if not isinstance(frame.index, pd.RangeIndex):
             self.check_separator(frame.columns.tolist())

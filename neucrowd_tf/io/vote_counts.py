@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.column_names import is_sums
 from neucrowd_tf.io.ids import typed_names
 from neucrowd_tf.io.long_form import LabelTable, check_classes
 from neucrowd_tf.io.names import distinct
 from neucrowd_tf.io.tables import CsvFile, TableFormat
-from neucrowd_tf.io.wide_form import MANY_ROWS, VOTES, check_header_names, task_cells
+from neucrowd_tf.io.wide_checks import MANY_ROWS, VOTES, check_last_row
+from neucrowd_tf.io.wide_form import check_header_names, task_cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,10 +36,11 @@ def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
                 f" 0, received {texts.iloc[bad[0]]!r}"
             )
         votes[:, place] = texts.where(texts != "", "0").astype(float)
-    if not layout.classes and len(votes) > 2:
+    if not layout.classes:
         _check_no_sums(votes, names, csv)
+    check_last_row(ids, votes == 0, csv)
     plain = [name.removeprefix(VOTES).strip() for name in names]
-    check_header_names(plain, "class", csv, layout, known=layout.classes)
+    check_header_names(plain, "label", csv, layout, known=layout.classes)
     if not layout.classes and not layout.exact_names:
         found, counts, first = distinct(plain)
         header = LabelTable(csv.path, line=lambda _: csv.line(0, header=False))
@@ -55,15 +58,16 @@ def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
 def _check_no_sums(counts: NDArray[np.float64], names: list[str], csv: CsvFile) -> None:
     """Raises DataError for a first or last row or a column that holds the sums of the others."""
     total = counts.sum(axis=0)
-    for row in (0, len(counts) - 1):
+    for row in (0, len(counts) - 1) if len(counts) > 2 else ():
         if counts[row].any() and (2 * counts[row] == total).all():
             raise DataError(
                 f"{csv.path}: {csv.line(row)}: expected a task's counts of votes, received the sums"
                 " of the other rows; take the row out, or --classes=... names all classes"
             )
     sums = counts.sum(axis=1, keepdims=True) - counts
-    for place in np.flatnonzero((counts == sums).all(axis=0)):
-        if len(names) > 2 and len(counts) >= MANY_ROWS:
+    for place, same in enumerate((counts == sums).all(axis=0)):
+        named = is_sums(names[place].removeprefix(VOTES))
+        if len(names) > 2 and (named or len(counts) >= MANY_ROWS) and same:
             raise DataError(
                 f"{csv.path}: column {names[place]!r}: expected a class's counts of votes, received"
                 " the sums of the others; take the column out, or --classes=... names all classes"

@@ -304,7 +304,7 @@ BAD_FEATURES = {
     ),
     "row index": (
         ",task,x\n0,t0,1\n",
-        r"features\.csv: expected a name for each column, received an empty header for column 0",
+        r"features\.csv: expected a name for each column, received an empty header for column 1",
     ),
     "bytes": (
         FEATURES.encode() + b"\xff\xfe,1,2\n",

@@ -1,0 +1,138 @@
+"""Names of columns that are no annotator's (counts, means, times, ids, true labels), and of rows
+that are no task's (sums).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from neucrowd_tf.io.names import is_truth
+from neucrowd_tf.io.tables import ALIASES
+
+_LABELS = "labels?|votes?|annotat(or|ion)s?|workers?|raters?|answers?|ratings?|judge?ments?"
+_MIDDLE = (
+    "means?|average|avg|median|mode|std|stdev|stddev|std_dev|sd|variance|entropy|agreement|kappa"
+    "|confidence|conf|certainty|percent|percentage|prob|probability|score"
+)
+_UNIT = "s|sec|secs|seconds|ms|minutes|hours"
+_TIMES = f"time|date|datetime|timestamp|duration|elapsed|{_UNIT}|age|year|month"
+_SAME = "label|class|answer|vote|response"
+# What a column is named as: of names as `_bare` gives them.
+KINDS = {
+    what: re.compile(pattern)
+    for what, pattern in {
+        "a count": rf"(n|nr|num|number|count|total|sum)_(of_)?({_LABELS})|({_LABELS})_(num|counts?"
+        r"|totals?|sum)|counts?|((grand|sub)_?)?totals?|sums?|frequency|freq|n",
+        "a mean or the like": rf"({_MIDDLE})(_({_LABELS}))?|({_LABELS}|inter_annotator)_"
+        rf"({_MIDDLE})",
+        "a time": rf"({_TIMES})(_(at|on|spent|taken|utc|{_UNIT}))?|(created|updated|submitted)"
+        rf"(_(at|on))?|(start|end|work|response|reaction|submit|annotation|labell?ing)_({_TIMES})",
+        "a number of rows or of their parts": r"batch|fold|split|partition|id|index|idx|row|uuid"
+        r"|(batch|fold|row|item|index|task|image|sample|instance|record|question|hit|job|user)_"
+        r"(id|index|idx|nr|num|number)",
+        "a true label": rf"gt|y|resolved|expected|solution|actual|votes?|aggregated|(is|was)_(true|"
+        rf"correct|gold)|(mode|expected|actual|resolved|aggregated|consensus|gt)_({_SAME})|({_SAME})"
+        r"_(gold|truth|gt|final|majority|correct|mode|consensus|expected)",
+    }.items()
+}
+_MODEL = re.compile(
+    rf"model|preds?|predicted|predictions?|(pred|predicted|model)_({_SAME})|({_SAME}|y)_(pred|"
+    r"predicted|prediction|model|hat)"
+)
+_SUMS = re.compile(
+    r"((grand|sub|in)_?)?totals?|totale|sums?|counts?|means?|average|avg|median|std|stdev|sd|min|max"
+    r"|n|all|overall|kappa|agreement|summen?|gesamt|insgesamt|mittelwert|durchschnitt|anzahl|somme"
+    r"|moyenne|promedio"
+)
+# What counts a class's votes where numbers stand below.
+ANSWERS = frozenset(
+    ("yes", "no", "true", "false", "maybe", "unsure", "positive", "negative", "neutral", "pos",
+     "neg")
+)  # fmt: skip
+_SHORT = 2  # letters, which may be an annotator's or a task's where others have as many
+_SPLITS = (
+    (re.compile(r"([^\W\d_]+)[\s_.-]*(\d+)"), 1, 2),
+    (re.compile(r"([^\W_]+)[\s_.-]+(.+)"), 1, 2),
+    (re.compile(r"(.+)[\s_.-]+([^\W_]+)"), 2, 1),
+)
+_SAYS = frozenset({*map(str.lower, ALIASES["label"]), "vote", "rating", "annotation", "choice"})
+
+
+def _bare(name: str) -> str:
+    """Returns a name's words in small letters, joined by `_`."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[\W_]+", "_", words).strip("_").casefold()
+
+
+def _one_of(name: str, others: Sequence[str]) -> bool:
+    """Whether others are named alike: short names of as many letters of the same case, or the name
+    with a number.
+    """
+    numbered = {re.sub(r"_?\d+$", "", _bare(other)) for other in others if other[-1:].isdigit()}
+    return _bare(name) in numbered or (
+        len(name) <= _SHORT and any(_shape(name) == _shape(other) for other in others)
+    )
+
+
+def _shape(name: str) -> str:
+    return "".join("A" if c.isupper() else "0" if c.isdigit() else "a" for c in name)
+
+
+def no_annotator(name: str, columns: Sequence[str]) -> str:
+    """Returns what a column among others is named as where that is no annotator; "" else."""
+    if is_truth(name):
+        return "a true label"
+    kind = next((what for what, names in KINDS.items() if names.fullmatch(_bare(name))), "")
+    return "" if kind and _one_of(name, [c for c in columns if c != name]) else kind
+
+
+def is_model(name: str) -> bool:
+    """Whether a column is named as what a model predicts."""
+    return _MODEL.fullmatch(_bare(name)) is not None
+
+
+def is_sums(name: str, others: Sequence[str] = ()) -> bool:
+    """Whether a row among others, or a class, is named as sums or means of the others are."""
+    return _SUMS.fullmatch(_bare(name)) is not None and not (
+        _bare(name) in ("n", "all", "sd") and _one_of(name, others)
+    )
+
+
+def is_task_header(name: str, others: Sequence[str]) -> bool:
+    """Whether a row among others is named as the column of tasks is in a header."""
+    aliases = {alias.lower() for alias in ALIASES["task"]}
+    return name.strip().lower() in aliases and _shape(name) not in map(_shape, others)
+
+
+def of_one_annotator(names: Sequence[str]) -> tuple[str, str] | None:
+    """Returns two columns that say two things of one label: `worker1` and `label1`, `label_anna`
+    and `time_anna`, `anna` and `anna_time`; None where each may be an annotator's.
+    """
+    for pattern, stem, rest in _SPLITS:
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        for name in names:
+            if parts := pattern.fullmatch(name):
+                found[parts[rest].lower()][parts[stem].lower()] = name
+        pairs = []
+        for whose, named in found.items():
+            label = next((named[word] for word in named if word in _SAYS), None)
+            if label is None and rest == 1:
+                label = next((name for name in names if name.lower() == whose), None)
+            for word, name in named.items():
+                known = len(word) > 2 and word not in _SAYS and no_annotator(word, ()) != ""
+                if label is not None and known:
+                    return label, name
+                if label is not None and word not in _SAYS and label in named.values():
+                    pairs.append((label, name))
+        if len(pairs) > 1:
+            return pairs[0]
+    return None
+
+
+def renamed_twin(names: Sequence[str]) -> str | None:
+    """Returns a column that pandas renamed, as it was there twice (`anna`, `anna.1`)."""
+    known = set(names)
+    twins = (name for name in names if re.fullmatch(r".+\.[1-9]\d*", name))
+    return next((name for name in twins if name.rpartition(".")[0] in known), None)
