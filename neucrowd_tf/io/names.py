@@ -11,6 +11,7 @@ import unicodedata
 import urllib.parse
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,10 @@ _SIGNS = str.maketrans(
 _DASHES = re.compile(r"(?<=[^\W_])[-_]+(?=[^\W\d_])|(?<=[^\W\d_])[-_]+(?=[^\W_])")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}([ ,'_]\d{3})+")
 _HEX = re.compile(r"0x[0-9a-f]{1,8}")
+_DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,6})?")
+MOST_DIGITS = 60
+# How spreadsheets (and %g) write a number of many digits, most of which are lost.
+_SCIENTIFIC = re.compile(r"[-+]?\d([.,]\d+)?E\+\d{2,3}|[-+]?\d[.,]\d{4,}e\+\d{2,3}")
 # Spaces within a word in one spelling and not in another.
 _INSIDE = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
@@ -156,7 +161,7 @@ Where = Callable[[int], str]
 
 def is_marker(name: Any) -> bool:
     """Whether a name often stands for a missing one."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or _plain_id(name):
         return False
     text = whole = visible(name).casefold().translate(_SIGNS)
     while len(text) > 1 + text.startswith("<") and _PAIRS.get(text[0]) == text[-1]:
@@ -168,6 +173,11 @@ def is_marker(name: Any) -> bool:
         or text.replace(" ", "").replace("\\", "/") in MARKERS
         or _NOTHING.fullmatch(text) is not None
     )
+
+
+def _plain_id(name: str) -> bool:
+    """Whether a name is of plain letters and digits, one digit or more, as most ids are."""
+    return name.isascii() and name.isalnum() and not name.isalpha()
 
 
 def visible(name: str) -> str:
@@ -191,9 +201,10 @@ def plain(name: str) -> str:
 
 def meant(name: Any) -> Any:
     """Returns what a name most likely means: a number, a truth value as one, text without case."""
-    if isinstance(name, (bool, int, float, np.generic)):
-        with contextlib.suppress(OverflowError):  # hundreds of digits: as they are spelt
-            return float(name)
+    if isinstance(name, (bool, int, np.bool_, np.integer)):
+        return int(name)
+    if isinstance(name, (float, np.floating)):
+        return _number(repr(float(name)), float(name))
     text = plain(str(name) if str(name).isascii() else _repaired(str(name)))
     text = text.replace('\\"', "").replace('"', "").strip("'")
     text = _unescaped(text).rstrip(".,;:!?*") or text
@@ -201,19 +212,40 @@ def meant(name: Any) -> Any:
         text = _ACCENTS.sub("", unicodedata.normalize("NFD", _SKIN.sub("", text)))
         text = unicodedata.normalize("NFC", text).translate(_ALIKE)
     if text in ("true", "false"):
-        return float(text == "true")
+        return int(text == "true")
     if _HEX.fullmatch(text):
-        return int(text, 16)  # equal to the float, where there is one
+        return int(text, 16)
     if not text[-1:].isdigit():  # neither "nan" nor "infinity" is a number here
         return _joined(text)
     if _THOUSANDS.fullmatch(text):
         text = re.sub(r"[ ,'_]", "", text)
     elif _COMMA.fullmatch(text):
         text = text.replace(",", ".")
-    with contextlib.suppress(ValueError):
-        if len(text) < 19 and "_" not in text:
-            return float(text)
-    return _joined(text)
+    return _number(text, _joined(text))
+
+
+def _number(text: str, other: Any) -> Any:
+    """Returns the exact number that a text spells, `other` where it spells none. Decimals are equal
+    to whole numbers, and have their hash.
+    """
+    if len(text) <= MOST_DIGITS and _DECIMAL.fullmatch(text):
+        with contextlib.suppress(InvalidOperation):  # an exponent beyond all bounds
+            return Decimal(text)
+    return other
+
+
+def _same_task(name: Any) -> Any:
+    """Returns what two spellings of a task have in common: without case, with one sign for each
+    dash and quote, whole numbers as these (1, 1.0, 01, 1e0). Versions as 1.1 and 1.10 are two.
+    """
+    if not isinstance(name, str):
+        return name
+    text = name.lower() if _plain_id(name) else plain(name)
+    if not text[:1].isalpha():
+        number = _number(text, None)
+        if number is not None and number == number.to_integral_value():
+            return number
+    return text
 
 
 def _joined(text: str) -> str:
@@ -311,10 +343,12 @@ def check_names(
             )
     if exact or all(type(name) is int for name in names):
         return
+    if role != "label":
+        _check_digits(names, counts, first, role, where)
     _check_signs(names, first, role, where)
     ways: tuple[Callable[[Any], Any], ...] = (meant, _looks)
     if role == "task":
-        ways = (lambda name: visible(name) if isinstance(name, str) else name,)
+        ways = (_same_task,)
     elif all(not isinstance(name, str) or name.isascii() for name in names):
         ways = (meant,)
     for alike in ways:
@@ -346,14 +380,30 @@ def _check_twins(
             )
 
 
+def is_scientific(name: Any) -> bool:
+    """Whether a name is a number as spreadsheets write one of many digits: 1.23457E+11."""
+    return isinstance(name, str) and "+" in name and bool(_SCIENTIFIC.fullmatch(name.strip()))
+
+
+def _check_digits(
+    names: Sequence[Any], counts: np.ndarray, first: np.ndarray, role: str, where: Where
+) -> None:
+    """Raises DataError for an id whose digits a spreadsheet cut off: several ids may be one."""
+    for place, name in enumerate(names):
+        if is_scientific(name):
+            raise DataError(
+                f"{where(int(first[place]))}: expected a {role}, received {name!r}"
+                f"{times(counts[place])}, a number whose other digits a spreadsheet cut off;"
+                " --exact_names takes it for a name"
+            )
+
+
 def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Where) -> None:
     """Raises DataError for a name with a line break or another control character: quotes that are
     not closed make one of several rows. A task's, which may be a text, is told of.
     """
     texts = [(place, name) for place, name in enumerate(names) if isinstance(name, str)]
-    odd = next(
-        (item for item in texts if item[1][:2] == '="' or not _LOST.isdisjoint(item[1])), None
-    )
+    odd = next((item for item in texts if _odd(item[1])), None)
     if odd is not None:
         what = (
             "a spreadsheet's formula"
@@ -367,7 +417,9 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
             f" {what}; --exact_names takes it for a name"
         )
     unseen = [
-        item for item in texts if item[1] != item[1].strip() or not _UNSEEN.isdisjoint(item[1])
+        item
+        for item in texts
+        if item[1] != item[1].strip() or (not item[1].isascii() and not _UNSEEN.isdisjoint(item[1]))
     ]
     if unseen:
         warnings.warn(
@@ -387,6 +439,11 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
                 )
             warnings.warn(f"{where(int(first[place]))}: a task id is {said}", stacklevel=6)
             return
+
+
+def _odd(name: str) -> bool:
+    """Whether a name is a spreadsheet's formula, or has a sign of an encoding that went wrong."""
+    return name.startswith('="') or (not name.isascii() and not _LOST.isdisjoint(name))
 
 
 def times(count: int) -> str:

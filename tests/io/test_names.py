@@ -100,7 +100,7 @@ def test_true_labels_columns() -> None:
         ("task,a,b,c\nTASK,A,B,C\nt0,x,y,x\n", "line 2: .*header again"),
         ("task,worker,label\nt0,a\u2028b,x\nt1,b,y\n", "line break"),
         ("task\nt0\nt1\n", "line 1: expected columns of annotators"),
-        ('task,worker,label\nt0,a,x\nt1,"b,y\nt2,c",x\n', "line break"),
+        ('task,worker,label\nt0,a,x\nt1,"b,y\nt2,c",x\n', "line 3: expected a closing quote"),
         ('task,worker,label\nt0,a,x\nt1,"b"c,y\n', "line 3: .*a quote with more behind it"),
         ('task,worker,label\nt0,a,x\nt1,"b,y\n', "line 3: .*none up to the end"),
         ("task,a,b,c\nt0,x,y,x\nt1,x\nt2,y,y,y\n", "line 3: expected 4 fields"),
@@ -186,3 +186,50 @@ def test_ways_out(tmp_path: Path) -> None:
     found = read(tmp_path, "task,worker,label\nt0,a,cat\nt1,b,c\u0430t\n", layout)
     assert found.num_classes == 2
     np.testing.assert_array_equal(found.vote_counts().sum(axis=0), [1, 1])
+
+
+TASKS = (
+    ("1", "1.0"),
+    ("1", "01"),
+    ("1e5", "100000"),
+    ("img.jpg", "IMG.JPG"),
+    ("t-1", "t\N{EN DASH}1"),
+    ("it's", "it\u2019s"),
+)
+
+
+@pytest.mark.parametrize(("one", "other"), TASKS)
+def test_two_spellings_of_a_task(tmp_path: Path, one: str, other: str) -> None:
+    text = f"task,worker,label\n{one},a,x\n{other},b,y\nt2,a,x\nt2,b,x\n"
+    with pytest.raises(DataError, match="expected tasks that differ in more than case"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, TableFormat(exact_names=True)).num_instances == 3
+    alone = text.replace(other, "t3")
+    assert read(tmp_path, alone).num_instances == 3
+
+
+def test_tasks_that_are_others(tmp_path: Path) -> None:
+    names = ("1.1", "1.10", "1", "a1", "IMG.JPG", "90071992547410119", "90071992547410112", "2e9x")
+    rows = "".join(f"{name},a,x\n{name},b,y\n" for name in names)
+    assert read(tmp_path, "task,worker,label\n" + rows).num_instances == len(names)
+
+
+def test_large_numbers_are_compared_exactly(tmp_path: Path) -> None:
+    """Doubles hold whole numbers up to 2^53; the first two are one as such."""
+    names = ("90071992547410119", "90071992547410112", "12e4567", "12e4568", "anna")
+    rows = "".join(f"t{i % 2},{name},{'xy'[i % 2]}\n" for i, name in enumerate(names))
+    assert read(tmp_path, "task,worker,label\n" + rows).num_annotators == len(names)
+    assert meant("90071992547410119") == meant(90071992547410119) != meant(90071992547410112)
+    assert meant("1.0") == meant(1) == meant(True) == meant(1.0) == meant("1") == meant("true")
+    assert meant(0.1) == meant("0.10") == meant("0,1") and meant("nan1") == "nan1"
+
+
+@pytest.mark.parametrize("name", ["1.23457E+11", "1E+15", "1,23457E+11", "1.23457e+11"])
+@pytest.mark.parametrize("role", ["task", "worker"])
+def test_ids_in_scientific_notation(tmp_path: Path, name: str, role: str) -> None:
+    row = {"task": f'"{name}",a,x', "worker": f't1,"{name}",x'}[role]
+    text = f"task,worker,label\n{row}\nt1,b,y\nt2,b,x\n"
+    with pytest.raises(DataError, match=f"line 2, column '{role}': .* digits a spreadsheet cut"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, TableFormat(exact_names=True)).num_annotations == 3
+    assert read(tmp_path, text.replace(name, "1e+05")).num_annotations == 3  # R's 100000

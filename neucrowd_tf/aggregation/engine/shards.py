@@ -14,7 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy import sparse
 
-from neucrowd_tf.aggregation.engine.source import Scatter, Source, united, vocabulary, write_arrow
+from neucrowd_tf.aggregation.engine.source import (
+    Scatter,
+    Source,
+    folded,
+    united,
+    vocabulary,
+    write_arrow,
+)
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import ARRAY_HEADERS, atomic_path, read_json, write_json
@@ -143,9 +150,9 @@ def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = Fals
     with atomic_path(names) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
-    scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets)
+    scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets, exact)
     runs = [run for files in engine.map(scatter, enumerate(source.parts)) for run in files]
-    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes), first)
+    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes), first, exact)
     counts = list(engine.map(gather, range(buckets)))
     shutil.rmtree(folder / "runs")
     result = {
@@ -203,6 +210,7 @@ class Gather:
         runs: the files of the runs.
         num_annotators, num_classes: R and C.
         source: the annotations, for errors.
+        exact: whether tasks that differ in case or in a number's spelling alone are others.
     """
 
     folder: str
@@ -210,6 +218,7 @@ class Gather:
     num_annotators: int
     num_classes: int
     source: str
+    exact: bool = False
 
     def __call__(self, number: int) -> tuple[int, int]:
         """Writes a shard's arrays, sorted by task and annotator; returns how many tasks and
@@ -221,6 +230,8 @@ class Gather:
             tasks = tasks.combine_chunks()
         order = pc.sort_indices(tasks.dictionary)
         names = tasks.dictionary.take(order)
+        if not self.exact and _is_text(names):
+            self._check_twins(names)
         rank = np.empty(len(names), dtype=np.int64)
         rank[order.to_numpy()] = np.arange(len(names))
         codes = rank[tasks.indices.to_numpy()]
@@ -234,6 +245,20 @@ class Gather:
             np.save(temporary, columns)
         write_arrow(base / f"{number:05d}.tasks.arrow", pa.table({"task": names}))
         return len(names), len(columns)
+
+    def _check_twins(self, names: pa.Array) -> None:
+        """Raises DataError for two spellings of a task."""
+        alike = folded(names)
+        if len(pc.unique(alike)) == len(alike):
+            return
+        found: dict[str, str] = {}
+        for look, name in zip(alike.to_pylist(), names.to_pylist(), strict=True):
+            if (other := found.setdefault(look, name)) != name:
+                raise DataError(
+                    f"{self.source}: task: expected tasks that differ in more than case or how a"
+                    f" number is spelt, received {name!a} beside {other!a}; --exact_names takes"
+                    " them for different ones"
+                )
 
     def _rows(self, number: int) -> pa.Table:
         """Returns the rows of a bucket, copied out of the runs."""

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files import atomic_path, check_regular
+from neucrowd_tf.io.names import is_marker, is_scientific
 from neucrowd_tf.io.quotes import check_swallowed
 from neucrowd_tf.io.tables import PLAIN
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 COLUMNS = ("task", "worker", "label")
 # Rows of a run: a few of them are in memory at a time.
 RUN_ROWS = 2_000_000
+# Of tasks that stand for none, or are spoilt, none is of these signs with a digit among them.
+PLAIN_ID = r"^[A-Za-z0-9_./-]*[0-9][A-Za-z0-9_./-]*$"
 # At most this many parts a source is read in, so that many small files do not make as many runs.
 MOST_PARTS = 1024
 
@@ -190,8 +193,15 @@ def _merged(parts: list[Part]) -> list[Part]:
     ]
 
 
-def batches(part: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[pa.Table]:
+def batches(
+    part: Part, wanted: tuple[str, ...] = COLUMNS, exact: bool = False
+) -> Iterator[pa.Table]:
     """Yields tables with the columns `wanted` of about `RUN_ROWS` rows at most.
+
+    Args:
+        part: what is read.
+        wanted: which columns.
+        exact: whether ids of tasks are taken as they are.
 
     Raises:
         DataError: a missing id or label, or a column of numbers that are not whole.
@@ -202,7 +212,7 @@ def batches(part: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[pa.Table]
         for batch in _read(file, names, part):
             table = pa.table([batch.column(name) for name in names], names=list(wanted))
             table = pa.table(
-                [_ids(table[role], file, role, row) for role in wanted], names=list(wanted)
+                [_ids(table[role], file, role, row, exact) for role in wanted], names=list(wanted)
             )
             row += len(batch)
             held.append(table)
@@ -243,7 +253,9 @@ def _wanted(file: str) -> str:
     return "a Parquet file" if file.endswith(".parquet") else "a CSV in UTF-8 as its header says"
 
 
-def _ids(column: pa.ChunkedArray, file: str, role: str, row: int) -> pa.ChunkedArray:
+def _ids(
+    column: pa.ChunkedArray, file: str, role: str, row: int, exact: bool = False
+) -> pa.ChunkedArray:
     """Returns ids as int64 or text, checked."""
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -255,6 +267,8 @@ def _ids(column: pa.ChunkedArray, file: str, role: str, row: int) -> pa.ChunkedA
         bad = pc.or_(pc.fill_null(pc.equal(column, ""), False), bad)
         if role == "task":  # which are too many to look through for two that are one
             _check_spaces(column, file, row)
+            if not exact:
+                _check_tasks(column, file, row)
     elif pa.types.is_integer(kind):
         try:
             column = column.cast(pa.int64())
@@ -283,6 +297,30 @@ def _check_spaces(tasks: pa.ChunkedArray, file: str, row: int) -> None:
             f"{file}: data row {row + place}, task: expected an id without spaces around it,"
             f" received {tasks[place].as_py()!r}"
         )
+
+
+def _check_tasks(tasks: pa.ChunkedArray, file: str, row: int) -> None:
+    """Raises DataError for ids of tasks that are none's, as `check_names` has them."""
+    bare = pc.and_not(pc.ascii_is_alnum(tasks), pc.ascii_is_alpha(tasks))
+    rest = pc.unique(tasks.filter(pc.invert(pc.fill_null(bare, True))))
+    for name in rest.filter(pc.invert(pc.match_substring_regex(rest, PLAIN_ID))).to_pylist():
+        said = (
+            "which often stands for none"
+            if is_marker(name)
+            else "a number whose other digits a spreadsheet cut off"
+            if is_scientific(name)
+            else "a spreadsheet's formula"
+            if name.startswith('="')
+            else "with a NUL character"
+            if "\0" in name
+            else ""
+        )
+        if said:
+            place = row + pc.index(tasks, name).as_py()
+            raise DataError(
+                f"{file}: data row {place}, task: expected a task, received {name!r}, {said};"
+                " --exact_names takes it for a name"
+            )
 
 
 def vocabulary(part: Part, exact: bool = False) -> tuple[pa.Array, pa.Array]:
@@ -326,6 +364,7 @@ class Scatter:
         classes: the class names in theirs.
         text: whether ids of tasks are text in all parts.
         buckets: into how many the rows are scattered.
+        exact: whether ids of tasks are taken as they are.
     """
 
     folder: str
@@ -333,6 +372,7 @@ class Scatter:
     classes: pa.Array
     text: bool
     buckets: int
+    exact: bool = False
 
     def __call__(self, item: tuple[int, Part]) -> list[str]:
         """Writes the runs of a part; returns their files.
@@ -342,7 +382,7 @@ class Scatter:
         number, part = item
         names = pq.read_table(self.names)["annotator"].combine_chunks()
         files = []
-        for i, table in enumerate(batches(part)):
+        for i, table in enumerate(batches(part, exact=self.exact)):
             path = Path(self.folder) / f"run-{number:05d}-{i:04d}.arrow"
             tasks = table["task"].combine_chunks()
             if self.text and not pa.types.is_large_string(tasks.type):
@@ -383,13 +423,28 @@ def coded(values: pa.ChunkedArray, names: pa.Array) -> pa.Array:
     return pc.index_in(entries, value_set=names).take(found.indices)
 
 
+def folded(tasks: pa.Array) -> pa.Array:
+    """Returns ids of tasks without case, and whole numbers as these: 01 and 1.0 are 1."""
+    small = pc.utf8_lower(tasks)
+    if not any(
+        pc.any(found).as_py()
+        for found in (
+            *(pc.starts_with(small, sign) for sign in "+0"),
+            pc.match_substring(small, "."),
+        )
+    ):
+        return small
+    return pc.replace_substring_regex(small, r"^\+?0*(\d+?)(?:\.0*)?$", r"\1")
+
+
 def buckets_of(tasks: pa.Array, buckets: int) -> NDArray[np.uint16]:
     """Returns a bucket for each task, the same wherever it occurs."""
     if pa.types.is_integer(tasks.type):
         keys = tasks.to_numpy().view(np.uint64)
     else:
         found = tasks.dictionary_encode()
-        entries = np.asarray(found.dictionary.to_pylist(), dtype=object)
+        # Two spellings of a task are in one bucket, where they can be seen.
+        entries = np.asarray(folded(found.dictionary).to_pylist(), dtype=object)
         hashed = pd.util.hash_array(entries, categorize=False)
         keys = hashed[found.indices.to_numpy()]
     # Fibonacci hashing: the upper bits of a product with an odd number depend on all bits.

@@ -31,6 +31,7 @@ from neucrowd_tf.aggregation.engine import source as engine_source  # noqa: E402
 from neucrowd_tf.aggregation.engine.fit import Request, fit, groups  # noqa: E402
 from neucrowd_tf.aggregation.engine.local import Local  # noqa: E402
 from neucrowd_tf.aggregation.engine.methods import METHODS  # noqa: E402
+from neucrowd_tf.aggregation.engine.shards import make_shards  # noqa: E402
 from neucrowd_tf.aggregation.engine.source import buckets_of  # noqa: E402
 
 IN_MEMORY: dict[str, Callable[[], Any]] = {
@@ -406,3 +407,25 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="expected a Dask scheduler's address"):
         connect("nonsense://here")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("img.jpg", "IMG.JPG", "more than case"),
+        ("1", "1.0", "how a number is spelt"),
+        ("01", "1", "how a number is spelt"),
+        ("NA", "b", "stands for none"),
+        ("1.23457E+11", "b", "cut off"),
+        ('="7"', "b", "formula"),
+    ],
+)
+def test_tasks_that_are_refused(tmp_path: Path, one: str, other: str, said: str) -> None:
+    rows = [("t0", "w1", "x"), (one, "w1", "x"), (other, "w2", "y"), ("t9", "w2", "y")]
+    table = dict(zip(("task", "worker", "label"), map(list, zip(*rows, strict=True)), strict=True))
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(table), path)
+    source = engine_source.find_source(path)
+    with pytest.raises(DataError, match=said):
+        make_shards(source, tmp_path / "s", Local(1))
+    assert sum(make_shards(source, tmp_path / "s", Local(1), exact=True).sizes) == 4
