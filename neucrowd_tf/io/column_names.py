@@ -19,6 +19,7 @@ _MIDDLE = (
 _UNIT = "s|sec|secs|seconds|ms|minutes|hours"
 _TIMES = f"time|date|datetime|timestamp|duration|elapsed|{_UNIT}|age|year|month"
 _SAME = "label|class|answer|vote|response"
+AN_ID = "an id"
 # What a column is named as: of names as `_bare` gives them.
 KINDS = {
     what: re.compile(pattern)
@@ -29,9 +30,9 @@ KINDS = {
         rf"({_MIDDLE})",
         "a time": rf"({_TIMES})(_(at|on|spent|taken|utc|{_UNIT}))?|(created|updated|submitted)"
         rf"(_(at|on))?|(start|end|work|response|reaction|submit|annotation|labell?ing)_({_TIMES})",
-        "a number of rows or of their parts": r"batch|fold|split|partition|id|index|idx|row|uuid"
-        r"|(batch|fold|row|item|index|task|image|sample|instance|record|question|hit|job|user)_"
-        r"(id|index|idx|nr|num|number)",
+        "a part of the data": "(batch|fold|split|partition)(_(id|index|idx|nr|num|number))?",
+        AN_ID: r"id|index|idx|row|uuid|task|item|instance|question|(row|item|index|task|image"
+        r"|sample|instance|record|question|hit|job|user)_(id|index|idx|nr|num|number)",
         "a true label": rf"gt|y|resolved|expected|solution|actual|votes?|aggregated|(is|was)_(true|"
         rf"correct|gold)|(mode|expected|actual|resolved|aggregated|consensus|gt)_({_SAME})|({_SAME})"
         r"_(gold|truth|gt|final|majority|correct|mode|consensus|expected)",
@@ -46,6 +47,7 @@ _SUMS = re.compile(
     r"|n|all|overall|kappa|agreement|summen?|gesamt|insgesamt|mittelwert|durchschnitt|anzahl|somme"
     r"|moyenne|promedio"
 )
+_TOTALS = re.compile(r"((grand|sub)_?)?totals?|sums?|counts?|means?|avg|average")
 # What counts a class's votes where numbers stand below.
 ANSWERS = frozenset(
     ("yes", "no", "true", "false", "maybe", "unsure", "positive", "negative", "neutral", "pos",
@@ -84,6 +86,8 @@ def no_annotator(name: str, columns: Sequence[str]) -> str:
     """Returns what a column among others is named as where that is no annotator; "" else."""
     if is_truth(name):
         return "a true label"
+    if len(columns) == 1:
+        return ""
     kind = next((what for what, names in KINDS.items() if names.fullmatch(_bare(name))), "")
     return "" if kind and _one_of(name, [c for c in columns if c != name]) else kind
 
@@ -98,6 +102,11 @@ def is_sums(name: str, others: Sequence[str] = ()) -> bool:
     return _SUMS.fullmatch(_bare(name)) is not None and not (
         _bare(name) in ("n", "all", "sd") and _one_of(name, others)
     )
+
+
+def is_totals(name: str) -> bool:
+    """Whether a column of counts is named as nothing but what the others come to."""
+    return _TOTALS.fullmatch(_bare(name)) is not None
 
 
 def is_task_header(name: str, others: Sequence[str]) -> bool:

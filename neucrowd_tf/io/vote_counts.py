@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.column_names import is_sums
+from neucrowd_tf.io.column_names import is_sums, is_totals
 from neucrowd_tf.io.ids import typed_names
 from neucrowd_tf.io.long_form import LabelTable, check_classes
 from neucrowd_tf.io.names import distinct
@@ -66,9 +66,11 @@ def _check_no_sums(counts: NDArray[np.float64], names: list[str], csv: CsvFile) 
             )
     sums = counts.sum(axis=1, keepdims=True) - counts
     for place, same in enumerate((counts == sums).all(axis=0)):
-        named = is_sums(names[place].removeprefix(VOTES))
-        if len(names) > 2 and (named or len(counts) >= MANY_ROWS) and same:
+        plain = names[place].removeprefix(VOTES)
+        enough = is_sums(plain) or len(counts) >= MANY_ROWS
+        if len(names) > 2 and ((enough and same) or is_totals(plain)):
+            what = "the sums of the others" if same else "one that is named as totals are"
             raise DataError(
                 f"{csv.path}: column {names[place]!r}: expected a class's counts of votes, received"
-                " the sums of the others; take the column out, or --classes=... names all classes"
+                f" {what}; take the column out, or --classes=... names all classes"
             )

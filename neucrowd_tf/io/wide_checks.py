@@ -14,6 +14,7 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import (
+    AN_ID,
     ANSWERS,
     is_model,
     is_sums,
@@ -71,9 +72,10 @@ def check_columns(names: list[str], csv: CsvFile, layout: TableFormat) -> None:
     for name in names:
         votes = name.lower().startswith(VOTES) and not layout.classes
         if what := "counts of votes" if votes else no_annotator(name, names):
+            hint = f"; --task_column={name} says that it names the tasks" if what == AN_ID else ""
             raise DataError(
                 f"{csv.path}: column {name!r}: expected an annotator's labels, received a column"
-                f" named as {what}; take it out, or rename it if it is an annotator's"
+                f" named as {what}; take it out, or rename it if it is an annotator's{hint}"
             )
         if is_model(name):
             warnings.warn(
@@ -111,7 +113,7 @@ def _check_values(
         numbers = len(column) >= MANY_ROWS and all(map(_NUMBER.fullmatch, column))
         first = int(np.flatnonzero(~missing[:, place])[0]) if column else 0
         said = f"{csv.path}: {csv.line(first)}, column {names[place]!r}: expected labels, received"
-        if numbers and kinds[place] >= 0.9 and np.median(kinds[others]) < 0.5:
+        if numbers and kinds[place] >= 0.9 and 2 * _different(cells, place) < len(column):
             raise DataError(
                 f"{said} a different number in (nearly) each row; take the column out, or"
                 " --classes=... names all classes"
@@ -129,6 +131,13 @@ def _check_values(
         if len(column) >= ALONE:
             raise DataError(f"{said} take the column out, or --classes=... names all classes")
         warnings.warn(f"{said} it is taken for a label (a comment?)", stacklevel=5)
+
+
+def _different(cells: list[list[str]], place: int) -> float:
+    """Returns how many different labels a column would have if the others' were drawn for it."""
+    pool = Counter(label for j, column in enumerate(cells) if j != place for label in column)
+    shares = np.array(list(pool.values())) / max(pool.total(), 1)
+    return float((1 - (1 - shares) ** len(cells[place])).sum())
 
 
 def _check_first_row(

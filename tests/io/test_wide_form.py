@@ -80,6 +80,7 @@ NO_ANNOTATOR = (
     "n n_labels num_labels count total Total Mean mean SD agreement confidence batch fold split"
     " time duration age id item_id index gt y resolved expected mode vote solution actual"
     " is_correct labelCount num_annotators vote_mean time_spent created_at mode_label kappa sum"
+    " item question"
 )
 
 
@@ -113,6 +114,8 @@ def test_names_that_may_be_annotators(names: str) -> None:
         ("task,anna,anna.1,ben t1,x,y,x t2,y,y,y", r"line 1: .*'anna\.1'.*--exact_names"),
         ("task,votes_yes,votes_Yes t1,1,2 t2,2,1", "expected labels that differ"),
         ("task,votes_a,votes_b,votes_sum t1,1,2,3 t2,2,,2", "'votes_sum': .*sums of the others"),
+        ("task,votes_a,votes_b,votes_total t1,1,2,5 t2,2,,2", "'votes_total': .*named as totals"),
+        ("index,ann,bob 0,1,1 1,0,1 2,1,1", "'index': .*an id; .*--task_column=index says"),
         ("task,votes_a,votes_b t1,1,2 Avg,1,2", "line 3: .*as a line of sums"),
         ("task,no,yes t1,,3 t2,2,1", "named as answers"),
         ("task,a,b,c id,old,young,old t1,x,y,x t2,y,y,x t3,y,x,x", "line 2: .*second header"),
@@ -157,10 +160,16 @@ def test_blanks_of_counts_are_zeros(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
+def test_one_column_is_an_annotators_under_any_name(tmp_path: Path) -> None:
+    assert read(tmp_path, "task,score t1,1 t2,0").num_annotators == 1
+
+
 def test_sparse_annotators_stay_annotators(tmp_path: Path) -> None:
     """Many classes, few labels each: values that are one annotator's alone are no sign then."""
     rng = np.random.default_rng(5)
     cells = np.where(rng.random((60, 12)) < 0.25, rng.integers(0, 40, (60, 12)), -1)
+    cells[:, 3] = -1
+    cells[::6, 3] = range(10)  # all different, as 10 of 40 classes may well be
     rows = [
         f"t{i}," + ",".join(str(c) if c >= 0 else "" for c in row) for i, row in enumerate(cells)
     ]
