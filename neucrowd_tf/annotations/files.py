@@ -14,6 +14,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.annotations import read_labels
 from neucrowd_tf.io.ids import as_name_array, typed_names
 from neucrowd_tf.io.long_form import LabelTable
+from neucrowd_tf.io.names import distinct
 from neucrowd_tf.io.tables import PLAIN, TableFormat
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def read_annotations(
         _check_classes(size, rows, columns, path)
         if codes and not size:
             raise DataError(f"{path}: expected at least one label, received none")
-        return _with_classes(Annotations.from_table(table, instance_names=tasks), layout, path)
+        return _with_classes(
+            Annotations.from_table(table, instance_names=tasks), layout, path, table
+        )
     crowd = Annotations.from_table(table)
     _check_classes(crowd.num_classes, crowd.num_instances, crowd.num_annotators, path)
     plain: dict[str, str] = {}
@@ -70,10 +73,12 @@ def read_annotations(
         raise DataError(f"{path}: expected at least one label, received none")
     if tasks is not None:
         crowd = _over(crowd, tasks, table, path, unmatched)
-    return _with_classes(crowd, layout, path)
+    return _with_classes(crowd, layout, path, table)
 
 
-def _with_classes(crowd: Annotations, layout: TableFormat, path: Path) -> Annotations:
+def _with_classes(
+    crowd: Annotations, layout: TableFormat, path: Path, table: LabelTable
+) -> Annotations:
     """Returns the annotations with the classes that the user names, in that order."""
     if not layout.classes:
         return crowd
@@ -87,14 +92,9 @@ def _with_classes(crowd: Annotations, layout: TableFormat, path: Path) -> Annota
     found = [str(name) for name in crowd.class_names.tolist()]
     for code in np.flatnonzero(crowd.vote_counts().sum(axis=0)):
         if found[code] not in wanted:
-            row = (
-                f"annotation {np.flatnonzero(crowd.labels == code)[0]}, column 'label': "
-                if crowd.has_identities
-                else ""
-            )
             raise DataError(
-                f"{path}: {row}expected one of {', '.join(map(repr, wanted))}, received"
-                f" {found[code]!r}"
+                f"{_place(table, found[code])}: expected one of {', '.join(map(repr, wanted))},"
+                f" received {found[code]!r}"
             )
     typed = dict(zip(found, crowd.class_names.tolist(), strict=True))
     names = (
@@ -104,6 +104,16 @@ def _with_classes(crowd: Annotations, layout: TableFormat, path: Path) -> Annota
     )
     places = matched(as_name_array(found), as_name_array(wanted), "class")
     return crowd._moved("class", places, names)
+
+
+def _place(table: LabelTable, label: str) -> str:
+    """Returns where a label is first, the file where that is not known."""
+    if table.triples is None:
+        return str(table.source)
+    names, _, first = distinct(table.triples[2])
+    row = min(int(at) for name, at in zip(names, first, strict=True) if str(name) == label)
+    named = table.line is not None and ", column " in table.line(row)  # as a wide table's has
+    return table.place(row, None if named else "label")
 
 
 def _over(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 import warnings
@@ -78,9 +79,10 @@ def _exported(path: Path, tool: str, layout: TableFormat) -> LabelTable:
     if export.left_out:
         warnings.warn(f"{path}: {export.summary()}", stacklevel=2)
     triples = (export.tasks, export.workers, export.labels)
-    check_table(LabelTable(path, triples, line=lambda i: export.places[i]), layout)
+    table = LabelTable(path, triples, line=lambda i: export.places[i])
+    check_table(table, layout)
     frame = export.frame()
-    return LabelTable(path, (frame["task"], frame["worker"], frame["label"]))
+    return dataclasses.replace(table, triples=(frame["task"], frame["worker"], frame["label"]))
 
 
 def _misspelt_long(columns: list[str]) -> bool:

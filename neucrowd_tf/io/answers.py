@@ -8,7 +8,7 @@ from typing import Any
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import read_json
-from neucrowd_tf.io.long_form import LabelTable, check_table, tell_missing
+from neucrowd_tf.io.long_form import LabelTable, check_table, is_task_marker, tell_missing
 from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
 
 _ROLES = frozenset(alias.lower() for role in ("worker", "label") for alias in ALIASES[role])
@@ -37,6 +37,10 @@ def read_answers(
         raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
     given = list(_triples(answers, where, fields=of_file and not layout.exact_names))
     missing = () if layout.missing is None else layout.missing
+    nameless = {task for task in answers if str(task).strip() in filter(is_task_marker, missing)}
+    if nameless:
+        tell_missing(where, len(nameless), "objects", "a task")
+        given = [triple for triple in given if triple[0] not in nameless]
     triples = [triple for triple in given if str(triple[2]).strip() not in missing]
     if len(triples) < len(given):
         tell_missing(where, len(given) - len(triples), "answers")
@@ -48,7 +52,7 @@ def read_answers(
     table = LabelTable(
         where,
         (tasks, workers, labels),
-        instance_names=list(answers),
+        instance_names=[task for task in answers if task not in nameless],
         line=lambda i: f"task {tasks[i]!r}, worker {workers[i]!r}",
     )
     if of_file:

@@ -20,7 +20,15 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.csv_cells import csv_writer
 from neucrowd_tf.io.files import atomic_path
 from neucrowd_tf.io.ids import plain_integers, spelt
-from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct, plain, same_header, times
+from neucrowd_tf.io.names import (
+    MINUS_ONE,
+    check_names,
+    distinct,
+    is_marker,
+    plain,
+    same_header,
+    times,
+)
 from neucrowd_tf.io.slips import check_slips
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 
@@ -140,25 +148,25 @@ def _check_no_header(columns: dict[str, Column], wanted: list[str], csv: CsvFile
 def _without_missing(
     columns: dict[str, Column], wanted: list[str], csv: CsvFile, layout: TableFormat
 ) -> NDArray[np.int64] | None:
-    """Leaves out the rows whose worker or label is spelt as the user says that missing ones are;
-    returns the rows that stay, None for all of them.
+    """Leaves out the rows whose worker or label is spelt as the user says that missing ones are,
+    and those whose task is (see `is_task_marker`); returns the rows that stay, None for all of
+    them.
     """
     if not layout.missing:
         return None
-    lost: NDArray[np.bool_] | None = None
+    tasks = _is_missing(
+        columns[wanted[0]], {name for name in layout.missing if is_task_marker(name)}
+    )
+    lost = np.zeros(len(tasks), dtype=bool)
     for name in wanted[1:]:
-        if isinstance(columns[name], tuple):
-            codes, texts = columns[name]
-            bad = np.array([text.strip() in layout.missing for text in texts], dtype=bool)
-            here = np.append(bad, "" in layout.missing)[codes]
-        else:
-            whole = [int(text) for text in layout.missing if plain_integers([text]) and text]
-            here = np.isin(columns[name], whole)
-        lost = here if lost is None else lost | here
-    if lost is None or not lost.any():
+        lost |= _is_missing(columns[name], set(layout.missing))
+    if tasks.any():
+        tell_missing(csv.path, int(tasks.sum()), "lines", "a task")
+    if not (lost | tasks).any():
         return None
-    tell_missing(csv.path, int(lost.sum()), "lines")
-    kept = np.flatnonzero(~lost)
+    if (lost & ~tasks).any():
+        tell_missing(csv.path, int((lost & ~tasks).sum()), "lines")
+    kept = np.flatnonzero(~(lost | tasks))
     for name in wanted:
         if not isinstance(columns[name], tuple):
             columns[name] = columns[name][kept]
@@ -170,9 +178,24 @@ def _without_missing(
     return kept
 
 
-def tell_missing(path: str | Path, count: int, what: str) -> None:
+def is_task_marker(name: str) -> bool:
+    """Whether --missing means tasks of this name too: not numbers, which are labels' alone, nor
+    empty cells.
+    """
+    return name != "" and is_marker(name)
+
+
+def _is_missing(column: Column, missing: set[str]) -> NDArray[np.bool_]:
+    """Returns which rows of a column are spelt as missing ones are."""
+    if not isinstance(column, tuple):
+        return np.isin(column, [int(text) for text in missing if text and plain_integers([text])])
+    codes, texts = column
+    return np.array([*(text.strip() in missing for text in texts), "" in missing])[codes]
+
+
+def tell_missing(path: str | Path, count: int, what: str, of: str = "a label") -> None:
     """Warns of what --missing leaves out."""
-    warnings.warn(f"{path}: {count} {what} without a label are left out (--missing)", stacklevel=4)
+    warnings.warn(f"{path}: {count} {what} without {of} are left out (--missing)", stacklevel=4)
 
 
 def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -> None:

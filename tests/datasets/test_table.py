@@ -239,7 +239,7 @@ def test_annotator_with_one_label_and_named_classes(files) -> None:
     with pytest.raises(
         DataError,
         match=(
-            r"annotations\.csv: annotation 1, column 'label': expected one of '0', '3',"
+            r"annotations\.csv: line 3, column 'label': expected one of '0', '3',"
             r" received '1'"
         ),
     ):

@@ -233,3 +233,39 @@ def test_ids_in_scientific_notation(tmp_path: Path, name: str, role: str) -> Non
         read(tmp_path, text)
     assert read(tmp_path, text, TableFormat(exact_names=True)).num_annotations == 3
     assert read(tmp_path, text.replace(name, "1e+05")).num_annotations == 3  # R's 100000
+
+
+@pytest.mark.parametrize("spelt", ["null", "NA", "-"])
+def test_missing_leaves_out_tasks(tmp_path: Path, spelt: str) -> None:
+    text = f"task,worker,label\n{spelt},a,x\n{spelt},b,{spelt}\nt,b,y\nu,b,x\nu,a,{spelt}\n"
+    with pytest.raises(DataError, match=f"--missing={spelt} leaves these out"):
+        read(tmp_path, text)
+    layout = TableFormat(missing=(spelt,))
+    with pytest.warns(UserWarning, match="without a") as told:
+        found = read(tmp_path, text, layout)
+    assert found.instance_names.tolist() == ["t", "u"] and found.num_annotations == 2
+    assert [str(one.message).partition(": ")[2] for one in told] == [
+        "2 lines without a task are left out (--missing)",
+        "1 lines without a label are left out (--missing)",
+    ]
+    (tmp_path / "a.json").write_text(f'{{"{spelt}": {{"a": "x"}}, "t": {{"a": "x", "b": "y"}}}}')
+    with pytest.warns(UserWarning, match="1 objects without a task are left out"):
+        found = read_annotations(tmp_path / "a.json", layout=layout)
+    assert found.instance_names.tolist() == ["t"]
+
+
+def test_missing_codes_are_labels_alone(tmp_path: Path) -> None:
+    rows = "".join(f"{i},a{i % 3},{i % 2}\n" for i in range(97, 101))
+    with pytest.warns(UserWarning, match="1 lines without a label"):
+        found = read(
+            tmp_path, f"task,worker,label\n{rows}101,a1,99\n", TableFormat(missing=("99",))
+        )
+    assert found.instance_names.tolist() == [97, 98, 99, 100]
+
+
+def test_the_line_of_a_class_that_is_not_listed(tmp_path: Path) -> None:
+    layout = TableFormat(classes=("x", "y"))
+    with pytest.raises(DataError, match=r"a\.csv: line 4, column 'label': expected one of 'x'"):
+        read(tmp_path, "task,worker,label\nt,a,x\nt,b,y\nu,b,z\n", layout)
+    with pytest.raises(DataError, match=r"a\.csv: line 3, column 'ben': expected one of 'x'"):
+        read(tmp_path, "task,anna,ben\nt,x,y\nu,y,z\n", layout)
