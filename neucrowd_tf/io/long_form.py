@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 # With a digit other than 0 after the point, or an exponent below 0.
 _FRACTION = re.compile(r"[-+]?\d*[.,]\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
+_SHARE = re.compile(r"[-+]?\d+([.,]\d+)?\s*%")
 _NEGATIVE = re.compile(r"-\d+(\.0*)?(e\+?0+)?")
 _NO_NUMBER = re.compile(r"[-+]?(inf|infinity|\d+(\.\d*)?e\+?\d{3,})")
 _SEVERAL = re.compile(r"""\[\s*(['"].*)?\]|\{.*:.*\}""", re.DOTALL)
@@ -207,7 +208,7 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
     """
     if table.triples is None:
         return
-    column, alone = table.triples[0], []
+    column, alone, single = table.triples[0], [], []
     for role, column in zip(ALIASES, table.triples, strict=True):
         if wide and role != "label":  # the header and the column of tasks have each once
             continue
@@ -227,6 +228,17 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
             check_classes(names, counts, first, table, layout, None if wide else role)
             _check_other_names(table, names, first, None if wide else role)
         alone.append(set(first[counts == 1].tolist()))
+        if role != "label" and len(names) == len(column) >= FEW_ROWS:
+            single.append(role)
+        alone_there = role == "worker" and len(names) == 1  # who labels each task once
+        single = [] if alone_there else single
+    if single and not wide and not layout.exact_names:
+        of = {"task": "task has one label alone", "worker": "annotator gave one label alone"}
+        warnings.warn(
+            f"{table.source}: every {of[single[0]]}, as where the column numbers the rows"
+            f" (--{single[0]}_column names another)",
+            stacklevel=4,
+        )
     rows = set() if wide else alone[1] & alone[2]
     if rows and len(rows) * FEW_ROWS <= len(column):
         row = min(rows)
@@ -292,8 +304,10 @@ def check_vocabulary(
 
 
 def is_fraction(name: str) -> bool:
-    """Whether a label is a number that is not whole, as probabilities and scores are."""
-    return _FRACTION.fullmatch(name.strip()) is not None
+    """Whether a label is a number that is not whole, or a share in percent, as probabilities and
+    scores are.
+    """
+    return bool(_FRACTION.fullmatch(name.strip()) or _SHARE.fullmatch(name.strip()))
 
 
 def check_classes(

@@ -18,9 +18,18 @@ from neucrowd_tf.io.names import SOFT, meant, plain, times
 # So many labels, and so many of each class on average, make a class that occurs once a rare one.
 MANY_LABELS = 50
 MANY_EACH = 10
-_JOINTS = re.compile(r"\s*[|;,/&+\n]\s*|\s+(?:and|or|und|oder|et|ou)\s+")
+_JOINTS = re.compile(r"\s*(?:[|;,/&+>\n]+|::)\s*|\s+(?:and|or|und|oder|et|ou)\s+")
+_MONTH = (
+    r"(?:jan(?:uary|uar)?|feb(?:ruary|ruar)?|m(?:ar|rz|\u00e4r)(?:ch|z)?|apr(?:il)?|ma[yi]|jun[ei]?"
+    r"|jul[yi]?|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
+)
+_YEAR = r"(?:\d{4}|'?\d{2})"
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([t ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d{2}(:\d{2})?"
+    r"|\d{1,2}[-/]\d{1,2}[-/]\d{2}|\d{2}\.\d{2}\.\d{2}|(?:19|20)\d{2}-(?:0[1-9]|1[0-2])"
+    # As spreadsheets show what they took for one: 2-Jan, Jan-02, 02. Jan, 2-Jan-24, Jan 2, 2024.
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?[-/. ]+{_MONTH}(?:[-/ ,]+{_YEAR})?"
+    rf"|{_MONTH}[-/ ]+\d{{1,2}}(?:st|nd|rd|th)?(?:[-/ ,]+{_YEAR})?|{_MONTH}[-/ ]+\d{{4}}"
 )
 # A word, a number or a share beside a class, and the class.
 _ADDED = (

@@ -29,7 +29,9 @@ def checked(*labels: str, counts: tuple[int, ...] | None = None) -> list[str]:
     "label",
     ["yes|no", "no; yes", "yes/no", "no, yes", "yes & no", "yes and no", "yes\nno", "{'no', 'yes'}",
      "('yes', 'no')", "0: no", "1. yes", "label: yes", "no (0)", "yes 0.8", "yes (90 %)",
-     "2024-05-01", "2024-05-01T10:00:00", "10:30"],
+     "yes||no", "yes > no", "yes::no", "2024-05-01", "2024-05-01T10:00:00", "10:30", "2-Jan",
+     "4-Mar", "Jan-02", "02. Jan", "2-Jan-24", "Jan 2, 2024", "01/02/24", "2024-01", "3. M\u00e4rz",
+     "Dec-10", "2nd May", "12-Okt-2024"],
 )  # fmt: skip
 def test_labels_that_are_no_class_of_their_own(label: str) -> None:
     with pytest.raises(DataError, match="expected one class, received") as error:
@@ -41,7 +43,8 @@ def test_labels_that_are_no_class_of_their_own(label: str) -> None:
     "labels",
     [("good", "very good"), ("hot", "hot dog"), ("grade 1", "grade 2"), ("a/b", "c"), ("C", "C+"),
      ("rock and roll", "rock"), ("18-25", "26-35"), ("1", "2", "3"), ("(", ")"),
-     ("x (1)", "y (1)")],
+     ("x (1)", "y (1)"), ("may", "march"), ("MAR1", "SEPT2"), ("1-2", "3-5"), ("cat::a", "cat::b"),
+     ("2010/11", "2011/12"), ("1.2.3", "1.2.4"), ("a > b", "a > c"), ("5 mart", "6 octets")],
 )  # fmt: skip
 def test_classes_are_left_alone(labels: tuple[str, ...]) -> None:
     assert not checked(*labels)
@@ -124,3 +127,30 @@ def test_the_tasks_themselves_as_labels_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\n".join(["task,worker,label", *rows]))
     with pytest.raises(DataError, match="columns exchanged"):
         read_annotations(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("label", ["50%", "100 %", "12,5%"])
+def test_shares_are_no_classes(tmp_path: Path, label: str) -> None:
+    text = f'task,worker,label\nt1,a,"{label}"\nt1,b,0%\nt2,a,0%\n'
+    with pytest.raises(DataError, match=r"line 2, column 'label': expected a class.*a fraction"):
+        _read(tmp_path, text)
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    layout = TableFormat(classes=("0%", label))
+    assert read_annotations(tmp_path / "a.csv", layout=layout).num_classes == 2
+
+
+def test_columns_that_number_the_rows_are_told(tmp_path: Path) -> None:
+    """As an `id` beside the item, or the ids of assignments."""
+    rows = [(str(i), f"img{i // 3}", f"w{i % 3}", "xy"[i % 2]) for i in range(12)]
+    for header, columns, said in (
+        ("id,worker,label", (0, 2, 3), "every task has one label alone.*--task_column"),
+        ("task,worker,label", (1, 0, 3), "every annotator gave one label alone.*--worker_column"),
+    ):
+        text = "\n".join([header, *(",".join(row[i] for i in columns) for row in rows), ""])
+        with pytest.warns(UserWarning, match=said) as told:
+            _read(tmp_path, text)
+        assert len(told) == 1
+    text = "\n".join(["task,worker,label", *(",".join(row[1:]) for row in rows), ""])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(_read(tmp_path, text)) == 12
