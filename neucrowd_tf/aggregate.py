@@ -24,10 +24,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neucrowd_tf.errors import UsageError, one_line
+from neucrowd_tf.errors import (
+    DataError,
+    IdentitiesError,
+    UnsupportedDataError,
+    UsageError,
+    one_line,
+)
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
-from neucrowd_tf.io.files import write_text
 from neucrowd_tf.io.importers.catalogue import detect
 from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, layout_of, model_names
 
@@ -68,9 +73,13 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         UsageError, DataError: what cannot be used, in a line.
     """
     path = arguments.annotations
-    check_outputs(arguments, ("output", "annotators"), ("annotations", "gold"), folders=True)
-    parts = path.suffix == ".parquet" or (path.is_dir() and detect(path) is None)
-    if arguments.engine is not None or parts:
+    parts = (
+        arguments.engine is not None
+        or path.suffix == ".parquet"
+        or (path.is_dir() and detect(path) is None)
+    )
+    check_outputs(arguments, ("output", "annotators"), ("annotations", "gold"), folders=parts)
+    if parts:
         return _out_of_core(arguments)
     for name in SCALE:
         if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
@@ -81,20 +90,22 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     from neucrowd_tf.aggregation.catalogue import make_aggregator
     from neucrowd_tf.labelling.source import read_crowd, read_gold
 
-    check_outputs(arguments, ("output", "annotators"))
     method = make_aggregator(arguments.method, arguments.seed)
     crowd, notes = read_crowd(arguments.annotations, layout=layout_of(arguments))
     models = model_names(arguments.model_annotator, crowd.annotator_names.tolist())
-    if arguments.annotators is not None:
-        crowd.require_identities("--annotators")
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
-        method.fit(crowd, gold)
+        try:
+            if arguments.annotators is not None:
+                crowd.require_identities("--annotators")
+            method.fit(crowd, gold)
+        except (IdentitiesError, UnsupportedDataError) as error:
+            raise DataError(f"{arguments.annotations}: {error}") from None
     labels = to_csv(("task", "label", "probability", "num_labels"), label_rows(crowd, method))
     write_output(arguments.output, labels)
     if arguments.annotators is not None:
-        write_text(arguments.annotators, annotators_csv(crowd, method, models))
+        write_output(arguments.annotators, annotators_csv(crowd, method, models))
     return [*notes, *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
 
 
@@ -103,10 +114,13 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
     ignored = ("annotators", "gold", "seed", "model_annotator", *TABLE_OPTIONS)
     for name in ignored:
         if name != "exact_names" and getattr(arguments, name) not in (None, False, 0):
-            raise UsageError(f"--{name}: expected no --engine with it, received both")
+            raise UsageError(
+                f"--{name}: expected labels that are read as a whole, a CSV without --engine,"
+                f" received {arguments.annotations}, which is read by parts"
+            )
     if arguments.output == STDOUT:
         raise UsageError("--output: expected a folder, received none")
-    if arguments.output.is_file():
+    if arguments.output.is_file() or arguments.output.suffix in (".csv", ".json", ".parquet"):
         raise UsageError(f"--output={arguments.output}: expected a folder, received a file")
     if arguments.workers is not None and arguments.workers < 1:
         raise UsageError(f"--workers: expected a number from 1, received {arguments.workers}")
@@ -134,18 +148,13 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
         arguments.exact_names,
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
-    with warnings.catch_warnings():
-        warnings.showwarning = _show  # type: ignore[assignment]  # it is called by position
-        try:
-            fit(request, engine)
-        finally:
-            engine.close()
+    try:
+        fit(request, engine)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("start again with --resume to go on") from None
+    finally:
+        engine.close()
     return []
-
-
-def _show(message: Warning | str, *_: object) -> None:
-    warning = message if isinstance(message, Warning) else UserWarning(message)
-    sys.stderr.write(f"warning: {one_line(warning)}\n")
 
 
 def _engine(arguments: argparse.Namespace) -> Engine:

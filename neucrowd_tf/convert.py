@@ -146,7 +146,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _notes(export: Export) -> list[str]:
     """Returns what to say of an export that was converted."""
     name = TOOLS[export.tool].title if export.tool in TOOLS else "table"
-    doubts = (f"warning: {one_line(DataError(doubt))}" for doubt in _doubts(export))
+    doubts = (
+        f"warning: {one_line(DataError(doubt))}"
+        + " (a flag of the commands that read the labels)" * (" --" in doubt)
+        for doubt in _doubts(export)
+    )
     return [*doubts, f"{name}: {export.summary()}"]
 
 

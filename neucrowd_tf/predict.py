@@ -5,21 +5,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.io.command_line import Parser, check_outputs, run
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run
 from neucrowd_tf.io.csv_cells import csv_writer, text_cell
 from neucrowd_tf.io.features import read_feature_table
 from neucrowd_tf.io.files import atomic_path, check_regular, read_json
-from neucrowd_tf.io.images import read_images
+from neucrowd_tf.io.images import IMAGES, read_images
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.table_flags import add_option
 from neucrowd_tf.io.tables import PLAIN, TableFormat
@@ -142,7 +143,8 @@ def arrange(
         missing = [name for name in wanted if name not in position]
         extra = [name for name in names if name not in set(wanted)]
         if missing or extra:
-            what = f"none of the name {missing[0]!r}" if missing else f"also {extra[0]!r}"
+            way_out = f"also {', '.join(map(repr, extra[:3]))}; --ignore_columns leaves columns out"
+            what = f"none of the name {missing[0]!r}" if missing else way_out
             raise DataError(
                 f"{source}: expected the {len(wanted)} feature columns that the model was trained"
                 f" on, received {what}"
@@ -168,7 +170,7 @@ def predict(
     layout: TableFormat = PLAIN,
 ) -> int:
     """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at
-    all.
+    all, where it is not `-` for stdout.
 
     Args:
         model: the folder of a SavedModel that `--export` wrote.
@@ -192,10 +194,7 @@ def predict(
     scorer, tasks, rows = _scored(model, features, texts, layout)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
-    with (
-        atomic_path(output) as temporary,
-        temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream,
-    ):
+    with _stream(output) as stream:
         writer = csv_writer(stream)
         writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
         done = 0
@@ -207,6 +206,18 @@ def predict(
                 writer.writerow([text_cell(task), labels[best], *(f"{p:.9g}" for p in row)])
             done += len(part)
     return done
+
+
+@contextlib.contextmanager
+def _stream(output: Path) -> Iterator[TextIO]:
+    if output == STDOUT:
+        yield sys.stdout
+        return
+    with (
+        atomic_path(output) as temporary,
+        temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream,
+    ):
+        yield stream
 
 
 def _scored(
@@ -258,7 +269,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="a folder of images, whose names without endings are the tasks",
     )
     parser.add_argument(
-        "--output", type=Path, required=True, help="the CSV to write: task, predicted, p_<class>..."
+        "--output",
+        type=Path,
+        required=True,
+        help="the CSV to write, - for stdout: task, predicted, p_<class>...",
     )
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
     parser.add_argument("--ignore_columns", help="columns that are no features, by commas")
@@ -273,8 +287,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _score(given: argparse.Namespace) -> list[str]:
-    """Scores what the arguments name, and says where; returns no notes."""
-    check_outputs(given, ("output",), ("features", "texts"))
+    """Scores what the arguments name, and says where; returns notes for stderr."""
+    check_outputs(given, ("output",), ("features", "texts"), kinds=IMAGES)
     layout = TableFormat.of(
         separator=given.separator,
         task_column=given.task_column,
@@ -288,6 +302,8 @@ def _score(given: argparse.Namespace) -> list[str]:
         batch_size=given.batch_size,
         layout=layout,
     )
+    if given.output == STDOUT:
+        return [f"{size} rows"]
     sys.stdout.write(f"{given.output}: {size} rows\n")
     return []
 

@@ -25,6 +25,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.files import read_json
+from neucrowd_tf.io.run_files import changed
 from neucrowd_tf.io.table_flags import (
     SWITCHES,
     TABLE_OPTIONS,
@@ -123,6 +124,8 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     from neucrowd_tf.labelling.source import read_crowd, read_gold, read_names, read_probabilities
 
     crowd, notes = read_crowd(path, layout=layout)
+    if arguments.run is not None:
+        notes += changed(arguments.run, {"annotations": path})
     if not crowd.has_identities:
         raise DataError(
             f"{path}: expected who gave which label, as relabel needs, received counts of votes"

@@ -80,6 +80,14 @@ def test_annotators(labels_csv: Path) -> None:
     np.testing.assert_allclose(rows.sum(axis=2), 1.0)
 
 
+def test_annotators_to_standard_output(
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [f"--annotations={labels_csv}", f"--output={tmp_path / 'labels.csv'}"]
+    assert main([*flags, "--annotators=-"]) == 0
+    assert capsys.readouterr().out.startswith("annotator,num_labels,")
+
+
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
 def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, annotators = write(tmp_path), tmp_path / "annotators.csv"
@@ -132,9 +140,14 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     assert "no such file" in _error([f"--annotations={tmp_path / 'none.csv'}"])
     votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
-    assert "Dawid-Skene" in _error([f"--annotations={votes}"])
+    assert f"{votes}: Dawid-Skene" in _error([f"--annotations={votes}"])
     flags = [f"--annotations={votes}", "--method=majority_vote"]
-    assert "--annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
+    assert f"{votes}: --annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
+    assert "--annotators: expected another file" in _error([*flags, "--annotators=-"])
+    assert "read by parts" in _error([annotations, "--engine=local", "--output=x", "--missing=y"])
+    assert "expected a folder" in _error([annotations, "--engine=local", "--output=x.csv"])
+    inside = ["--engine=local", f"--output={tmp_path / 'out'}"]
+    assert "outside of --annotations's folder" in _error([f"--annotations={tmp_path}", *inside])
     broken = label_studio(tmp_path)
     broken.write_text(broken.read_text()[:2000])
     assert "ends early" in _error([f"--annotations={broken}"])

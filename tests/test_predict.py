@@ -151,6 +151,20 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         == 0
     )
     assert [row[:2] for row in _read(tmp_path / "y.csv")[1]] == [["day", "1"], ["night", "0"]]
+    before = (tmp_path / "new" / "day.png").read_bytes()
+    (tmp_path / "new" / "dusk.tif").write_bytes(b"")
+    (tmp_path / "new" / "more").mkdir()
+    capsys.readouterr()
+    flags = [f"--model={model}", f"--images={tmp_path / 'new'}"]
+    assert main([*flags, f"--output={tmp_path / 'new' / 'day.png'}"]) == 2
+    assert "outside of --features's folder" in capsys.readouterr().err
+    assert (tmp_path / "new" / "day.png").read_bytes() == before
+    assert main([*flags, "--output=-"]) == 0
+    told = capsys.readouterr()
+    assert told.out == (tmp_path / "y.csv").read_text()
+    first, last = told.err.splitlines()
+    assert first.startswith("warning: ") and "2 files or folders" in first and "dusk.tif" in first
+    assert last == "2 rows"
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
     assert (
         main(
@@ -170,7 +184,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ("columns", "message"),
     [
         (("width", "height", "weight"), "received none of the name '=weight'"),
-        (("width", "height", "=weight", "age"), "received also 'age'"),
+        (("width", "height", "=weight", "age"), "received also 'age'; --ignore_columns"),
         (("width", "height"), "received none of the name '=weight'"),
     ],
 )

@@ -429,6 +429,14 @@ def test_a_run_names_its_annotations(
     assert main([f"--run={run}", "--budget=5"]) == 0
     asked = pd.read_csv(io.StringIO(capsys.readouterr().out))["worker"]
     assert len(asked) == 5
+    assert main([f"--run={run}", "--budget=5", f"--output={labels_csv}"]) == 2
+    assert "another file than the run's --annotations" in capsys.readouterr().err
+    (run / "config.json").write_text(
+        json.dumps({"settings": {**settings, "digests": {"annotations": "0" * 64}}})
+    )
+    assert main([f"--run={run}", "--budget=5"]) == 0
+    said = capsys.readouterr()
+    assert said.err.count("expected --annotations as when the run in") == 1
     model = str(asked[0])
     (run / "config.json").write_text(
         json.dumps({"settings": {**settings, "model_annotator": [model]}})

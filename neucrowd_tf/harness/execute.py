@@ -22,20 +22,21 @@ from neucrowd_tf.evaluation.cross_validation import all_annotated, concatenate
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.without_truth import BASIS, score_without_truth
 from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.harness import process, run_folder
+from neucrowd_tf.harness import process
 from neucrowd_tf.harness.evaluation import evaluate
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
 from neucrowd_tf.harness.run_folder import RunFolder, locked
 from neucrowd_tf.harness.watch import Watch, Watcher
 from neucrowd_tf.harness.work import Work
+from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files import array_digest, digest, write_json, write_text
 from neucrowd_tf.io.predictions import predictions_csv, read_predictions, read_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SERVED = f"{run_folder.SAVED_MODEL}/saved_model.pb"
-RESULTS = (run_folder.PREDICTIONS, run_folder.ANNOTATORS)
+SERVED = f"{run_files.SAVED_MODEL}/saved_model.pb"
+RESULTS = (run_files.PREDICTIONS, run_files.ANNOTATORS)
 DIGEST = "predictions_digest"  # by which a file that lost a row is told from a whole one
 # Errors of the machine rather than of a method: every further run would meet them too.
 FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -122,8 +123,8 @@ def _lacks_export(work: Work) -> bool:
 def _has_results(work: Work) -> bool:
     """Whether the files of results are there, and the predictions as a run writes them."""
     folder = work.folder
-    tables = (*RESULTS, run_folder.LABELS) if work.key.dataset == "table" else RESULTS
-    if not all((folder / name).is_file() for name in (run_folder.EVALUATION, *tables)):
+    tables = (*RESULTS, run_files.LABELS) if work.key.dataset == "table" else RESULTS
+    if not all((folder / name).is_file() for name in (run_files.EVALUATION, *tables)):
         return False
     try:
         for name in tables[1:]:
@@ -189,7 +190,7 @@ def _ended(folder: RunFolder, outcome: Outcome) -> Outcome:
     details: dict[str, Any] = {"status": outcome.status, "reason": outcome.reason}
     if outcome.status == FAILED and not outcome.mendable:
         details["traceback"] = "".join(traceback.format_exception(sys.exception())).splitlines()
-    write_json(folder / run_folder.STATUS, details)
+    write_json(folder / run_files.STATUS, details)
     return outcome
 
 
@@ -212,7 +213,7 @@ class Execution:
 
     def make(self) -> dict[str, Any]:
         """Makes the whole run; returns what its metrics.json holds."""
-        resumed = (self.folder / run_folder.CHECKPOINTS).is_dir()
+        resumed = (self.folder / run_files.CHECKPOINTS).is_dir()
         run = self.run(logs=True)
         estimator, timings = self._fitted(run)
         metrics = self._results(estimator)
@@ -226,7 +227,7 @@ class Execution:
         metrics["timings"] = {**timings, "peak_memory_mb": process.peak_memory_mb()}
         if self.options.report is not False:
             self._report(estimator, metrics)
-        write_json(self.folder / run_folder.FINISHED, metrics)
+        write_json(self.folder / run_files.FINISHED, metrics)
         return metrics
 
     def complete(self) -> None:
@@ -242,12 +243,12 @@ class Execution:
         """Returns what surrounds the fit: checkpoints, and logs where they are asked for."""
         watched = logs and self.options.curves
         return Watch(
-            checkpoints=self.folder / run_folder.CHECKPOINTS,
+            checkpoints=self.folder / run_files.CHECKPOINTS,
             tensorboard=self.folder / "tensorboard" if logs else None,
             progress=self.work.progress,
             checkpoint_seconds=self.options.checkpoint_seconds,
             strategy=self.strategy,
-            watcher=Watcher(self.folder / run_folder.CURVES, self.dataset) if watched else None,
+            watcher=Watcher(self.folder / run_files.CURVES, self.dataset) if watched else None,
         )
 
     def estimator(self, hparams: dict[str, Any]) -> Any:
@@ -262,7 +263,7 @@ class Execution:
         estimator = self.estimator(hparams)
         if not self.folder.finished:  # what a finished run was made with stays as it is
             config = self.work.config(self.dataset, estimator)
-            write_json(self.folder / run_folder.CONFIG, config)
+            write_json(self.folder / run_files.CONFIG, config)
         return estimator
 
     def _fitted(self, run: Watch) -> tuple[Any, dict[str, Any]]:
@@ -282,7 +283,7 @@ class Execution:
                 self._annotations(),
                 trials=self.options.tune,
                 seed=self.key.seed,
-                path=self.folder / run_folder.TUNING,
+                path=self.folder / run_files.TUNING,
                 by=self.options.tune_by,
                 strategy=self.strategy,
             )
@@ -334,7 +335,7 @@ class Execution:
                 estimator = chosen.refitted(features, annotations, run.stage("refit"))
             else:
                 estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
-        path = self.folder / run_folder.SAVED_MODEL
+        path = self.folder / run_files.SAVED_MODEL
         export_saved_model(estimator, path, dataset.feature_names, dataset.feature_centre)
 
     def _report(self, estimator: Any, metrics: dict[str, Any]) -> None:
@@ -360,13 +361,13 @@ class Execution:
         crowd, predicted = dataset.annotations, training.argmax(axis=1)
         if self.key.dataset == "table":
             inferred = infer_labels(dataset, estimator, training)
-            write_text(folder / run_folder.LABELS, inferred.csv())
+            write_text(folder / run_files.LABELS, inferred.csv())
             crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
         write_text(folder / RESULTS[1], annotators_csv(crowd, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
-            write_json(folder / run_folder.HISTORY, estimator.history_)
+            write_json(folder / run_files.HISTORY, estimator.history_)
         evaluation = evaluate(dataset, estimator, training, self.key.seed)
-        write_json(folder / run_folder.EVALUATION, evaluation)
+        write_json(folder / run_files.EVALUATION, evaluation)
         metrics = self.key.record() | scored
         metrics[DIGEST] = digest(folder / RESULTS[0])
         # By which one sees whether runs of other seeds were tested on the same instances.

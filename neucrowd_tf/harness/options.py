@@ -10,13 +10,10 @@ from typing import Any
 
 from absl import flags
 
+from neucrowd_tf.io.run_files import TABLES as TABLE_FLAGS
 from neucrowd_tf.io.table_flags import ANNOTATIONS, MODEL_ANNOTATOR, TABLE_OPTIONS
 
 MAX_SEED = 2**31 - 1
-TABLE_FLAGS = (
-    *("features", "images", "texts", "annotations", "truth"),
-    *("test_features", "test_texts", "test_truth"),
-)
 # How the tables are written, as the loader takes them; given only where they are not the default.
 LAYOUT_FLAGS = (*("image_size", "max_pixels", "unmatched", "ignore_columns"), *TABLE_OPTIONS)
 # A suite's tables would not be what they say they are if a flag changed these.

@@ -14,21 +14,9 @@ from filelock import FileLock
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import jsonable, read_json
+from neucrowd_tf.io.run_files import CHECKPOINTS, CONFIG, FILES, FINISHED, FOLDERS
 
-# metrics.json is written last: it is the mark of a finished run.
-FINISHED = "metrics.json"
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
-CONFIG, STATUS = "config.json", "status.json"
-SAVED_MODEL = "saved_model"
-HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
-PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
-LABELS = "labels.csv"  # of --dataset=table
-FILES = (
-    *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
-    *(LABELS, "report.html"),
-)
-CHECKPOINTS = "checkpoints"
-FOLDERS = (CHECKPOINTS, "tensorboard", SAVED_MODEL)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -167,9 +155,15 @@ class RunFolder:
             if before.get(name) != now.get(name) and (name in before or now.get(name)):
                 raise UsageError(
                     f"{self.path}: expected the settings that this run was started with ({name}:"
-                    f" {before.get(name)}), received {name}: {now.get(name)}; choose another"
-                    " --output_dir or leave out --resume"
+                    f" {before.get(name)}), received {name}: {now.get(name)};"
+                    f" {self._way_out}"
                 )
+
+    @property
+    def _way_out(self) -> str:
+        """What to do where a run cannot be gone on with."""
+        other = "remove this folder" if self.finished else "leave out --resume"
+        return f"choose another --output_dir or {other}"
 
     def _check_data(
         self, before: dict[str, str], now: dict[str, str], settings: dict[str, Any]
@@ -181,8 +175,7 @@ class RunFolder:
                 raise UsageError(
                     f"--{name}: expected {settings.get(name) or hparams.get(name)} as it was when"
                     f" the run in {self.path} was started (SHA-256 {digest[:12]}), received it"
-                    f" changed ({now[name][:12]}); choose another --output_dir or leave out"
-                    " --resume"
+                    f" changed ({now[name][:12]}); {self._way_out}"
                 )
 
     def settings(self) -> dict[str, Any]:

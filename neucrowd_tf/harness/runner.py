@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice, product
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -41,6 +43,8 @@ from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
 from neucrowd_tf.harness.run_folder import RunKey, check_place
 from neucrowd_tf.harness.work import Work
+from neucrowd_tf.io.command_line import check_apart
+from neucrowd_tf.io.run_files import FILES, FOLDERS
 
 Report = Callable[[str], None]
 
@@ -116,6 +120,8 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
     """
     read_results(options.output_dir / "results.csv")
     check_place(options.output_dir / "summary.csv", folder=False)
+    works = list(works)
+    _check_inputs(options.output_dir, works)
     finished: list[Work] = []
     to_run: list[Work] = []
     for work in works:
@@ -123,6 +129,24 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
         (finished if work.folder.finished else to_run).append(work)
     lacking = [dataclasses.replace(work, only_complete=True) for work in finished if lacks(work)]
     return finished, to_run + lacking
+
+
+def _check_inputs(out: Path, works: Sequence[Work]) -> None:
+    """Raises UsageError where runs would write what they read: what a killed run left is cleared
+    before it is made again.
+    """
+    read: dict[str, Path | None] = {}
+    for work in works:
+        read |= {f"--{name}'s": path for name, path in work.files().items()}
+    _check_names(out, ("results.csv", "summary.csv"), read)
+    real = Path(os.path.realpath(out))
+    if any(path and real in Path(os.path.realpath(path)).parents for path in read.values()):
+        for work in works:
+            _check_names(work.folder.path, (*FILES, *FOLDERS), read)
+
+
+def _check_names(folder: Path, names: Iterable[str], read: Mapping[str, Path | None]) -> None:
+    check_apart({f"--output_dir: {name}": folder / name for name in names}, read)
 
 
 def check_writable(options: Options) -> None:

@@ -12,8 +12,9 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.run_folder import STATUS, RunFolder, RunKey
+from neucrowd_tf.harness.run_folder import RunFolder, RunKey
 from neucrowd_tf.io.files import digest, jsonable
+from neucrowd_tf.io.run_files import OF_METHODS, STATUS
 
 # Flags that change a result, as config.json's settings name them.
 SETTINGS = (
@@ -100,19 +101,22 @@ class Work:
         values |= {name: getattr(options, name) for name in counts if counts[name]}
         if options.dataset_option:
             values["dataset_option"] = dict(options.dataset_option)
-        files: dict[str, Path] = {}
         if self.key.dataset == "table":
-            files |= options.table
             values |= {"classes": options.classes, "image_size": options.image_size}
-            values |= options.layout | {name: str(path.resolve()) for name, path in files.items()}
-        weights = self.hparams.get("weights")
-        if isinstance(weights, str) and Path(weights).is_file():
-            files["weights"] = Path(weights)
-        if files:
+            tables = {name: str(path.resolve()) for name, path in options.table.items()}
+            values |= options.layout | tables
+        if files := self.files():
             values["digests"] = {name: _digest_of(path) for name, path in files.items()}
         if options.distribute == "multi_worker":
             values["workers"] = process.workers()
         return values
+
+    def files(self) -> dict[str, Path]:
+        """Returns the user's files and folders that the run reads, by the flags' names."""
+        files = self.options.table if self.key.dataset == "table" else {}
+        named = {name: self.hparams.get(name) for name in OF_METHODS}
+        given = {name: Path(path) for name, path in named.items() if isinstance(path, str)}
+        return files | {name: path for name, path in given.items() if path.is_file()}
 
     @property
     def data_seed(self) -> int:

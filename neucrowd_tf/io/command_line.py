@@ -8,14 +8,16 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.run_files import files_read, run_that_holds
 
-PROBLEM = 2
+PROBLEM, INTERRUPTED = 2, 130
 STDOUT = Path("-")
 KINDS = {"int": "a whole number", "float": "a number", "Path": "a path"}
 # What argparse says, and what is said here of an option and what was given.
@@ -52,36 +54,114 @@ def check_outputs(
     inputs: Sequence[str] = (),
     *,
     folders: bool = False,
+    kinds: Collection[str] | None = None,
 ) -> None:
-    """Raises UsageError for a file to write that is a folder (unless there may be `folders`), a
-    file that is read, or one that is written too; options that are no paths, or `-`, are passed
-    over.
+    """Raises UsageError for a file to write that is a folder (unless there may be `folders`), is
+    read or written too, or is a run's: what the run of `--run` was made from counts as read.
+    Options that are no paths are passed over.
+
+    Args:
+        arguments: what was given.
+        outputs, inputs: the names of the options.
+        folders: whether a folder may be written.
+        kinds: endings of the files that are read of a folder; None for all files.
     """
-    taken: dict[str, str] = {}
-    for name in (*inputs, *outputs):
-        path = getattr(arguments, name)
-        if not isinstance(path, Path) or path == STDOUT:
+    read = {f"--{name}'s": _path(arguments, name) for name in inputs}
+    run = _path(arguments, "run")
+    if run is not None:
+        read |= {f"the run's --{name}": path for name, path in files_read(run).items()}
+    written: dict[str, Path] = {}
+    for name in outputs:
+        path = _path(arguments, name)
+        if path is None:
             continue
-        try:
-            real, is_folder = os.path.realpath(path), path.is_dir()
-        except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
-            reason = getattr(error, "strerror", None) or error
-            raise UsageError(
-                f"--{name}: expected a path that can be looked up, received {path} ({reason})"
-            ) from None
-        if name in outputs and is_folder and not folders:
-            raise UsageError(f"--{name}: expected a file, received the folder {path}")
-        other = taken.setdefault(real, name)
-        if name in outputs and other != name:
-            raise UsageError(f"--{name}: expected another file than --{other}'s, received {path}")
+        if path != STDOUT:
+            real = _real(f"--{name}", path)
+            if path.is_dir() and not folders:
+                raise UsageError(f"--{name}: expected a file, received the folder {path}")
+            if (owner := run_that_holds(real)) is not None:
+                raise UsageError(
+                    f"--{name}: expected another file than those of the run in {owner}, received"
+                    f" {path}"
+                )
+        for other, taken in written.items():
+            if os.path.realpath(taken) == os.path.realpath(path):
+                raise UsageError(
+                    f"--{name}: expected another file than --{other}'s, received {path}"
+                )
+        written[name] = path
+    check_apart({f"--{name}": path for name, path in written.items()}, read, kinds)
+
+
+def _path(arguments: argparse.Namespace, name: str) -> Path | None:
+    path = getattr(arguments, name, None)
+    return path if isinstance(path, Path) else None
+
+
+def _real(name: str, path: Path) -> Path:
+    try:
+        path.is_dir()
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{name}: expected a path that can be looked up, received {path} ({reason})"
+        ) from None
+
+
+def check_apart(
+    outputs: Mapping[str, Path],
+    inputs: Mapping[str, Path | None],
+    kinds: Collection[str] | None = None,
+) -> None:
+    """Raises UsageError for a place to write to that is, lies in, or holds what is read.
+
+    Args:
+        outputs: places to write to by what to call them; `-` is none.
+        inputs: what is read by whose it is; None and `-` are passed over.
+        kinds: endings of the files that are read of a folder; None for all files.
+    """
+    read = {
+        name: (path, _real(name.removesuffix("'s"), path))
+        for name, path in inputs.items()
+        if path is not None and path != STDOUT
+    }
+    for name, path in outputs.items():
+        real = _real(name, path)
+        for other, (given, held) in read.items() if path != STDOUT else ():
+            if real == held:
+                said = f"another file than {other}"
+            elif held in real.parents and (kinds is None or real.suffix.lower() in kinds):
+                said = f"a place outside of {other} folder {given}"
+            elif real in held.parents:
+                said = f"a folder without {other} file {given}"
+            elif real.is_file() and any(
+                link.is_symlink() and Path(os.path.realpath(link)) == real
+                for link in held.rglob("*")
+            ):
+                said = f"another file than those that {other} folder {given} links to"
+            else:
+                continue
+            raise UsageError(f"{name}: expected {said}, received {path}")
+
+
+def show_warning(message: Warning | str, *_: object) -> None:
+    """Shows a warning on one line, without the place in the code, as `warnings.showwarning`."""
+    warning = message if isinstance(message, Warning) else UserWarning(message)
+    sys.stderr.write(f"warning: {one_line(warning)}\n")
 
 
 def run(command: Callable[[], Iterable[str]]) -> int:
-    """Runs a command and tells the notes that it returns; returns the exit code: 2, after a line on
-    stderr, for what the user can mend.
+    """Runs a command and tells its warnings and the notes that it returns; returns the exit code:
+    2, after a line on stderr, for what the user can mend, 130 where the user stops it.
     """
     try:
-        notes = command()
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning  # type: ignore[assignment]  # called by position
+            notes = command()
+    except KeyboardInterrupt as stop:
+        sys.stderr.write("".join(["interrupted", *(f": {hint}" for hint in stop.args), "\n"]))
+        return INTERRUPTED
     except (UsageError, DataError, OSError) as error:
         sys.stderr.write(f"error: {one_line(error)}\n")
         return PROBLEM

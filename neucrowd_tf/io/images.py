@@ -29,7 +29,7 @@ def read_images(
     endings.
 
     Args:
-        folder: with PNG, JPEG, BMP, GIF or WebP files; other files are passed over.
+        folder: with PNG, JPEG, BMP, GIF or WebP files; a warning counts what else is there.
         size: the height and width that images are scaled to; None needs images of one size.
         max_pixels: of an image; a larger one is not unpacked.
 
@@ -89,17 +89,20 @@ def _files(folder: Path) -> list[Path]:
             f"{folder}: expected a folder of images, received"
             f" {'a file' if folder.exists() else 'no such folder'}"
         )
-    files = sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in IMAGES and not path.name.startswith(".")
-    )
+    found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    files = [path for path in found if path.suffix.lower() in IMAGES]
     if not files:
         raise DataError(f"{folder}: expected images ({', '.join(IMAGES)}), received none")
     names = Counter(path.stem for path in files)
     twice = next((name for name, times in names.items() if times > 1), None)
     if twice is not None:
         raise DataError(f"{folder}: expected each task once, received two images named {twice!r}")
+    if others := [path.name for path in found if path.suffix.lower() not in IMAGES]:
+        warnings.warn(
+            f"{folder}: {len(others)} files or folders in it that are no {', '.join(IMAGES)} are"
+            f" passed over (the first: {others[0]})",
+            stacklevel=3,
+        )
     return files
 
 

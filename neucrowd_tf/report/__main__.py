@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neucrowd_tf.annotations import as_name_array
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.quiet import import_tensorflow
+from neucrowd_tf.io.run_files import changed, files_read
 from neucrowd_tf.io.table_flags import add_table_options, layout_of, model_names
-from neucrowd_tf.io.tables import read_truth
+from neucrowd_tf.io.tables import CsvFile, read_truth
 from neucrowd_tf.labelling.source import read_crowd
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
+
+# Of the tasks that a truth could have at most: fewer are an accident.
+FEWEST = 0.05
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,6 +83,9 @@ def write(arguments: argparse.Namespace) -> list[str]:
             # TensorBoard's reader of learning curves does, and is not quiet about it
             import_tensorflow()
         model = read_run(arguments.run)
+        given = {name: getattr(arguments, name) for name in ("annotations", "truth", "features")}
+        own = files_read(arguments.run)
+        notes += changed(arguments.run, own | {k: path for k, path in given.items() if path})
     source = arguments.annotations or arguments.run
     page = build_report(
         crowd,
@@ -106,6 +113,12 @@ def _crowd(
     truth = read_truth(
         arguments.truth, names, crowd.class_names, others=tasks is None, layout=layout
     )
+    matched, size = int((truth >= 0).sum()), len(CsvFile.open(arguments.truth, layout).table())
+    what = f"{matched:,} of its {size:,} tasks among the {len(names):,} of {arguments.annotations}"
+    if matched < FEWEST * min(size, len(names)):
+        raise DataError(f"{arguments.truth}: expected tasks that have labels, received {what}")
+    if matched < size:
+        notes.append(f"{arguments.truth}: {what}; the others are left out")
     return crowd, truth, notes
 
 

@@ -157,7 +157,38 @@ def test_resume_with_other_settings_is_refused(
         )
         == 2
     )
-    assert "hparams: {}" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "hparams: {}" in error and "or remove this folder" in error
+
+
+def test_what_is_read_is_not_written(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "out" / "table" / "mv_lr" / "seed-0"
+    (run / "checkpoints").mkdir(parents=True)
+    (tmp_path / "a.csv").write_text("task,worker,label\n1,a,x\n")
+    for name in (
+        "summary.csv",
+        "table/mv_lr/seed-0/annotators.csv",
+        "table/mv_lr/seed-0/checkpoints/a",
+    ):
+        file = tmp_path / "out" / name
+        file.write_text("task,x\n1,2\n")
+        flags = [f"--features={file}", f"--annotations={tmp_path / 'a.csv'}"]
+        assert (
+            command("--dataset=table", "--method=mv_lr", *flags, f"--output_dir={tmp_path / 'out'}")
+            == 2
+        )
+        error = capsys.readouterr().err
+        assert error.startswith("error: --output_dir: ") and "--features" in error
+        assert file.read_text() == "task,x\n1,2\n"
+        file.unlink()
+    flags = [f"--images={tmp_path}", f"--annotations={tmp_path / 'a.csv'}"]
+    assert (
+        command("--dataset=table", "--method=mv_lr", *flags, f"--output_dir={tmp_path / 'out'}")
+        == 2
+    )
+    assert "outside of --images's folder" in capsys.readouterr().err
 
 
 def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.command_line import Parser, check_outputs
+from neucrowd_tf.io.command_line import Parser, check_outputs, run
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,9 @@ def test_no_output_takes_the_place_of_an_input(tmp_path: Path) -> None:
         check_outputs(given, ("output", "more"), ("labels",))
 
     check(tmp_path / "b.csv", tmp_path / "c.csv")
-    check(Path("-"), Path("-"))
+    check(Path("-"))
+    with pytest.raises(UsageError, match="--more: expected another file than --output's"):
+        check(Path("-"), Path("-"))
     for output in (file, link, tmp_path / "." / "a.csv"):
         with pytest.raises(UsageError, match="--output: expected another file than --labels's"):
             check(output)
@@ -51,3 +56,66 @@ def test_no_output_takes_the_place_of_an_input(tmp_path: Path) -> None:
     for name in ("x" * 300, "a\0b"):
         with pytest.raises(UsageError, match="--output: expected a path that can be looked up"):
             check(tmp_path / name)
+
+
+def test_no_output_lies_in_a_folder_that_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    (folder / "inner").mkdir(parents=True)
+    outside = tmp_path / "answer.json"
+    outside.write_text("{}")
+    (folder / "inner" / "link.json").symlink_to(outside)
+
+    def check(output: Path, **more: Any) -> None:
+        check_outputs(
+            argparse.Namespace(labels=folder, output=output), ("output",), ("labels",), **more
+        )
+
+    check(tmp_path / "b.json")
+    check(folder / "scores.csv", kinds=(".png",))
+    for output in (folder / "inner" / "new.json", tmp_path / "export" / ".." / "export" / "x"):
+        with pytest.raises(UsageError, match="expected a place outside of --labels's folder"):
+            check(output)
+    with pytest.raises(UsageError, match="expected a place outside of --labels's folder"):
+        check(folder / "a.PNG", kinds=(".png",))
+    with pytest.raises(UsageError, match="expected another file than those that --labels's folder"):
+        check(outside)
+    given = argparse.Namespace(labels=folder / "a.parquet", output=folder)
+    with pytest.raises(UsageError, match="expected a folder without --labels's file"):
+        check_outputs(given, ("output",), ("labels",), folders=True)
+
+
+def test_no_output_takes_the_place_of_a_runs_files(tmp_path: Path) -> None:
+    folder, labels = tmp_path / "seed-0", tmp_path / "labels.csv"
+    (folder / "saved_model").mkdir(parents=True)
+    config = {"settings": {"annotations": str(labels), "hparams": {"gold": "gold.csv"}}}
+    (folder / "config.json").write_text(json.dumps({**config, "versions": {}}))
+
+    def check(output: Path, from_run: Path | None = folder) -> None:
+        check_outputs(argparse.Namespace(run=from_run, output=output), ("output",))
+
+    for output in (folder / "report.html", folder / "mine.csv", tmp_path / "metrics.json"):
+        check(output)
+    for output, name in ((labels, "annotations"), (Path("gold.csv"), "gold")):
+        check(output, None)
+        with pytest.raises(UsageError, match=f"expected another file than the run's --{name}"):
+            check(output)
+    for name in ("config.json", "metrics.json", "predictions.csv", "saved_model/names.json"):
+        for given in (folder, None):
+            with pytest.raises(UsageError, match="another file than those of the run in"):
+                check(folder / name, given)
+
+
+def test_what_a_command_says_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(*hint: str) -> list[str]:
+        raise KeyboardInterrupt(*hint)
+
+    def told() -> list[str]:
+        warnings.warn("two\nlines", stacklevel=1)
+        return ["a note"]
+
+    assert run(stopped) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert run(lambda: stopped("start again with --resume")) == 130
+    assert capsys.readouterr().err == "interrupted: start again with --resume\n"
+    assert run(told) == 0
+    assert capsys.readouterr().err == "warning: two lines\na note\n"

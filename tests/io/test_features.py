@@ -121,9 +121,11 @@ def test_images_in_the_order_of_their_names(tmp_path: Path) -> None:
     """Red is 51 * i of 255: .2 for the image written second, which comes first by name."""
     _images(tmp_path / "i", {"b.png": (4, 3), "a.png": (4, 3)})
     (tmp_path / "i" / "notes.txt").write_text("passed over")
-    ids, rows = read_images(tmp_path / "i")
+    with pytest.warns(UserWarning, match=r"1 files or folders .*the first: notes.txt"):
+        ids, rows = read_images(tmp_path / "i")
     assert ids.tolist() == ["a", "b"] and rows.shape == (2, 3, 4, 3) and rows.dtype == np.float32
     np.testing.assert_allclose(rows[:, 0, 0], [[0.2, 0, 1], [0, 0, 1]], atol=1e-6)
+    (tmp_path / "i" / "notes.txt").unlink()
     assert read_images(tmp_path / "i", 8)[1].shape == (2, 8, 8, 3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -154,3 +155,39 @@ def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1
     assert main([f"--annotations={tmp_path}/a.csv", f"--output={tmp_path}"]) == 2
+
+
+def test_a_truth_of_other_tasks_is_refused(
+    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    annotations, truth = crowd
+    annotations.to_csv(tmp_path / "a.csv")
+    flags = [f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}"]
+    flags.append(f"--output={tmp_path / 'page.html'}")
+    known = f"{annotations.instance_names[0]},{annotations.class_names[truth[0]]}"
+    others = "\n".join(f"x{i},cat" for i in range(400))
+    for rows in ("x0,cat", f"{others}\n{known}"):
+        (tmp_path / "t.csv").write_text(f"task,label\n{rows}\n")
+        assert main(flags) == 2
+        error = capsys.readouterr().err
+        assert "t.csv: expected tasks that have labels, received" in error
+        assert error.count("\n") == 1 and not (tmp_path / "page.html").exists()
+
+
+def test_a_run_of_other_annotations_is_told(
+    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd[0].to_csv(tmp_path / "a.csv")
+    run = tmp_path / "table" / "mv_lr" / "seed-0"
+    run.mkdir(parents=True)
+    settings = {"annotations": str(tmp_path / "a.csv"), "digests": {"annotations": "0" * 64}}
+    (run / "config.json").write_text(json.dumps({"settings": settings, "versions": {}}))
+    (run / "metrics.json").write_text(json.dumps({"test": {}, "method": "mv_lr"}))
+    (run / "predictions.csv").write_text("task,label,predicted,p_a,p_b\n1,a,a,0.9,0.1\n")
+    assert main([f"--run={run}", f"--output={run / 'report.html'}"]) == 0
+    assert "expected --annotations as when the run in" in capsys.readouterr().err
+    before = (tmp_path / "a.csv").read_bytes()
+    for output in (tmp_path / "a.csv", run / "predictions.csv"):
+        assert main([f"--run={run}", f"--output={output}"]) == 2
+        assert "--output: expected another file than" in capsys.readouterr().err
+    assert (tmp_path / "a.csv").read_bytes() == before

@@ -125,7 +125,12 @@ def _shards(request: Request, source: Source, engine: Engine) -> Shards:
     shards = load_shards(work / "shards", source)
     if shards is None:
         shutil.rmtree(work, ignore_errors=True)
-        shards = make_shards(source, work / "shards", engine, request.exact_names)
+        new = not request.output.exists()
+        try:
+            shards = make_shards(source, work / "shards", engine, request.exact_names)
+        except DataError:  # the folder is none in use, once the annotations are mended
+            shutil.rmtree(request.output if new else work, ignore_errors=True)
+            raise
     return shards
 
 

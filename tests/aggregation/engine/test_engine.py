@@ -311,7 +311,10 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
     [
         (["--annotations=a.csv", "--resume"], "--resume: expected --engine"),
         (["--annotations=a.parquet"], "--output: expected a folder"),
-        (["--annotations=a.parquet", "--output=o", "--gold=g.csv"], "--gold: expected no --engine"),
+        (
+            ["--annotations=a.parquet", "--output=o", "--gold=g.csv"],
+            "--gold: expected labels that are read as a whole",
+        ),
         (["--annotations=a.parquet", "--output=o", "--method=kos"], "out of core, received 'kos'"),
         (["--annotations=a.parquet", "--output=o"], "a.parquet: no such file"),
         (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers: expected a number"),
@@ -429,3 +432,14 @@ def test_tasks_that_are_refused(tmp_path: Path, one: str, other: str, said: str)
     with pytest.raises(DataError, match=said):
         make_shards(source, tmp_path / "s", Local(1))
     assert sum(make_shards(source, tmp_path / "s", Local(1), exact=True).sizes) == 4
+
+
+def test_a_refusal_leaves_no_folder_in_use(tmp_path: Path, local: Local) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("task,worker,label\n1,a,x\n1,b,\n2,b,y\n")
+    for made in (False, True):
+        if made:
+            (tmp_path / "out").mkdir()
+        with pytest.raises(DataError, match="label"):
+            fit(Request(table, "majority_vote", tmp_path / "out"), local)
+        assert not any((tmp_path / "out").glob("*")) and (tmp_path / "out").exists() == made

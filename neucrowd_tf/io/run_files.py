@@ -1,0 +1,90 @@
+"""The files of a run: their names in its folder, and those of the user's that it was made from."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files import digest, read_json
+
+# metrics.json is written last: it is the mark of a finished run.
+FINISHED = "metrics.json"
+CONFIG, STATUS = "config.json", "status.json"
+SAVED_MODEL = "saved_model"
+HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
+PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
+LABELS = "labels.csv"  # of --dataset=table
+REPORT = "report.html"
+FILES = (
+    *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
+    *(LABELS, REPORT),
+)
+CHECKPOINTS = "checkpoints"
+FOLDERS = (CHECKPOINTS, "tensorboard", SAVED_MODEL)
+# What config.json's settings name of the user's: of --dataset=table, and of any method.
+TABLES = (
+    *("features", "images", "texts", "annotations", "truth"),
+    *("test_features", "test_texts", "test_truth"),
+)
+OF_METHODS = ("weights", "gold")
+
+
+def _config(run: Path) -> dict[str, Any]:
+    """Returns a run's config.json, {} where there is none of a run."""
+    with contextlib.suppress(DataError):
+        found = read_json(run / CONFIG)
+        if isinstance(found, dict) and isinstance(found.get("settings"), dict):
+            return found
+    return {}
+
+
+def files_read(run: Path) -> dict[str, Path]:
+    """Returns the user's files and folders that a run was made from, by the flags' names; none
+    where its config.json cannot be read.
+    """
+    settings = _config(run).get("settings", {})
+    hparams = settings.get("hparams")
+    named = {name: settings.get(name) for name in TABLES}
+    if isinstance(hparams, dict):
+        named |= {name: hparams.get(name) for name in OF_METHODS}
+    return {name: Path(path) for name, path in named.items() if isinstance(path, str) and path}
+
+
+def run_that_holds(path: Path) -> Path | None:
+    """Returns the folder of the run whose file a path is, None for any other path; a report, which
+    is made again from the other files, is none.
+    """
+    real = Path(os.path.realpath(path))
+    names = {*FILES, *FOLDERS} - {REPORT}
+    for folder in real.parents:
+        if real.relative_to(folder).parts[0] in names and {"settings", "versions"} <= set(
+            _config(folder)
+        ):
+            return folder
+    return None
+
+
+def changed(run: Path, given: Mapping[str, Path] | None = None) -> list[str]:
+    """Returns a line for each file that is another than when the run was made.
+
+    Args:
+        run: its folder.
+        given: the files to look at, by the flags' names; None for all the run's own.
+    """
+    digests = _config(run).get("settings", {}).get("digests")
+    now = files_read(run) if given is None else given
+    told = []
+    for name, before in digests.items() if isinstance(digests, dict) else ():
+        path = now.get(name)
+        if path is None or not os.access(path, os.R_OK):
+            continue  # who reads it says so
+        if digest(path) != before:
+            told.append(
+                f"warning: {path}: expected --{name} as when the run in {run} was made (SHA-256"
+                f" {str(before)[:12]}), received another: the run's results are not of these"
+            )
+    return told
