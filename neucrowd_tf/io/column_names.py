@@ -16,7 +16,7 @@ _MIDDLE = (
     "means?|average|avg|median|mode|std|stdev|stddev|std_dev|sd|variance|entropy|agreement|kappa"
     "|confidence|conf|certainty|percent|percentage|prob|probability|score"
 )
-_UNIT = "s|sec|secs|seconds|ms|minutes|hours"
+_UNIT = "seconds|secs|minutes|hours"
 _TIMES = f"time|date|datetime|timestamp|duration|elapsed|{_UNIT}|age|year|month"
 _SAME = "label|class|answer|vote|response"
 AN_ID = "an id"
@@ -28,8 +28,9 @@ KINDS = {
         r"|totals?|sum)|counts?|((grand|sub)_?)?totals?|sums?|frequency|freq|n",
         "a mean or the like": rf"({_MIDDLE})(_({_LABELS}))?|({_LABELS}|inter_annotator)_"
         rf"({_MIDDLE})",
-        "a time": rf"({_TIMES})(_(at|on|spent|taken|utc|{_UNIT}))?|(created|updated|submitted)"
-        rf"(_(at|on))?|(start|end|work|response|reaction|submit|annotation|labell?ing)_({_TIMES})",
+        "a time": rf"({_TIMES})(_(at|on|spent|taken|utc|s|sec|ms|{_UNIT}))?"
+        rf"|(created|updated|submitted)(_(at|on))?"
+        rf"|(start|end|work|response|reaction|submit|annotation|labell?ing)_({_TIMES})",
         "a part of the data": "(batch|fold|split|partition)(_(id|index|idx|nr|num|number))?",
         AN_ID: r"id|index|idx|row|uuid|task|item|instance|question|(row|item|index|task|image"
         r"|sample|instance|record|question|hit|job|user)_(id|index|idx|nr|num|number)",
@@ -119,6 +120,7 @@ def of_one_annotator(names: Sequence[str]) -> tuple[str, str] | None:
     """Returns two columns that say two things of one label: `worker1` and `label1`, `label_anna`
     and `time_anna`, `anna` and `anna_time`; None where each may be an annotator's.
     """
+    small = {name.lower(): name for name in names}
     for pattern, stem, rest in _SPLITS:
         found: dict[str, dict[str, str]] = defaultdict(dict)
         for name in names:
@@ -128,7 +130,7 @@ def of_one_annotator(names: Sequence[str]) -> tuple[str, str] | None:
         for whose, named in found.items():
             label = next((named[word] for word in named if word in _SAYS), None)
             if label is None and rest == 1:
-                label = next((name for name in names if name.lower() == whose), None)
+                label = small.get(whose)
             for word, name in named.items():
                 known = len(word) > 2 and word not in _SAYS and no_annotator(word, ()) != ""
                 if label is not None and known:

@@ -52,7 +52,7 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
             if not missing[row, column] and not (code and abs(float(cell)) < MOST_CODE):
                 name = column + 1 if numeric else repr(columns[column])
                 where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name}"
-                hint = "" if column else f"; {HEADER}"
+                hint = f"; --missing={cell} takes it for none" if column else f"; {HEADER}"
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
                 )
@@ -132,9 +132,11 @@ def matrix_table(
     if layout.missing and matrix.dtype.kind in "if":
         matrix = _without_missing(matrix, layout.missing, path)
     if matrix.dtype.kind == "f":
-        for row, column in np.argwhere(np.isfinite(matrix) & (np.abs(matrix) >= MOST_CODE))[:1]:
+        for row, column in np.argwhere(~(np.abs(matrix) < MOST_CODE))[:1]:
+            hint = "; --missing=nan takes it for none" if np.isnan(matrix[row, column]) else ""
             raise DataError(
-                f"{path}: {line(row)}: expected class codes, received {matrix[row, column]}"
+                f"{path}: {line(row)}, column {column}: expected a class code, or -1 for no label,"
+                f" received {matrix[row, column]}{hint}"
             )
     if num_tasks is not None and len(matrix) != num_tasks:
         hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""

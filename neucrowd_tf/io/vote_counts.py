@@ -10,11 +10,11 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import is_sums, is_totals
 from neucrowd_tf.io.ids import typed_names
-from neucrowd_tf.io.long_form import LabelTable, check_classes
+from neucrowd_tf.io.long_form import LabelTable, check_classes, tell_missing
 from neucrowd_tf.io.names import distinct
 from neucrowd_tf.io.tables import CsvFile, TableFormat
 from neucrowd_tf.io.wide_checks import MANY_ROWS, VOTES, check_last_row
-from neucrowd_tf.io.wide_form import check_header_names, task_cells
+from neucrowd_tf.io.wide_form import check_header_names, is_named, task_cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +27,10 @@ def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
     ids, cells = task_cells(csv, layout)
     names = [str(column) for column in cells.columns]
     votes = np.zeros(cells.shape)
+    missing = is_named(cells.to_numpy(dtype=object), layout.missing or ())
+    if missing.any():
+        tell_missing(csv.path, int(missing.sum()), "cells")
+        cells = cells.mask(missing, "")
     for place, name in enumerate(names):
         texts = cells[name].fillna("").str.strip()
         bad = np.flatnonzero(~texts.str.fullmatch(COUNT).to_numpy())

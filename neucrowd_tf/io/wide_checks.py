@@ -104,40 +104,44 @@ def _check_values(
     times = Counter(label for labels in found for label in labels)
     if max(times.values(), default=0) < 2:
         return
+    own = [{label for label in labels if times[label] == 1} for labels in found]
     alone = np.array(
-        [np.mean([times[v] == 1 for v in column]) if column else 0.0 for column in cells]
-    )
-    kinds = np.array([len(set(column)) / max(len(column), 1) for column in cells])
+        [np.mean([v in mine for v in column]) if mine else 0.0
+         for column, mine in zip(cells, own, strict=True)]
+    )  # fmt: skip
+    kinds = [len(labels) / max(len(column), 1) for labels, column in zip(found, cells, strict=True)]
+    apart = np.median(kinds) < 0.5
     for place, column in enumerate(cells):
-        others = np.arange(len(names)) != place
-        numbers = len(column) >= MANY_ROWS and all(map(_NUMBER.fullmatch, column))
-        first = int(np.flatnonzero(~missing[:, place])[0]) if column else 0
-        said = f"{csv.path}: {csv.line(first)}, column {names[place]!r}: expected labels, received"
-        if numbers and kinds[place] >= 0.9 and 2 * _different(cells, place) < len(column):
-            raise DataError(
-                f"{said} a different number in (nearly) each row; take the column out, or"
-                " --classes=... names all classes"
-            )
-        outside = numbers and alone[place] >= 0.5 and alone[others].max() <= 0.1
-        if not outside and alone[place] < 1:
+        numbers = len(column) >= MANY_ROWS and all(map(_NUMBER.fullmatch, found[place]))
+        mine, at = own[place], 0
+        if numbers and apart and kinds[place] >= 0.9 and _alike(cells, place) < 0.5:
+            what = "one of a different number in (nearly) each row"
+        elif alone[place] == 1 or (
+            numbers and alone[place] >= 0.5 and np.delete(alone, place).max() <= 0.1
+        ):
+            at = next(i for i, label in enumerate(column) if label in mine)
+            part = "all" if alone[place] == 1 else "most"
+            what = f"as {part} of the column one that nobody else gives"
+        else:
             continue
-        at = next(row for row in range(len(column)) if times[column[row]] == 1)
         row = int(np.flatnonzero(~missing[:, place])[at])
-        whose = "as all of the column" if alone[place] == 1 else "as most of the column"
         said = (
             f"{csv.path}: {csv.line(row)}, column {names[place]!r}: expected labels, received"
-            f" {column[at]!r}, {whose} one that nobody else gives;"
+            f" {column[at]!r}, {what};"
         )
         if len(column) >= ALONE:
             raise DataError(f"{said} take the column out, or --classes=... names all classes")
         warnings.warn(f"{said} it is taken for a label (a comment?)", stacklevel=5)
 
 
-def _different(cells: list[list[str]], place: int) -> float:
-    """Returns how many different labels a column would have if the others' were drawn for it."""
+def _alike(cells: list[list[str]], place: int) -> float:
+    """Returns the share of different labels that a column would have if it were drawn from the
+    others.
+    """
     pool = Counter(label for j, column in enumerate(cells) if j != place for label in column)
     shares = np.array(list(pool.values())) / max(pool.total(), 1)
-    return float((1 - (1 - shares) ** len(cells[place])).sum())
+    size = len(cells[place])
+    return float((1 - (1 - shares) ** size).sum()) / size
 
 
 def _check_first_row(

@@ -63,6 +63,21 @@ def test_missing_codes_of_an_array(tmp_path: Path, kind: str) -> None:
     assert found.to_dense().tolist() == [[0, -1, 1], [1, 1, 0]]
 
 
+def test_what_is_no_code_names_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 2, column 2: .*'NA'; --missing=NA takes it for"):
+        read(tmp_path, "0,1 1,NA")
+    np.save(tmp_path / "a.npy", np.array([[0, np.nan], [1, 0]]))
+    with pytest.raises(DataError, match=r"row 0, column 1: .*received nan; --missing=nan takes"):
+        read_annotations(tmp_path / "a.npy")
+
+
+def test_missing_counts_are_zeros(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("task,votes_a,votes_b\nt1,1,NA\nt2,2,1\n")
+    with pytest.warns(UserWarning, match="1 cells without a label are left out"):
+        found = read_annotations(tmp_path / "a.csv", layout=TableFormat.of(missing="NA"))
+    assert found.vote_counts().tolist() == [[1, 0], [2, 1]]
+
+
 def test_a_first_line_with_minus_one_is_no_header(tmp_path: Path) -> None:
     found = read(tmp_path, "0,1,-1 1,1,0 0,0,1")
     assert found.to_dense().tolist() == [[0, 1, -1], [1, 1, 0], [0, 0, 1]]
@@ -72,7 +87,7 @@ def test_codes_beyond_every_class(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 2, column 2: .*received '9{30}'"):
         read(tmp_path, "0,1 1," + "9" * 30)
     np.save(tmp_path / "a.npy", np.array([[0, 1e300], [1, 0]]))
-    with pytest.raises(DataError, match=r"row 0: expected class codes, received 1e\+300"):
+    with pytest.raises(DataError, match=r"row 0, column 1: .*received 1e\+300"):
         read_annotations(tmp_path / "a.npy")
 
 
