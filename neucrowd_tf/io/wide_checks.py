@@ -150,10 +150,11 @@ def _check_first_row(
     """Raises DataError for a first row that is a second header: its task is named as a column of
     tasks is, or its cells, several different ones, are in no other row of a table of few classes.
     """
-    here, rest = set(values[0][~missing[0]].tolist()), values[1:][~missing[1:]].tolist()
-    words = not any(map(_NUMBER.fullmatch, here))
-    apart = len(here) > 1 and words and here.isdisjoint(rest) and 2 * len(set(rest)) <= len(rest)
-    if len(ids) > ALONE and (apart or is_task_header(str(ids[0]), list(map(str, ids[1:])))):
+    here, rest = set(values[0].tolist()), values[1:][~missing[1:]].tolist()
+    words = not missing[0].any() and not any(map(_NUMBER.fullmatch, here))
+    apart = len(here) > 1 and words and here.isdisjoint(rest) and 4 * len(set(rest)) <= len(rest)
+    others = list(map(str, ids[1:]))
+    if others and ((len(ids) > ALONE and apart) or is_task_header(str(ids[0]), others)):
         raise DataError(
             f"{csv.path}: {csv.line(0)}: expected a task and its labels, received {ids[0]!r} and"
             f" {', '.join(map(repr, values[0][:3]))}, as a second header has; take the line out, or"

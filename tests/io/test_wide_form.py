@@ -134,6 +134,7 @@ def test_names_that_may_be_annotators(names: str) -> None:
         ("task,votes_a,votes_b t1,1,2 Avg,1,2", "line 3: .*as a line of sums"),
         ("task,no,yes t1,,3 t2,2,1", "named as answers"),
         ("task,a,b,c id,old,young,old t1,x,y,x t2,y,y,x t3,y,x,x", "line 2: .*second header"),
+        ("task,a,b,c id,old,young,old t1,x,y,x t2,y,y,x", "line 2: .*second header"),
         ("task,a,b,c t0,old,young,old t1,x,y,x t2,y,y,x t3,y,x,x", "line 2: .*second header"),
         *((f"task,a,b,c t1,1,2,1 t2,2,2,1 {name},2,2,1", "line 4: .*a line of sums")
           for name in ("Avg", "Gesamt", "TOTALS:", "Overall", "Kappa", "Mittelwert", "n", "Sums")),
