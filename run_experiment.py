@@ -4,11 +4,17 @@
 
 from __future__ import annotations
 
-from neucrowd_tf.harness.cli import start
+import sys
 
 # The checkout's plug-ins: methods, datasets and suites register themselves when these packages are
 # imported, here and in worker processes.
 PLUGINS = ("baselines", "data", "reproduction")
 
 if __name__ == "__main__":
-    start(PLUGINS)
+    try:
+        from neucrowd_tf.harness.cli import start
+
+        start(PLUGINS)
+    except KeyboardInterrupt:  # while it loads; then it says so itself
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)

@@ -8,7 +8,10 @@ TensorFlow is only imported by what trains with it.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf.errors import show_interrupt
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import (
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     from neucrowd_tf.training import Ensemble
 
 __version__ = "0.1.0"
+
+if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf.x, which can be stopped while it loads
+    sys.excepthook = show_interrupt
 
 _WHERE = {
     "Annotations": "annotations",

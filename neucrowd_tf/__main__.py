@@ -12,7 +12,7 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-PROBLEM = 2
+PROBLEM, INTERRUPTED = 2, 130
 RUN = "run"
 # The module whose `main` is the command's, and what it does. `neucrowd X` is `python -m
 # neucrowd_tf.X`, but for `run`.
@@ -78,7 +78,11 @@ def main(argv: list[str]) -> int:
 
 def console_main() -> NoReturn:
     """The installed command."""
-    raise SystemExit(main(sys.argv[1:]))
+    try:
+        raise SystemExit(main(sys.argv[1:]))
+    except KeyboardInterrupt:  # while a command loads; then it says so itself
+        sys.stderr.write("interrupted\n")
+        raise SystemExit(INTERRUPTED) from None
 
 
 if __name__ == "__main__":

@@ -5,6 +5,9 @@ was received.
 from __future__ import annotations
 
 import errno
+import os
+import sys
+from types import TracebackType
 
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -51,3 +54,15 @@ def one_line(error: BaseException, longest: int = 1000) -> str:
         letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split())
     )
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"
+
+
+def show_interrupt(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Says in a word that a user stopped a command, and ends it by 130, as `sys.excepthook`."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write("interrupted\n")
+        sys.stderr.flush()
+        os._exit(130)
+    else:
+        sys.__excepthook__(kind, error, trace)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from neucrowd_tf.errors import UsageError
+import neucrowd_tf.__main__
+from neucrowd_tf.errors import UsageError, show_interrupt
 from neucrowd_tf.io.command_line import Parser, check_outputs, run
 
 
@@ -119,3 +121,22 @@ def test_what_a_command_says_is_a_line(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == "interrupted: start again with --resume\n"
     assert run(told) == 0
     assert capsys.readouterr().err == "warning: two lines\na note\n"
+
+
+def test_a_command_that_is_stopped_while_it_loads(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    show_interrupt(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert codes == [130] and capsys.readouterr().err == "interrupted\n"
+    show_interrupt(ValueError, ValueError("no more"), None)
+    assert codes == [130] and "ValueError: no more" in capsys.readouterr().err
+
+    def stopped(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(neucrowd_tf.__main__, "main", stopped)
+    with pytest.raises(SystemExit, match="130"):
+        neucrowd_tf.__main__.console_main()
+    assert capsys.readouterr().err == "interrupted\n"
