@@ -46,7 +46,7 @@ _MODEL = re.compile(
 _SUMS = re.compile(
     r"((grand|sub|in)_?)?totals?|totale|sums?|counts?|means?|average|avg|median|std|stdev|sd|min|max"
     r"|n|all|overall|kappa|agreement|summen?|gesamt|insgesamt|mittelwert|durchschnitt|anzahl|somme"
-    r"|moyenne|promedio"
+    r"|moyenne|promedio|(average|mean|avg|total|sum)_(rating|score|label|vote|count)s?"
 )
 _TOTALS = re.compile(r"((grand|sub)_?)?totals?|sums?|counts?|means?|avg|average")
 # What counts a class's votes where numbers stand below.

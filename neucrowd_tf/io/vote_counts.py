@@ -24,7 +24,7 @@ COUNT = re.compile(r"(\d+(\.0+)?)?")
 
 def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
     """Reads counts of votes: `task` and a column for each class, whose empty cells count as 0."""
-    ids, cells = task_cells(csv, layout)
+    csv, ids, cells = task_cells(csv, layout)
     names = [str(column) for column in cells.columns]
     votes = np.zeros(cells.shape)
     missing = is_named(cells.to_numpy(dtype=object), layout.missing or ())

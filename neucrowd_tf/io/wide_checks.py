@@ -174,9 +174,13 @@ def _check_rows(ids: NDArray[Any], values: NDArray[Any], csv: CsvFile) -> None:
 
 
 def check_last_row(ids: NDArray[Any], missing: NDArray[np.bool_], csv: CsvFile) -> None:
-    """Raises DataError for a last row that is named as sums are; tells of one without labels."""
-    last = len(ids) - 1
-    if last and is_sums(str(ids[last]), list(map(str, ids[:last]))):
+    """Raises DataError for last rows that are named as sums are, of which it names the first; tells
+    of one without labels.
+    """
+    last = len(ids)
+    while last > 1 and is_sums(str(ids[last - 1]), list(map(str, ids[: last - 1]))):
+        last -= 1
+    if last < len(ids):
         said = (
             f"{csv.path}: {csv.line(last)}: expected a task, received {ids[last]!r}, as a line of"
             " sums is named"

@@ -14,7 +14,7 @@ import pandas as pd
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import renamed_twin
 from neucrowd_tf.io.ids import as_name_array, plain_integers
-from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, tell_missing
+from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, is_task_marker, tell_missing
 from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct
 from neucrowd_tf.io.tables import CsvFile, TableFormat, task_ids
 from neucrowd_tf.io.wide_checks import (
@@ -61,7 +61,7 @@ def read_wide_frame(frame: Any) -> LabelTable:
 
 def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
     """Reads a table of a row a task and a column an annotator."""
-    ids, cells = task_cells(csv, layout)
+    csv, ids, cells = task_cells(csv, layout)
     values = cells.to_numpy(dtype=object)
     missing = _missing(values, csv, layout)
     check_annotators(cells.columns.tolist(), ids, values, missing, csv, layout)
@@ -148,9 +148,34 @@ def check_header_names(
     )
 
 
-def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[NDArray[Any], pd.DataFrame]:
-    """Returns the tasks' ids `[N]` and the other columns as text."""
+@dataclasses.dataclass(frozen=True)
+class _Kept(CsvFile):
+    """A CSV some of whose rows are left out.
+
+    Attributes:
+        rows: which of the file's are kept.
+    """
+
+    rows: tuple[int, ...] = ()
+
+    def line(self, row: int, header: bool = True) -> str:
+        return super().line(self.rows[int(row)] if header else row, header)
+
+
+def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[CsvFile, NDArray[Any], pd.DataFrame]:
+    """Returns the file, the tasks' ids `[N]` and the other columns as text, without the tasks that
+    --missing names, and with lines that are the file's.
+    """
     frame = csv.table()
+    tasks = frame.get(layout.roles(list(frame.columns)).get("task"))
+    missing = [name for name in layout.missing or () if is_task_marker(name)]
+    if tasks is not None and (lost := tasks.str.strip().isin(missing).to_numpy()).any():
+        tell_missing(csv.path, int(lost.sum()), "lines", "a task")
+        rows = tuple(np.flatnonzero(~lost).tolist())
+        csv = _Kept(csv.path, csv.content, csv.separator, rows=rows)
+        frame = frame[~lost].reset_index(drop=True)
+        if frame.empty:
+            raise DataError(f"{csv.path}: expected at least one task, received none")
     try:
         ids = task_ids(frame, csv.path, layout, csv)
     except DataError as error:
@@ -172,4 +197,4 @@ def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[NDArray[Any], pd.Data
             f"{csv.path}: {csv.line(0, header=False)}: expected columns of annotators beside the"
             " tasks', received none"
         )
-    return ids, cells
+    return csv, ids, cells

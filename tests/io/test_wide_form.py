@@ -78,6 +78,20 @@ def test_missing_counts_are_zeros(tmp_path: Path) -> None:
     assert found.vote_counts().tolist() == [[1, 0], [2, 1]]
 
 
+@pytest.mark.parametrize("header", ["task,w1,w2", "task,votes_a,votes_b"])
+def test_missing_tasks_are_left_out(tmp_path: Path, header: str) -> None:
+    path, layout = tmp_path / "a.csv", TableFormat.of(missing="NA")
+    path.write_text(f"{header}\nNA,1,0\nt1,1,3\nt2,0,1\n")
+    with pytest.warns(UserWarning, match="1 lines without a task are left out"):
+        assert read_annotations(path, layout=layout).instance_names.tolist() == ["t1", "t2"]
+    path.write_text(f"{header}\nNA,1,0\nt1,1,3\nt2,0,0.5\n")
+    with (
+        pytest.warns(UserWarning, match="without a task"),
+        pytest.raises(DataError, match=r"line 4, .*'0\.5'"),
+    ):
+        read_annotations(path, layout=layout)
+
+
 def test_a_first_line_with_minus_one_is_no_header(tmp_path: Path) -> None:
     found = read(tmp_path, "0,1,-1 1,1,0 0,0,1")
     assert found.to_dense().tolist() == [[0, 1, -1], [1, 1, 0], [0, 0, 1]]
@@ -130,6 +144,7 @@ def test_names_that_may_be_annotators(names: str) -> None:
         ("task,votes_yes,votes_Yes t1,1,2 t2,2,1", "expected labels that differ"),
         ("task,votes_a,votes_b,votes_sum t1,1,2,3 t2,2,,2", "'votes_sum': .*sums of the others"),
         ("task,votes_a,votes_b,votes_total t1,1,2,5 t2,2,,2", "'votes_total': .*named as totals"),
+        ("task,a,b,c t1,1,2,1 t2,2,2,1 Total,2,2,1 Mean,1,1,1", "line 4: .*a line of sums"),
         ("index,ann,bob 0,1,1 1,0,1 2,1,1", "'index': .*an id; .*--task_column=index says"),
         ("task,votes_a,votes_b t1,1,2 Avg,1,2", "line 3: .*as a line of sums"),
         ("task,no,yes t1,,3 t2,2,1", "named as answers"),
@@ -137,7 +152,8 @@ def test_names_that_may_be_annotators(names: str) -> None:
         ("task,a,b,c id,old,young,old t1,x,y,x t2,y,y,x", "line 2: .*second header"),
         ("task,a,b,c t0,old,young,old t1,x,y,x t2,y,y,x t3,y,x,x", "line 2: .*second header"),
         *((f"task,a,b,c t1,1,2,1 t2,2,2,1 {name},2,2,1", "line 4: .*a line of sums")
-          for name in ("Avg", "Gesamt", "TOTALS:", "Overall", "Kappa", "Mittelwert", "n", "Sums")),
+          for name in ("Avg", "Gesamt", "TOTALS:", "Overall", "Kappa", "Mittelwert", "n", "Sums",
+                       "Average_rating")),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
