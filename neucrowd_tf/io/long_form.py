@@ -107,9 +107,11 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
     `7` is a number, `True` a truth value.
     """
     csv.check_header()
-    header = list(csv.frame(nrows=0).columns)
+    many = csv.columns_of_many(())
+    header = csv.header if many is not None else list(csv.frame(nrows=0).columns)
     wanted = layout.require(csv.path, header, *ALIASES)
-    columns = _read_numbers(csv, wanted) or _read_text(csv, wanted)
+    columns = None if many is not None else _read_numbers(csv, wanted)
+    columns = columns or _read_text(csv, wanted)
     _check_no_header(columns, wanted, csv)
     rows = _without_missing(columns, wanted, csv, layout)
     tasks, workers, labels = (
@@ -388,6 +390,11 @@ def _read_text(csv: CsvFile, wanted: list[str]) -> dict[str, Column]:
         "na_values": [""],
         "low_memory": False,
     }
+    if (cells := csv.columns_of_many(wanted)) is not None:
+        return {
+            name: _coded(pd.Series([cell or None for cell in column], dtype=object))
+            for name, column in cells.items()
+        }
     frame = csv.frame(**options)  # all columns: `usecols` cuts rows that are too long
     if not isinstance(frame.index, pd.RangeIndex):
         if isinstance(frame.index, pd.MultiIndex) or frame.iloc[:, -1].notna().any():

@@ -142,6 +142,7 @@ _THOUSANDS = re.compile(r"[-+]?\d{1,3}([ ,'_]\d{3})+")
 _HEX = re.compile(r"0x[0-9a-f]{1,8}")
 _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,6})?")
 MOST_DIGITS = 60
+LONGEST = 10_000  # letters of a name that is looked through
 # How spreadsheets (and %g) write a number of many digits, most of which are lost.
 _SCIENTIFIC = re.compile(r"[-+]?\d([.,]\d+)?E\+\d{2,3}|[-+]?\d[.,]\d{4,}e\+\d{2,3}")
 # Spaces within a word in one spelling and not in another.
@@ -161,7 +162,7 @@ Where = Callable[[int], str]
 
 def is_marker(name: Any) -> bool:
     """Whether a name often stands for a missing one."""
-    if not isinstance(name, str) or _plain_id(name):
+    if not isinstance(name, str) or len(name) > LONGEST or _plain_id(name):
         return False
     text = whole = visible(name).casefold().translate(_SIGNS)
     while len(text) > 1 + text.startswith("<") and _PAIRS.get(text[0]) == text[-1]:
@@ -205,6 +206,8 @@ def meant(name: Any) -> Any:
         return int(name)
     if isinstance(name, (float, np.floating)):
         return _number(repr(float(name)), float(name))
+    if len(str(name)) > LONGEST:
+        return str(name)
     text = plain(str(name) if str(name).isascii() else _repaired(str(name)))
     text = text.replace('\\"', "").replace('"', "").strip("'")
     text = _unescaped(text).rstrip(".,;:!?*") or text

@@ -33,6 +33,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 LONGEST_HEADER = 1 << 21
 MOST_FIELD = 1 << 30
 MANY_COLUMNS = 2000
+SAMPLE = 1 << 16  # bytes that say what separates the columns
 MOST_NAMES = 500  # that are looked through for one that comes close
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
@@ -42,8 +43,7 @@ class TableFormat:
     """How a user's tables are written.
 
     Attributes:
-        separator: the sign between columns; None for commas, or tabs where the first line has
-            tabs and no comma.
+        separator: the sign between columns; None for commas or tabs, see `separator_of`.
         task, worker, label: the columns' names; None for those of `ALIASES`.
         missing: the texts that stand for a label that is missing, beside an empty cell; None where
             the user did not say: then what often does is refused.
@@ -195,10 +195,10 @@ class CsvFile:
                 f"{path}: expected a header of columns, received a first line of"
                 f" {len(first):,} bytes"
             )
-        tabs = b"\t" in first and b"," not in first
-        file = cls(Path(path), content, layout.separator or ("\t" if tabs else ","))
+        file = cls(Path(path), content, layout.separator or separator_of(content[:SAMPLE]))
         if b'"' in content:
             file._check_quotes(layout.exact_names)
+        file._check_longest(first)
         return file
 
     @cached_property
@@ -236,6 +236,36 @@ class CsvFile:
             ) from None
         if broken and not exact:
             check_swallowed(self.path, self._lines, self.separator)
+
+    def _check_longest(self, first: bytes) -> None:
+        """Raises DataError for a row with thousands of cells that the header has not, which pandas
+        would make columns of.
+        """
+        sign = self.separator.encode()
+        most = 2 * (self.content.count(b"\n") + 1) * (first.count(sign) + 1)
+        if self.content.count(sign) <= most + MANY_COLUMNS:
+            return
+        width = 0
+        with contextlib.suppress(csv.Error):
+            for number, cells in enumerate(self._lines(), 1):
+                width = width or len(cells)
+                if len(cells) > width + MANY_COLUMNS:
+                    raise DataError(
+                        f"{self.path}: line {number}: expected {width} fields, as in the header,"
+                        f" received {len(cells):,}"
+                    )
+
+    def columns_of_many(self, names: Sequence[str]) -> dict[str, list[str]] | None:
+        """Returns the cells of some columns where there are so many that pandas is slow, else None.
+
+        Raises:
+            DataError: a row that is longer or shorter than the header.
+        """
+        if not self._wide:
+            return None
+        places = [self.header.index(name) for name in names]
+        rows = self._cells[1:]
+        return {name: [row[i] for row in rows] for name, i in zip(names, places, strict=True)}
 
     def _check_lengths(self, width: int) -> None:
         """Raises DataError for a row that is cut off, which pandas fills with empty cells."""
@@ -379,6 +409,24 @@ class CsvFile:
                 f"{self.path}: expected at least one row below the header, received none"
             )
         return frame
+
+
+def separator_of(start: bytes) -> str:
+    """Returns what separates the columns of a file that starts so: commas, or tabs where the first
+    line has no comma, or where rows have the header's length with tabs and not with commas.
+    """
+    first = start.partition(b"\n")[0]
+    if b"\t" not in first:
+        return ","
+    if b"," not in first:
+        return "\t"
+    text = start[: start.rfind(b"\n") + 1].decode("utf-8-sig", "replace")
+    alike = []
+    with contextlib.suppress(csv.Error):
+        for sign in ",\t":
+            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign) if row]
+            alike.append(len(rows) > 1 and {len(row) for row in rows} == {len(rows[0])})
+    return "\t" if alike == [False, True] else ","
 
 
 def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:

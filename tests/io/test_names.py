@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from neucrowd_tf.aggregation.engine.source import find_source, vocabulary
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.names import is_marker, is_truth, meant
-from neucrowd_tf.io.tables import TableFormat
+from neucrowd_tf.io.tables import TableFormat, separator_of
 
 
 def read(path: Path, text: str, layout: TableFormat | None = None) -> Annotations:
@@ -269,3 +271,26 @@ def test_the_line_of_a_class_that_is_not_listed(tmp_path: Path) -> None:
         read(tmp_path, "task,worker,label\nt,a,x\nt,b,y\nu,b,z\n", layout)
     with pytest.raises(DataError, match=r"a\.csv: line 3, column 'ben': expected one of 'x'"):
         read(tmp_path, "task,anna,ben\nt,x,y\nu,y,z\n", layout)
+
+
+def test_a_comma_in_the_header_of_a_table_with_tabs(tmp_path: Path) -> None:
+    found = read(tmp_path, "task\tM\u00fcller, A.\tB\nt1\tx\ty\nt2\ty\tx\nt3\tx\tx\n")
+    assert found.annotator_names.tolist() == ["M\u00fcller, A.", "B"]
+    text = "task\tworker\tlabel\tremarks, if any\nt1\ta\tx\tone, two\nt1\tb\ty\t\n"
+    assert read(tmp_path, text).num_annotations == 2
+    (part,) = find_source(tmp_path / "a.csv").parts
+    assert sorted(vocabulary(part)[0].to_pylist()) == ["a", "b"]
+    assert separator_of(b"a\tb,c\n1,2\n") == "," == separator_of(b"task,la\tbel\n")
+    assert separator_of(b"") == "," and separator_of(b"a,b\tc\n1\t2\n") == "\t"
+
+
+def test_very_many_separators_cost_no_time(tmp_path: Path) -> None:
+    """As spreadsheets write all their columns; pandas takes seconds for each hundred rows."""
+    start = time.process_time()
+    tail = "," * 16381
+    rows = "".join(f"t{i // 2},{'ab'[i % 2]},{'xy'[i % 3 % 2]}{tail}\n" for i in range(100))
+    assert read(tmp_path, f"task,worker,label{tail}\n{rows}").num_annotations == 100
+    for long in (rows, "," * 300_000 + "\n"):
+        with pytest.raises(DataError, match=r"line 2: expected 3 fields, as in the header, rec"):
+            read(tmp_path, f"task,worker,label\n{long}")
+    assert time.process_time() - start < 1.5

@@ -22,7 +22,7 @@ from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files import atomic_path, check_regular
 from neucrowd_tf.io.names import is_marker, is_scientific
 from neucrowd_tf.io.quotes import check_swallowed
-from neucrowd_tf.io.tables import PLAIN
+from neucrowd_tf.io.tables import PLAIN, SAMPLE, separator_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,8 +129,9 @@ def _parquet(file: Path) -> pq.ParquetFile:
         raise DataError(f"{file}: expected a Parquet file, received {one_line(error)}") from None
 
 
-def _separator(line: str) -> str:
-    return "\t" if "\t" in line and "," not in line else ","
+def _separator(file: str | Path) -> str:
+    with open(file, "rb") as stream:
+        return separator_of(stream.read(SAMPLE))
 
 
 def _csv_columns(file: Path) -> tuple[tuple[str, ...], int]:
@@ -138,7 +139,7 @@ def _csv_columns(file: Path) -> tuple[tuple[str, ...], int]:
     with file.open("rb") as stream:
         header = stream.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n")
         sample = stream.read(1 << 16)
-    names = [name.strip().strip('"') for name in header.split(_separator(header))]
+    names = [name.strip().strip('"') for name in header.split(_separator(file))]
     twice = [name for place, name in enumerate(names) if name and name in names[:place]]
     if twice:
         raise DataError(f"{file}: expected each column once, received {twice[0]!r} again")
@@ -152,9 +153,9 @@ def _check_quotes(file: str) -> None:
         if not any(b'"' in block for block in iter(lambda: stream.read(1 << 22), b"")):
             return
         stream.seek(0)
-        separator = _separator(stream.readline().decode("utf-8-sig", errors="replace"))
         if not any(line.count(b'"') % 2 for line in stream):
             return
+    separator = _separator(file)
     with contextlib.ExitStack() as opened:
 
         def lines() -> Any:
@@ -234,8 +235,7 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
                 1 << 18, row_groups=groups, columns=names, use_threads=False
             )
             return
-        with open(file, encoding="utf-8-sig", errors="replace") as stream:
-            separator = _separator(stream.readline())
+        separator = _separator(file)
         text = pa_csv.ConvertOptions(
             include_columns=names, column_types=dict.fromkeys(names, pa.string())
         )
