@@ -70,9 +70,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _names_or_file(text: str) -> str | Path:
     """Returns the file that a flag names, or its text where it names none; so a name without a
-    comma that is a file's is a file.
+    comma that is a file's, or ends as one's, is a file.
     """
-    return Path(text) if "," not in text and os.path.isfile(text) else text
+    named = "," not in text and (os.path.isfile(text) or text.endswith((".txt", ".csv")))
+    return Path(text) if named else text
 
 
 def annotations_of(run: Path) -> tuple[Path, TableFormat, str]:

@@ -471,6 +471,7 @@ def test_one_line_and_exit_code_2(
         ([f"--annotations={broken}", "--budget=3"], "project-83.json: expected JSON"),
         ([f"--annotations={votes}", "--budget=3"], "relabel"),
         ([f"--run={tmp_path / 'none'}", "--budget=3"], "no such file"),
+        ([f"--annotations={labels_csv}", "--budget=3", "--ask=who.txt"], "who.txt: no such file"),
     ):
         assert main(flags) == 2
         captured = capsys.readouterr()
