@@ -8,10 +8,11 @@ import re
 import warnings
 from pathlib import Path
 
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.answers import read_answers
 from neucrowd_tf.io.files import check_regular, read_npy
 from neucrowd_tf.io.importers import detect, read_export
+from neucrowd_tf.io.importers.sources import read_head
 from neucrowd_tf.io.long_form import LabelTable, check_table, read_long
 from neucrowd_tf.io.matrix_form import WHOLE, matrix_table, read_matrix
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
@@ -53,6 +54,11 @@ def read_labels(
             raise UsageError(
                 f"--{name}: expected an annotation tool's export with it, received {path}"
             )
+    if path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        raise DataError(
+            f"{path}: expected an annotation tool's export, received lines of JSON that are none's:"
+            f" {read_head(path).shown()}"
+        )
     if path.name.removesuffix(".gz").endswith(".json"):
         return read_answers(path, layout)
     if path.suffix == ".npy":

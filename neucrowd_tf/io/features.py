@@ -34,7 +34,13 @@ _CAMEL_ID = re.compile(r".*[a-z](Id|ID|Index)")
 _NINES = (*(10.0**digits - 1 for digits in range(2, 8)), 999.25, 9999.25, 99.99, 999.9, 999.99)
 _LARGEST = (1e20, 1e30, 9.96921e36, float(np.finfo(np.float32).max), 2.0**31, 2.0**31 - 1, 2.0**63)
 FILLINGS = np.array([sign * one for sign in (1, -1) for one in _NINES + _LARGEST], np.float32)
-_LABELS = ("labels", "classes", "targets")
+# Names that no feature has: labels dressed up, and counts of votes.
+_LABELS = re.compile(
+    r"labels|classes|targets|label[-_\s]?(encoded|code|num|idx|name)|encoded[-_\s]?label|votes[-_].+"
+)
+_TRUTHS = re.compile(
+    r"gt|gt[-_]label|label[-_]gt|(is|true|truth|gold)[-_\s]?(gold|truth|labels?|class|target)"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,10 +183,10 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
     roles = {alias.lower(): role for role in ALIASES for alias in ALIASES[role]}
     for name in names:
         bare = name.strip()
-        role = roles.get(bare.lower()) or ("label" if bare.lower() in _LABELS else None)
+        role = roles.get(bare.lower()) or ("label" if _LABELS.fullmatch(bare.lower()) else None)
         if role is None and (_ID.fullmatch(bare) or _CAMEL_ID.fullmatch(bare)):
             role = "task"
-        role = role or ("truth" if is_truth(name) else None)
+        role = role or ("truth" if is_truth(name) or _TRUTHS.fullmatch(bare.lower()) else None)
         if role is not None:
             raise DataError(
                 f"{path}: column {name!r}: expected a feature, received a column named as a"
@@ -295,7 +301,7 @@ def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
     if "" in frame.columns:
         raise DataError(
             f"{path}: expected a name for each column, received an empty one for column"
-            f" {frame.columns.get_loc('')}"
+            f" {list(frame.columns).index('') + 1}"
         )
     if twice:
         raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")

@@ -407,3 +407,9 @@ def test_numbers_beyond_every_float_are_names(tmp_path: pathlib.Path, label: str
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert read_annotations(path).num_classes == 2
+
+
+def test_lines_of_json_that_are_no_export(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"item": "t1", "who": "a", "said": "x"}\n')
+    with pytest.raises(DataError, match=r"a\.jsonl: expected an annotation tool's export"):
+        read_annotations(tmp_path / "a.jsonl")

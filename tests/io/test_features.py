@@ -14,6 +14,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.images import read_images
+from neucrowd_tf.io.tables import TableFormat
 from neucrowd_tf.io.texts import read_texts
 
 FRAME = pd.DataFrame({"task": ["a", "b", "007"], "x": [1.5, -2.0, 0.25], "n": [1, 2, 3]})
@@ -213,3 +214,29 @@ def test_parquet_ids_that_nobody_marked_as_text(tmp_path: Path) -> None:
 def test_texts_whose_header_is_capital(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("Task,Text\na,one\nb,two\n")
     assert read_texts(tmp_path / "t.csv")[1].tolist() == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["votes_yes", "label_encoded", "Label_Code", "truth_label", "gt", "is_gold", "true_class"],
+)
+def test_labels_under_other_names_are_no_features(tmp_path: Path, name: str) -> None:
+    (tmp_path / "f.csv").write_text(f"task,x,{name}\na,0.5,1\nb,1.5,0\n")
+    with pytest.raises(DataError, match=f"column '{name}': expected a feature.*--ignore_columns"):
+        read_features(tmp_path / "f.csv")
+    assert read_features(tmp_path / "f.csv", TableFormat(ignored=(name,)))[2] == ["x"]
+
+
+def test_names_that_features_have(tmp_path: Path) -> None:
+    names = [
+        "p_yes",
+        "weight",
+        "votes",
+        "gtx",
+        "gold_price",
+        "is_goldfish",
+        "label_length",
+        "outcome",
+    ]
+    (tmp_path / "f.csv").write_text(f"task,{','.join(names)}\na{',1' * 8}\nb{',2' * 8}\n")
+    assert read_features(tmp_path / "f.csv")[2] == names
