@@ -130,17 +130,24 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
 
 
 def _check_no_header(columns: dict[str, Column], wanted: list[str], csv: CsvFile) -> None:
-    """Raises DataError for a row that is the header again."""
+    """Raises DataError for a row that is the header again, its columns in any order."""
+    if not all(isinstance(columns[name], tuple) for name in wanted):
+        return
+    roles = []
     again: Any = True
     for name in reversed(wanted):  # the labels first: there are fewest different ones
-        if not isinstance(columns[name], tuple):
-            return
         codes, texts = columns[name]
-        headers = [code for code, text in enumerate(texts) if same_header(text, name)]
-        if not headers:
+        role = np.array(
+            [next((i for i, n in enumerate(wanted) if same_header(text, n)), -1) for text in texts]
+            + [-1]
+        )
+        if (role < 0).all():
             return
-        again = again & np.isin(codes, headers)
-    rows = np.flatnonzero(again)
+        roles.append(role[codes])
+        again = again & (roles[-1] >= 0)
+    rows = [
+        int(row) for row in np.flatnonzero(again) if len({int(role[row]) for role in roles}) == 3
+    ]
     if len(rows):
         raise DataError(
             f"{csv.path}: {csv.line(rows[0])}: expected task, worker and label, received the header"

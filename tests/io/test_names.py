@@ -99,6 +99,7 @@ def test_true_labels_columns() -> None:
     [
         ("task,worker,label\nt0,a,x\nt1,b,y\ntask,worker,label\n", "line 4: .*header again"),
         ("task,worker,label\nt0,a,x\nTASK, Worker,LABEL\nt1,b,y\n", "line 3: .*header again"),
+        ("task,worker,label\nt0,a,x\nlabel,task,worker\nt1,b,y\n", "line 3: .*header again"),
         ("task,a,b,c\nTASK,A,B,C\nt0,x,y,x\n", "line 2: .*header again"),
         ("task,worker,label\nt0,a\u2028b,x\nt1,b,y\n", "line break"),
         ("task\nt0\nt1\n", "line 1: expected columns of annotators"),
@@ -294,3 +295,8 @@ def test_very_many_separators_cost_no_time(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"line 2: expected 3 fields, as in the header, rec"):
             read(tmp_path, f"task,worker,label\n{long}")
     assert time.process_time() - start < 1.5
+
+
+def test_names_of_columns_are_names_too(tmp_path: Path) -> None:
+    text = "task,worker,label\ntask,worker,worker\nt,task,worker\nt,a,x\nu,a,worker\n"
+    assert read(tmp_path, text).num_annotations == 4

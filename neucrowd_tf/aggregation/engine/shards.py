@@ -143,8 +143,8 @@ def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = Fals
             f"{first}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
         )
     check_vocabulary(first, _plain(annotators), _plain(classes), EXACT if exact else PLAIN)
-    _, worker, label = source.parts[0].columns[0]
-    if worker in annotators.to_pylist() and label in classes.to_pylist():
+    header = set(source.parts[0].columns[0])
+    if header & set(annotators.to_pylist()) and header & set(classes.to_pylist()):
         raise DataError(f"{first}: expected annotators and labels, received the header again")
     names = folder / "annotators.parquet"
     with atomic_path(names) as temporary:

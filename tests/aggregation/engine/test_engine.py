@@ -443,3 +443,10 @@ def test_a_refusal_leaves_no_folder_in_use(tmp_path: Path, local: Local) -> None
         with pytest.raises(DataError, match="label"):
             fit(Request(table, "majority_vote", tmp_path / "out"), local)
         assert not any((tmp_path / "out").glob("*")) and (tmp_path / "out").exists() == made
+
+
+def test_the_header_again_in_another_order(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("task,worker,label\nt0,a,x\nlabel,task,worker\nt1,b,y\n")
+    source = engine_source.find_source(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="the header again"):
+        make_shards(source, tmp_path / "s", Local(1))
