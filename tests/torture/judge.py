@@ -135,7 +135,7 @@ def answer(command: str, flags: tuple[str, ...], folder: Path) -> Answer:
         except BaseException:
             code, raised = None, traceback.format_exc()
     results = sorted(folder.rglob("predictions.csv")) + sorted(folder.rglob("scores.csv"))
-    result = b"".join(path.read_bytes() for path in results)
+    result = b"".join(path.read_bytes() for path in results if path.is_file())
     return Answer(code, errors.getvalue() + raised, result or out.getvalue().encode())
 
 
