@@ -34,7 +34,7 @@ def read(head: Head, found: Collector) -> None:
         if "id" not in record:
             found.fail(place, "'id'", ", ".join(record) or "none")
         fields = record.get("fields")
-        found.text(record["id"], fields if isinstance(fields, dict) else record)
+        found.text(place, record["id"], fields if isinstance(fields, dict) else record)
         for question, value, user, status in _responses(place, record, found):
             if status not in KEPT:
                 found.leave_out(f"{status}, not submitted")

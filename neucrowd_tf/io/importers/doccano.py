@@ -44,7 +44,7 @@ def read(head: Head, found: Collector) -> None:
     for place, example in records(read_text(head.path), str(head.path)):
         if "id" not in example or not isinstance(example.get("annotations"), list):
             found.fail(place, "'id' and 'annotations'", ", ".join(example) or "none")
-        found.text(example["id"], example)
+        found.text(place, example["id"], example)
         chosen: dict[Any, list[Any]] = defaultdict(list)
         for part in example["annotations"]:
             if not isinstance(part, dict) or not {"label", "user"} <= part.keys():
@@ -70,7 +70,7 @@ def _read_of_one(name: PurePosixPath, text: str, found: Collector) -> None:
         where = f"{name}: {place}"
         if "id" not in example or not isinstance(example.get("label"), list):
             found.fail(where, "'id' and a list 'label'", ", ".join(example) or "none")
-        found.text(example["id"], example)
+        found.text(where, example["id"], example)
         if any(isinstance(label, list) for label in example["label"]):
             found.leave_out_kind("span")
             continue

@@ -17,6 +17,7 @@ Duplicates: TypeAlias = Literal["error", "first", "last"]
 FURTHER = "further choices of an answer"
 OTHERS = "answers to other questions"
 SHOWN = 6
+LONGEST = 40  # letters of a text that an error shows
 # The fields that hold what was labelled, where an export has several.
 TEXT_FIELDS = ("text", "content", "sentence", "image", "url", "audio", "video", "filename")
 
@@ -65,6 +66,15 @@ class Export:
         return text + (f"; left out: {counted(self.left_out)}" if self.left_out else "")
 
 
+def _same_text(text: str) -> str:
+    """Returns a text without its spaces; an address without its query, which may be a signature."""
+    return "".join((text.partition("?")[0] if "://" in text[:8] else text).split())
+
+
+def _cut(text: str) -> str:
+    return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")
+
+
 def counted(left_out: Mapping[str, int]) -> str:
     """Returns counts by reason as words."""
     return ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
@@ -95,7 +105,7 @@ class Collector:
         self.wanted = wanted
         self._answers: list[_Answer] = []
         self._gold: list[_Answer] = []
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, tuple[str, str]] = {}
         self._left_out: Counter[str] = Counter()
         self._other_kinds: Counter[str] = Counter()
 
@@ -132,12 +142,24 @@ class Collector:
         labels = [self.identity(place, "label", choice) for choice in choices]
         self._gold.append(_Answer(place, self.identity(place, "task", task), "", question, labels))
 
-    def text(self, task: Any, fields: Mapping[str, Any]) -> None:
-        """Takes what was labelled: a field called text or image, else the first with text."""
+    def text(self, place: str, task: Any, fields: Mapping[str, Any], way_out: str = "") -> None:
+        """Takes what was labelled: a field called text or image, else the first with text.
+
+        Raises:
+            DataError: the task had another text, as where two projects number their tasks alike.
+        """
         texts = {name: value for name, value in fields.items() if isinstance(value, str) and value}
         name = next((name for name in (*TEXT_FIELDS, *texts) if name in texts), None)
-        if name is not None:
-            self._texts.setdefault(str(task), texts[name])
+        if name is None:
+            return
+        known, text = self._texts.setdefault(str(task), (name, texts[name]))
+        if known == name and _same_text(text) != _same_text(texts[name]):
+            self.fail(
+                place,
+                f"one {name} of task {str(task)!r}",
+                f"{_cut(texts[name])} after {_cut(text)} (two projects in one file?); convert each"
+                f" alone{way_out}",
+            )
 
     def identity(self, place: str, what: str, value: Any) -> str:
         """Returns an id or a label as text.
@@ -195,7 +217,7 @@ class Collector:
             [label for label, _ in rows.values()],
             [place for _, place in rows.values()],
             self._gold_labels(question, first, left_out),
-            self._texts,
+            {task: text for task, (_, text) in self._texts.items()},
             left_out,
         )
 

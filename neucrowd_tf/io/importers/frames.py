@@ -60,7 +60,8 @@ def from_table(
         place = f"row {number}"  # as a spreadsheet counts, the header being row 1
         found.answer(place, cells[0], cells[1], label, [] if cells[2] is None else [cells[2]])
         if text is not None:
-            found.text(cells[0], {"text": cells[3]})
+            way_out = ", or leave out --text_column"
+            found.text(place, cells[0], {"text": cells[3]}, way_out)
     return found.finish(TOOL, duplicates=duplicates)
 
 

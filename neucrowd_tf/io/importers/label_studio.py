@@ -39,21 +39,25 @@ def is_min(head: Head) -> bool:
 
 def read_json(head: Head, found: Collector) -> None:
     """Reads the export JSON."""
-    for place, task in records(read_text(head.path), str(head.path)):
+    tasks = list(records(read_text(head.path), str(head.path)))
+    emails = _emails([task for _, task in tasks])
+    for place, task in tasks:
         name = next((name for name in ANNOTATION_LISTS if name in task), None)
         if name is None or not isinstance(task[name], list) or "id" not in task:
             found.fail(place, "a task with 'id' and 'annotations'", f"{', '.join(task) or 'none'}")
         if isinstance(task.get("data"), dict):
-            found.text(task["id"], task["data"])
+            found.text(place, task["id"], task["data"])
         for _ in task.get("predictions") or ():
             found.leave_out("predictions of a model")
         for annotation in task[name]:
             if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
                 found.fail(place, "annotations with 'result'", repr(annotation)[:80])
-            _annotation(place, task["id"], annotation, found)
+            _annotation(place, task["id"], annotation, emails, found)
 
 
-def _annotation(place: str, task: Any, annotation: dict[str, Any], found: Collector) -> None:
+def _annotation(
+    place: str, task: Any, annotation: dict[str, Any], emails: dict[Any, str], found: Collector
+) -> None:
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         found.leave_out("skipped by the annotator")
         return
@@ -72,12 +76,32 @@ def _annotation(place: str, task: Any, annotation: dict[str, Any], found: Collec
             found.gold(place, task, question, choices)
             found.leave_out("ground truth, kept as gold")
         else:
-            found.answer(place, task, _worker(annotation), question, choices)
+            found.answer(place, task, _worker(annotation, emails), question, choices)
 
 
-def _worker(annotation: dict[str, Any]) -> Any:
+def _emails(tasks: list[dict[str, Any]]) -> dict[Any, str]:
+    """Returns the addresses of annotators by number, where any of the annotations says both: others
+    may have the number alone.
+    """
+    given = (task.get(name) for task in tasks for name in ANNOTATION_LISTS)
+    people = (
+        annotation.get("completed_by")
+        for annotations in given
+        for annotation in (annotations if isinstance(annotations, list) else ())
+        if isinstance(annotation, dict)
+    )
+    return {
+        by["id"]: by["email"]
+        for by in people
+        if isinstance(by, dict) and by.get("email") and isinstance(by.get("id"), int)
+    }
+
+
+def _worker(annotation: dict[str, Any], emails: dict[Any, str]) -> Any:
     by = annotation.get("completed_by")
-    return by.get("email") or by.get("id") if isinstance(by, dict) else by
+    number = by.get("id") if isinstance(by, dict) else by
+    email = by.get("email") if isinstance(by, dict) else None
+    return email or (emails.get(number, number) if isinstance(number, int) else number)
 
 
 def read_min(head: Head, found: Collector) -> None:
@@ -88,7 +112,7 @@ def read_min(head: Head, found: Collector) -> None:
         if not {"id", "annotator"} <= entry.keys():
             found.fail(place, "'id' and 'annotator'", ", ".join(entry) or "none")
         fields = {key: value for key, value in entry.items() if key not in (*ABOUT, question)}
-        found.text(entry["id"], fields)
+        found.text(place, entry["id"], fields)
         if entry["annotator"] in (None, {}) or question not in entry:
             found.leave_out("without a choice")
             continue

@@ -29,7 +29,7 @@ def read(head: Head, found: Collector) -> None:
         if not isinstance(row, dict) or not isinstance(projects, dict):
             found.fail(place, "'data_row' and 'projects'", ", ".join(line) or "none")
         task = row.get("global_key") or row.get("id")
-        found.text(task, {"text": row.get("row_data")})
+        found.text(place, task, {"text": row.get("row_data")})
         for name, held in projects.items():
             if not isinstance(held, dict):
                 found.fail(place, f"the labels of project {name!r}", repr(held)[:80])

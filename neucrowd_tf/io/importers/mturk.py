@@ -35,6 +35,7 @@ def read(head: Head, found: Collector) -> None:
     """Reads the assignments that were not rejected."""
     for place, row in rows(head.path, ","):
         found.text(
+            place,
             row["HITId"],
             {
                 name.removeprefix(INPUT): cell

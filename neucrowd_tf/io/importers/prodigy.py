@@ -28,7 +28,8 @@ def read(head: Head, found: Collector) -> None:
             found.fail(place, "'_input_hash' and 'answer'", ", ".join(line) or "none")
         task, answer = line["_input_hash"], line["answer"]
         worker = line.get("_annotator_id") or line.get("_session_id")
-        found.text(task, line)
+        about = {"answer", "label", *(name for name in line if name.startswith("_"))}
+        found.text(place, task, {name: line[name] for name in line if name not in about})
         if answer == "ignore":
             found.leave_out("ignored by the annotator")
         elif answer not in ("accept", "reject"):

@@ -58,6 +58,7 @@ def read(head: Head, found: Collector) -> None:
         if "datasetObjectId" in entry:
             shown = entry.get("dataObject")
             found.text(
+                place,
                 entry["datasetObjectId"],
                 {"text": shown.get("content") or shown.get("s3Uri")} if shown else {},
             )
@@ -66,7 +67,7 @@ def read(head: Head, found: Collector) -> None:
             _answers(place, head.path.parent.name, entry, found)
         else:
             task = entry.get("source-ref", entry.get("source"))
-            found.text(task, {"text": task})
+            found.text(place, task, {"text": task})
             answered = [
                 value[ALL_WORKERS]
                 for value in entry.values()

@@ -34,7 +34,7 @@ def read(head: Head, found: Collector) -> None:
     inputs = [name for name in head.columns if name.startswith(INPUT)]
     for place, row in rows(head.path, "\t"):
         task = row.get(TASK) or " | ".join(row[name] for name in inputs)
-        found.text(task, {name.removeprefix(INPUT): row[name] for name in inputs})
+        found.text(place, task, {name.removeprefix(INPUT): row[name] for name in inputs})
         for question in questions:
             golden = row.get(GOLDEN + question, "")
             if golden:

@@ -37,6 +37,39 @@ def test_label_studio_takes_numbers_and_objects_as_annotators(tmp_path: Path) ->
     assert export.workers == ["10", "11"] and export.texts == {"5": "a.png"}
 
 
+def test_label_studio_annotators_by_number_and_by_address_are_one(tmp_path: Path) -> None:
+    task = one_task([{"completed_by": 5, "result": label_studio_result("x")}])[0]
+    annotations = [
+        {"completed_by": {"id": 5, "email": "ann@x.org"}, "result": label_studio_result("y")}
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([task, {**task, "id": 6, "annotations": annotations}]))
+    assert read_export(path).workers == ["ann@x.org", "ann@x.org"]
+
+
+def test_two_projects_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    task = one_task([{"completed_by": 5, "result": label_studio_result("x")}])[0]
+    other = one_task([{"completed_by": 6, "result": label_studio_result("x")}])[0]
+    path.write_text(json.dumps([task, {**other, "data": {"image": "b.png"}}]))
+    message = r"a.json: record 2: expected one image of task '5', received 'b.png' after 'a.png'"
+    with pytest.raises(DataError, match=message):
+        read_export(path)
+    signed = [
+        {**t, "data": {"image": f"https://x.org/a?s={i}"}} for i, t in enumerate([task, other])
+    ]
+    path.write_text(json.dumps(signed))
+    assert read_export(path).tasks == ["5", "5"]
+
+
+def test_two_texts_of_a_task_in_a_table() -> None:
+    frame = pd.DataFrame({"t": [1, 1], "w": ["a", "b"], "l": ["x", "x"], "s": ["one", "two"]})
+    roles = {"task": "t", "worker": "w", "label": "l"}
+    with pytest.raises(DataError, match=r"row 3: .*'two' after 'one'.*leave out --text_column"):
+        from_table(frame, **roles, text="s")
+    assert from_table(frame, **roles).tasks == ["1", "1"]
+
+
 def test_label_studio_boxes_are_no_choices(tmp_path: Path) -> None:
     box = {"type": "rectanglelabels", "from_name": "tag", "value": {"rectanglelabels": ["Cat"]}}
     path = tmp_path / "a.json"
