@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import unicodedata
 from types import TracebackType
 
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -40,6 +41,23 @@ class UsageError(ValueError):
     """A flag or an argument whose value cannot be used."""
 
 
+def printable(text: str, kept: str = "") -> str:
+    """Returns a text in which U+FFFD stands for control characters, marks that turn the direction
+    of writing, and halves of surrogate pairs: they could hide or rearrange what stands beside them.
+
+    Args:
+        kept: such characters that stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter in kept or letter.isprintable() or unicodedata.category(letter) == "Zs"
+        else "\ufffd"
+        for letter in text
+    )
+
+
 def one_line(error: BaseException, longest: int = 1000) -> str:
     """Returns an error as one line that a terminal can show: printable, and cut in the middle where
     an id in it is very long.
@@ -50,9 +68,7 @@ def one_line(error: BaseException, longest: int = 1000) -> str:
         text = f"{said}: {path}"
         if error.errno in DENIED:
             text = f"{path}: expected permission to read or write it, received none ({said})"
-    text = "".join(
-        letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split())
-    )
+    text = printable(" ".join(text.split()))
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"
 
 

@@ -18,7 +18,7 @@ from absl import app, logging
 from absl import flags as absl_flags
 
 from neucrowd_tf import registry
-from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.run_folder import RunKey
@@ -35,10 +35,7 @@ def _tell(text: str) -> None:
     """Prints to stderr; characters that a terminal would act on, which ids in a user's files may
     hold, are replaced.
     """
-    plain = "".join(
-        letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text
-    )
-    print(plain, file=sys.stderr, flush=True)
+    print(printable(text, kept="\n"), file=sys.stderr, flush=True)
 
 
 def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool = False) -> int:

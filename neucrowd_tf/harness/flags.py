@@ -68,41 +68,18 @@ def _path(flag: str, text: str | None) -> Path | None:
     return None if text is None else Path(os.path.expanduser(text))
 
 
-# What absl says of a value, and how this project says it.
+# What absl says of a flag, and what this project expects of it.
+_VALUE = r"flag --(?P<flag>\w+)=(?P<given>.*?): "
 _ABSL = (
-    (
-        r"flag --(?P<flag>\w+)=.*?: (?P<value>.*) is not (?P<kind>an? .*)",
-        "{kind}, received {value}",
-    ),
-    (
-        r"flag --(?P<flag>\w+)=(?P<value>.*): value should be one of <(?P<names>.*)>",
-        "one of {names}, received {value!r}",
-    ),
-    (
-        r"flag --(?P<flag>\w+)=.*?: invalid literal for int\(\) with base 10: (?P<value>.*)",
-        "a whole number, received {value}",
-    ),
-    (
-        r"flag --(?P<flag>\w+)=.*?: could not convert string to float: (?P<value>.*)",
-        "a number, received {value}",
-    ),
-    (
-        r"flag --(?P<flag>\w+)=(?P<value>.*): Exceeds the limit.*",
-        "a whole number, received one of thousands of digits",
-    ),
-    (
-        r"flag --(?P<flag>\w+)=(?P<value>.*): Unable to parse the value .*",
-        "names separated by commas, received {value!r}",
-    ),
-    (
-        r"flag --(?P<flag>\w+)=(?P<value>.*): \('Non-boolean argument to boolean flag', .*\)",
-        "true or false, received {value!r}",
-    ),
+    (_VALUE + r"(?P<value>.*) is not (?P<kind>an? .*)", "{kind}, received {value}"),
+    (_VALUE + "value should be one of <(?P<names>.*)>", "one of {names}, received {given!r}"),
+    (_VALUE + "invalid literal for int.*: (?P<value>.*)", "a whole number, received {value}"),
+    (_VALUE + "could not convert string to float: (?P<value>.*)", "a number, received {value}"),
+    (_VALUE + "Exceeds the limit.*", "a whole number, received one of thousands of digits"),
+    (_VALUE + "Unable to parse the value .*", "names separated by commas, received {given!r}"),
+    (_VALUE + r"\('Non-boolean argument .*\)", "true or false, received {given!r}"),
     (r"Missing value for flag --(?P<flag>\w+)", "a value, received none"),
-    (
-        r"-{1,2}(?P<flag>no\w+)=(?P<value>.*) does not take an argument",
-        "no value, received {value!r}",
-    ),
+    (r"--?(?P<flag>no\w+)=(?P<given>.*) does not take an argument", "no value, received {given!r}"),
 )
 
 

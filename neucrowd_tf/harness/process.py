@@ -18,6 +18,7 @@ from typing import Any
 
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.io.command_line import show_warning
 from neucrowd_tf.io.quiet import import_tensorflow
 
 PACKAGES = (
@@ -86,7 +87,7 @@ def start(options: Options) -> Any:
 
 def _strategy(tf: Any, options: Options) -> Any:
     if options.distribute == "multi_worker":
-        workers()
+        _tf_config()
         return tf.distribute.MultiWorkerMirroredStrategy()
     if options.distribute == "none":
         return None
@@ -96,7 +97,17 @@ def _strategy(tf: Any, options: Options) -> Any:
 
 
 def workers() -> int:
-    """Returns how many processes TF_CONFIG lists.
+    """Returns how many processes TF_CONFIG lists; errors are those of `_tf_config`."""
+    return _tf_config()[0]
+
+
+def first_worker(options: Options) -> bool:
+    """Whether this process is the one that writes results."""
+    return options.distribute != "multi_worker" or _tf_config()[1]
+
+
+def _tf_config() -> tuple[int, bool]:
+    """Returns how many processes TF_CONFIG lists, and whether this one is the first of them.
 
     Raises:
         UsageError: it is not there, or not as TensorFlow reads it.
@@ -106,25 +117,16 @@ def workers() -> int:
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         config = json.loads(text)
         task, addresses = config["task"], config["cluster"]
+        kind, index = task["type"], int(task["index"])
         count = sum(len(found) for found in addresses.values())
         known = set(addresses) <= {"chief", "worker"} and count > 0
-        if known and 0 <= int(task["index"]) < len(addresses[task["type"]]):
-            return count
+        if known and 0 <= index < len(addresses[kind]):
+            return count, index == 0 and (kind == "chief" or "chief" not in addresses)
     raise UsageError(
         "--distribute=multi_worker: expected the environment's TF_CONFIG to be"
         ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}},'
         f" received {text or 'none'}"
     )
-
-
-def first_worker(options: Options) -> bool:
-    """Whether this process is the one that writes results."""
-    if options.distribute != "multi_worker":
-        return True
-    workers()
-    config = json.loads(os.environ["TF_CONFIG"])
-    task = config["task"]
-    return bool(task["type"] == "chief" or ("chief" not in config["cluster"] and not task["index"]))
 
 
 class WorkerLost(RuntimeError):
@@ -151,11 +153,9 @@ def plain_warnings() -> None:
     told: set[str] = set()
 
     def show(message: Warning | str, *_: object) -> None:
-        warning = message if isinstance(message, Warning) else UserWarning(message)
-        text = f"warning: {one_line(warning)}"
-        if text not in told:
-            told.add(text)
-            print(text, file=sys.stderr, flush=True)
+        if str(message) not in told:
+            told.add(str(message))
+            show_warning(message)
 
     warnings.showwarning = show  # type: ignore[assignment]  # it is called by position
 
@@ -207,10 +207,8 @@ def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that results depend on."""
     known = {"python": platform.python_version()}
     for name in PACKAGES:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             known[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return known
 
 
@@ -222,16 +220,12 @@ def git_revision() -> str | None:
     root = Path(__file__).resolve().parent.parent.parent
     if not (root / ".git").exists():
         return None
-
-    def git(*command: str) -> str:
-        said = subprocess.run(
-            ["git", *command], cwd=root, capture_output=True, text=True, check=True, timeout=10
-        )
-        return said.stdout.strip()
-
+    git = functools.partial(
+        subprocess.run, cwd=root, capture_output=True, text=True, check=True, timeout=10
+    )
     try:
-        revision = git("rev-parse", "HEAD")
-        changes = git("status", "--porcelain", "--untracked-files=no")
+        revision = git(["git", "rev-parse", "HEAD"]).stdout.strip()
+        changes = git(["git", "status", "--porcelain", "--untracked-files=no"]).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{revision}+changes" if changes else revision

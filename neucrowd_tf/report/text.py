@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import base64
-import unicodedata
 from typing import Any
 
 import numpy as np
+
+from neucrowd_tf.errors import printable
 
 LONGEST_NAME = 48
 LONGEST_TITLE = 300
 
 
-def printable(value: Any) -> str:
-    """Returns an id or a label as printable text on one line.
-
-    Control characters, marks that turn the direction of writing, and halves of surrogate pairs
-    become U+FFFD: they could hide or rearrange what stands beside them.
-    """
-    text = str(value.item() if isinstance(value, np.generic) else value)
-    if text.isascii() and text.isprintable():
-        return text
-    kept = (
-        (
-            "\ufffd"
-            if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-            else letter
-        )
-        for letter in text
-    )
-    return "".join(kept)
+def _text(value: Any) -> str:
+    return str(value.item() if isinstance(value, np.generic) else value)
 
 
 def shown(value: Any, longest: int = LONGEST_NAME) -> str:
@@ -37,7 +22,7 @@ def shown(value: Any, longest: int = LONGEST_NAME) -> str:
     when it is long.
     """
     # A very long name is cut before each of its characters is looked at.
-    text = str(value.item() if isinstance(value, np.generic) else value)
+    text = _text(value)
     size = len(text)
     if size > 4 * longest:
         text = text[: 2 * longest] + text[-2 * longest :]
@@ -50,7 +35,7 @@ def shown(value: Any, longest: int = LONGEST_NAME) -> str:
 
 def tooltip(value: Any) -> str:
     """Returns the longer text of a name that `shown` cuts, or nothing."""
-    text = str(value.item() if isinstance(value, np.generic) else value)
+    text = _text(value)
     if len(text) <= LONGEST_NAME:
         return ""
     return (
