@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,21 +34,21 @@ _RANKED = {
 }
 
 
-def flag(row: Mapping[str, Any], good: float, chance: float) -> str:
-    """Returns what stands out about an annotator, or nothing.
+def notes(table: pd.DataFrame, good: float, chance: float) -> NDArray[Any]:
+    """Returns what stands out about each annotator, or nothing.
 
     Args:
-        row: of `rank_annotators`.
+        table: of `rank_annotators`.
         good: the upper quartile of informedness.
         chance: the accuracy of guessing.
     """
-    if row["num_labels"] < FEW_LABELS:
-        return FEW
-    if np.isnan(row["agreement"]):
-        return ALONE
-    if row["accuracy_high"] < chance:
-        return REVERSED
-    return SPAM if row["informedness"] < max(SPAMMER * good, NOTHING) else ""
+    found = {
+        FEW: table["num_labels"] < FEW_LABELS,
+        ALONE: table["agreement"].isna(),
+        REVERSED: table["accuracy_high"] < chance,
+        SPAM: table["informedness"] < max(SPAMMER * good, NOTHING),
+    }
+    return np.select(list(found.values()), list(found), "")
 
 
 def flagged_ranking(annotations: Annotations) -> pd.DataFrame:
@@ -73,9 +72,7 @@ def flagged_ranking(annotations: Annotations) -> pd.DataFrame:
     table["knows"] = known[table.index.to_numpy()]
     enough = table["informedness"][(table["num_labels"] >= FEW_LABELS) & table["agreement"].notna()]
     good = float(enough.quantile(0.75)) if len(enough) else 0.0
-    chance = 1.0 / max(1, annotations.num_classes)
-    records = [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
-    table["flag"] = [flag(record, good, chance) for record in records]
+    table["flag"] = notes(table, good, 1.0 / max(1, annotations.num_classes))
     return table
 
 
@@ -112,13 +109,13 @@ def annotator_table(
     size, classes = annotations.num_annotators, annotations.num_classes
     counts = annotations.labels_per_annotator()
     majority = statistics.majority_shares(annotations)[annotations.instances, annotations.labels]
-    agrees = (
-        np.full(len(annotations.labels), np.nan)
-        if predicted is None
-        else predicted[annotations.instances] == annotations.labels
-    )
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN for an annotator without labels
+        met = np.bincount(annotations.annotators, majority, minlength=size) / counts
     columns: list[NDArray[Any]] = [
-        _mean_by_annotator(annotations, values, counts) for values in (majority, agrees)
+        met,
+        np.full(size, np.nan)
+        if predicted is None
+        else statistics.annotator_accuracy(annotations, predicted)[0],
     ]
     skill = getattr(estimator, "annotator_accuracy_", None)
     if skill is not None and np.shape(skill) == (size,):
@@ -135,15 +132,3 @@ def annotator_table(
         [name, int(counts[code]), *(column[code] for column in columns)]
         for code, name in enumerate(annotations.annotator_names.tolist())
     ]
-
-
-def _mean_by_annotator(
-    annotations: Annotations, values: NDArray[Any], counts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Returns `[R]` means of a value for each label; NaN for annotators without labels."""
-    total = np.bincount(
-        annotations.annotators,
-        weights=np.asarray(values, dtype=np.float64),
-        minlength=annotations.num_annotators,
-    )
-    return np.divide(total, counts, out=np.full(len(counts), np.nan), where=counts > 0)

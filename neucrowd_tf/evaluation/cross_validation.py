@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from neucrowd_tf.aggregation.majority_vote import majority_labels
@@ -61,19 +62,11 @@ def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
     order.
     """
     if features.ndim == 1:
-        places = {text: place for place, text in reversed(list(enumerate(features.tolist())))}
-        return np.array(sorted(places.values()), dtype=np.intp)
-    rows = (
-        np.ascontiguousarray(features.reshape(len(features), -1)) + 0
-    )  # -0.0 becomes 0.0, its equal
-    seen: set[bytes] = set()
-    kept = []
-    for position, row in enumerate(rows):
-        digest = hashlib.blake2b(row.tobytes(), digest_size=16).digest()
-        if digest not in seen:
-            seen.add(digest)
-            kept.append(position)
-    return np.array(kept, dtype=np.intp)
+        keys = features.tolist()
+    else:  # -0.0 becomes 0.0, its equal
+        rows = np.ascontiguousarray(features.reshape(len(features), -1)) + 0
+        keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
+    return np.flatnonzero(~pd.Series(keys, dtype=object).duplicated().to_numpy())
 
 
 def concatenate(parts: Sequence[Annotations]) -> Annotations:
@@ -105,27 +98,20 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
             instance_names=names,
             class_names=first.class_names,
         )
-    annotators = list(
-        dict.fromkeys(name for part in parts for name in part.annotator_names.tolist())
+    people, annotators = pd.factorize(
+        as_name_array([name for part in parts for name in part.annotator_names.tolist()])
     )
-    code = {name: position for position, name in enumerate(annotators)}
-    offsets = np.cumsum([0, *(part.num_instances for part in parts)])
+    rows = np.cumsum([0, *(part.num_instances for part in parts[:-1])])
+    columns = np.cumsum([0, *(part.num_annotators for part in parts[:-1])])
+    triples = [
+        (part.instances + row, people[part.annotators + column], part.labels)
+        for part, row, column in zip(parts, rows, columns, strict=True)
+    ]
     return Annotations(
-        np.concatenate(
-            [part.instances + offset for part, offset in zip(parts, offsets[:-1], strict=True)]
-        ),
-        np.concatenate(
-            [
-                np.array([code[name] for name in part.annotator_names.tolist()], dtype=np.int32)[
-                    part.annotators
-                ]
-                for part in parts
-            ]
-        ),
-        np.concatenate([part.labels for part in parts]),
+        *map(np.concatenate, zip(*triples, strict=True)),
         num_instances=len(names),
         instance_names=names,
-        annotator_names=as_name_array(annotators),
+        annotator_names=as_name_array(annotators.tolist()),
         class_names=first.class_names,
     )
 
@@ -139,16 +125,30 @@ def annotated_parts(dataset: CrowdDataset) -> list[Split]:
     ]
 
 
+def whole_crowd(dataset: CrowdDataset) -> Annotations:
+    """Returns the annotations of the training rows, then those of the splits that have any."""
+    crowds = [split.annotations for split in annotated_parts(dataset)]
+    return concatenate([dataset.annotations, *(crowd for crowd in crowds if crowd is not None)])
+
+
 def all_annotated(dataset: CrowdDataset) -> tuple[NDArray[Any], Annotations]:
-    """Returns the features and annotations of the training rows and of those splits that have
-    annotations.
+    """Returns the features of `whole_crowd`'s rows, and their annotations."""
+    rest = [split.features for split in annotated_parts(dataset)]
+    return np.concatenate([dataset.features, *rest]), whole_crowd(dataset)
+
+
+def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
+    """Returns the true class codes of `whole_crowd`'s rows, -1 where one is not known; None where
+    no training row's is.
     """
-    splits = annotated_parts(dataset)
-    crowds = [split.annotations for split in splits if split.annotations is not None]
-    return (
-        np.concatenate([dataset.features, *(split.features for split in splits)]),
-        concatenate([dataset.annotations, *crowds]),
-    )
+    if dataset.truth is None:
+        return None
+    real = {
+        id(dataset.validation): dataset.validation_is_truth,
+        id(dataset.test): dataset.test_is_truth,
+    }
+    rest = [np.where(real[id(split)], split.labels, UNKNOWN) for split in annotated_parts(dataset)]
+    return np.concatenate([dataset.truth, *rest]).astype(np.int64)
 
 
 def pool(dataset: CrowdDataset, seed: int = 0) -> Pool:
@@ -161,26 +161,17 @@ def pool(dataset: CrowdDataset, seed: int = 0) -> Pool:
     Args:
         seed: for tied votes.
     """
-    splits = annotated_parts(dataset)
     features, crowd = all_annotated(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
-    labels = votes
-    if dataset.truth is not None:
-        real = {
-            id(dataset.validation): dataset.validation_is_truth,
-            id(dataset.test): dataset.test_is_truth,
-        }
-        rest = [
-            split.labels if real[id(split)] else np.full(len(split), UNKNOWN) for split in splits
-        ]
-        labels = np.concatenate([dataset.truth, *rest]).astype(np.int64)
+    truth = whole_truth(dataset)
+    labels = votes if truth is None else truth
     kept = first_of_each(features)
     return Pool(
         features[kept],
         crowd[kept],
         labels[kept],
         votes[kept],
-        dataset.truth is not None,
+        truth is not None,
         len(features) - len(kept),
     )
 

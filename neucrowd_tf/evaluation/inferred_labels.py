@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.evaluation.cross_validation import annotated_parts, concatenate
+from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
 from neucrowd_tf.io.csv_cells import cell, to_csv
 from neucrowd_tf.labelling.belief import believe_with_model
 
@@ -80,14 +80,15 @@ class InferredLabels:
 
 
 def held_out_predictions(
-    estimator: Any, training: NDArray[Any]
+    dataset: CrowdDataset, estimator: Any, training: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Returns what a fitted method says of the training instances `[N, C]`, and where `[N]` that is
-    from a fold that held them out (`auto` knows; others have seen their labels).
+    """Returns what a fitted method says of the instances of `whole_crowd` `[N, C]`, and where `[N]`
+    it had not seen their labels: in the other splits, and where a fold held out a training instance
+    (`auto` knows what it said then).
 
     Args:
         estimator: the fitted method.
-        training: `[N, C]` what it predicts for them.
+        training: what it predicts for the training instances, a row each.
     """
     found = np.array(training, dtype=np.float64)
     held = np.zeros(len(found), dtype=bool)
@@ -96,25 +97,19 @@ def held_out_predictions(
         sure = np.isfinite(known).all(axis=1)
         held[np.asarray(rows)[sure]] = True
         found[np.asarray(rows)[sure]] = np.asarray(known)[sure]
-    return found, held
+    splits = [part.features for part in annotated_parts(dataset) if len(part)]
+    others = [np.asarray(estimator.predict_proba(features)) for features in splits]
+    whole = np.concatenate([found, *others]).astype(np.float64)
+    return whole, np.pad(held, (0, len(whole) - len(held)), constant_values=True)
 
 
 def infer_labels(dataset: CrowdDataset, estimator: Any, training: NDArray[Any]) -> InferredLabels:
     """Combines a dataset's crowd and a method that was fitted to its training rows, for which it
     predicts `training` `[N, C]`: by `believe_with_model` where it is known who voted.
     """
-    splits = annotated_parts(dataset)
-    crowd = concatenate(
-        [
-            dataset.annotations,
-            *(part.annotations for part in splits if part.annotations is not None),
-        ]
-    ).observed()
-    found, held = held_out_predictions(estimator, training)
-    others = [np.asarray(estimator.predict_proba(part.features)) for part in splits if len(part)]
-    model = np.concatenate([found, *others]).astype(np.float64)
+    crowd = whole_crowd(dataset).observed()
+    model, held = held_out_predictions(dataset, estimator, training)
     model /= model.sum(axis=1, keepdims=True)
-    held = np.concatenate([held, np.ones(len(model) - len(held), dtype=bool)])
     if crowd.has_identities:
         probas = believe_with_model(crowd, model).probas
     else:

@@ -11,7 +11,7 @@ import numpy as np
 
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.evaluation.cross_validation import all_annotated, annotated_parts
+from neucrowd_tf.evaluation.cross_validation import whole_crowd, whole_truth
 from neucrowd_tf.io.files import write_text
 from neucrowd_tf.report import pictures
 from neucrowd_tf.report.crowd_part import crowd_part
@@ -121,10 +121,9 @@ def write_report(
         else folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
     )
     notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
-    annotations, truth = (None, None) if dataset is None else _whole(dataset)
     page = build_report(
-        annotations,
-        truth=truth,
+        None if dataset is None else whole_crowd(dataset),
+        truth=None if dataset is None else whole_truth(dataset),
         model=model,
         title=f"{name}: {model.method}",
         notes=notes,
@@ -132,20 +131,6 @@ def write_report(
     )
     write_text(folder / FILE, page)
     return folder / FILE
-
-
-def _whole(dataset: CrowdDataset) -> tuple[Annotations, NDArray[np.int64] | None]:
-    """Returns the labels of all instances that have any, of the test split too, and their truth."""
-    crowd = all_annotated(dataset)[1]
-    parts = annotated_parts(dataset)
-    if dataset.truth is None:
-        return crowd, None
-    real = {
-        id(dataset.validation): dataset.validation_is_truth,
-        id(dataset.test): dataset.test_is_truth,
-    }
-    rest = [np.where(real[id(part)], part.labels, -1) for part in parts]
-    return crowd, np.concatenate([dataset.truth, *rest])
 
 
 def refresh_comparison(run_folder: str | Path) -> bool:

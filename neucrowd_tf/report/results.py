@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.cross_validation import annotated_parts
 from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files import read_json
@@ -46,7 +45,7 @@ class ModelResults:
             says.
         labels_are: "truth" or "majority vote".
         training: `[N, C]` what the model says of the instances with a place in the crowd (see
-            `all_annotated`), or None.
+            `whole_crowd`), or None.
         points: `[K, 2]` test instances in the plane with their class codes `[K]`, whether they were
             predicted wrongly `[K]`, and what the plane shows; or None.
         curves: for each value that was logged, a line a stage of training.
@@ -138,15 +137,13 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:
-    """Returns what the model says of the training instances, and of those of other splits that have
-    annotations `[N, C]`: of each when it was held out, where the method knows that.
+    """Returns what the model says of the instances of `whole_crowd` `[N, C]`, of each when it was
+    held out, where the method knows that; None where there is too much to predict.
     """
     if dataset.features.size > MOST_PREDICTED:
         return None
-    training = np.asarray(estimator.predict_proba(dataset.features), dtype=np.float64)
-    found = [held_out_predictions(estimator, training)[0]]
-    found += [np.asarray(estimator.predict_proba(p.features)) for p in annotated_parts(dataset)]
-    return np.concatenate(found)
+    training = np.asarray(estimator.predict_proba(dataset.features))
+    return held_out_predictions(dataset, estimator, training)[0]
 
 
 def plane(

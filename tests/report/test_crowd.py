@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.evaluation.annotator_table import flag
+from neucrowd_tf.evaluation.annotator_table import notes
 from neucrowd_tf.report import crowd as part
 
 
@@ -76,15 +77,9 @@ def test_what_stands_out(changes: dict[str, float], noted: str) -> None:
     one third.
     """
     row = {"num_labels": 50, "agreement": 0.7, "accuracy_high": 0.8, "informedness": 0.5, **changes}
-    assert flag(row, good=0.6, chance=1 / 3) == noted
+    assert notes(pd.DataFrame([row]), good=0.6, chance=1 / 3).tolist() == [noted]
 
 
 def test_where_nobody_knows_anything_everybody_stands_out() -> None:
-    assert (
-        flag(
-            {"num_labels": 50, "agreement": 0.5, "accuracy_high": 0.6, "informedness": 0.04},
-            good=0.03,
-            chance=0.5,
-        )
-        == "like a spammer"
-    )
+    row = {"num_labels": 50, "agreement": 0.5, "accuracy_high": 0.6, "informedness": 0.04}
+    assert notes(pd.DataFrame([row]), good=0.03, chance=0.5).tolist() == ["like a spammer"]
