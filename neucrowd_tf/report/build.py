@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,9 @@ from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import whole_crowd, whole_truth
 from neucrowd_tf.io.files import write_text
-from neucrowd_tf.report import pictures
 from neucrowd_tf.report.crowd_part import crowd_part
 from neucrowd_tf.report.model_part import METRICS, model_part
+from neucrowd_tf.report.pictures import Page, Pictures
 from neucrowd_tf.report.results import ModelResults, read_method, read_run, siblings
 from neucrowd_tf.report.text import number, percent, shown, tooltip
 
@@ -51,43 +50,33 @@ def build_report(
         notes: sentences that the page begins with.
         model_annotators: annotators that are models, counted apart in statistics of agreement.
     """
-    missing: list[str] = []
-    artist = _artist(missing)
-    context: dict[str, Any] = {
-        "title": shown(title, 100),
-        "version": __version__,
-        "notes": list(notes),
-        "missing": missing,
-    }
-    context["crowd"] = (
-        None
-        if annotations is None
-        else crowd_part(
-            annotations.observed(), truth, model, artist, missing, models=model_annotators
+    page = Page()
+    try:
+        page = Page(Pictures())
+    except ImportError:
+        page.missing.append(
+            "Pictures need matplotlib, which is not installed: pip install 'neucrowd-tf[plots]'."
         )
-    )
-    context["model"] = None if model is None else model_part(model, artist, missing)
-    page = _render(context)
-    if len(page.encode("utf-8", "replace")) > LARGEST_PAGE:  # pictures and downloads are the bulk
-        missing.append(
+    crowd = None if annotations is None else annotations.observed()
+
+    def rendered(page: Page, missing: list[str]) -> str:
+        parts = {
+            "crowd": (
+                None if crowd is None else crowd_part(crowd, truth, model, page, model_annotators)
+            ),
+            "model": None if model is None else model_part(model, page),
+        }
+        heading = {"title": shown(title, 100), "version": __version__, "notes": list(notes)}
+        template = _environment().get_template("report.html")
+        return template.render(heading | parts | {"missing": missing})
+
+    text = rendered(page, page.missing)
+    if len(text.encode("utf-8", "replace")) > LARGEST_PAGE:  # pictures and downloads are the bulk
+        left_out = (
             "Pictures and downloads are left out, as the page would have been larger than 5 MB."
         )
-        context["crowd"] = (
-            None
-            if annotations is None
-            else crowd_part(
-                annotations.observed(),
-                truth,
-                model,
-                None,
-                [],
-                downloads=False,
-                models=model_annotators,
-            )
-        )
-        context["model"] = None if model is None else model_part(model, None, [])
-        page = _render(context)
-    return page
+        text = rendered(Page(downloads=False), [*page.missing, left_out])
+    return text
 
 
 def write_report(
@@ -160,20 +149,6 @@ def refresh_comparison(run_folder: str | Path) -> bool:
         return False
     write_text(path, page)
     return True
-
-
-def _artist(missing: list[str]) -> pictures.Pictures | None:
-    if pictures.available():
-        with contextlib.suppress(ImportError):
-            return pictures.Pictures()
-    missing.append(
-        "Pictures need matplotlib, which is not installed: pip install 'neucrowd-tf[plots]'."
-    )
-    return None
-
-
-def _render(context: Mapping[str, Any]) -> str:
-    return _environment().get_template("report.html").render(context)
 
 
 def _environment() -> jinja2.Environment:

@@ -9,8 +9,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from scipy.special import entr
-from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
@@ -66,28 +66,6 @@ def difficulties(annotations: Annotations) -> NDArray[np.float64] | None:
         return np.asarray(Glad(max_iter=30).fit(annotations).difficulties_)
 
 
-@dataclasses.dataclass(frozen=True)
-class Doubts:
-    """Instances with labels, the most doubtful first; arrays of `[M]`.
-
-    Attributes:
-        rows: positions of the instances.
-        score: the mean of the measures' ranks, from 0 to 1.
-        votes: how many labels each has; `share` is the share of them that the consensus label has.
-        entropy: of the consensus, divided by log C.
-        difficulty: GLAD's, or None.
-        disagreement: one minus the model's probability of the consensus label, or None.
-    """
-
-    rows: NDArray[np.int64]
-    score: NDArray[np.float64]
-    votes: NDArray[np.int64]
-    share: NDArray[np.float64]
-    entropy: NDArray[np.float64]
-    difficulty: NDArray[np.float64] | None
-    disagreement: NDArray[np.float64] | None
-
-
 def normalised_entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns the entropy of each row of `[N, C]` divided by log C, from 0 to 1."""
     found: NDArray[np.float64] = entr(probabilities).sum(axis=1) / np.log(
@@ -96,17 +74,12 @@ def normalised_entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64
     return found
 
 
-def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns each value's rank among `[M]` from 0 to 1, equal ones sharing theirs."""
-    return (rankdata(values) - 1) / max(1, len(values) - 1)
-
-
 def rank_by_doubt(
     annotations: Annotations,
     agreed: Consensus,
     difficulty: NDArray[np.float64] | None = None,
     model: NDArray[np.float64] | None = None,
-) -> Doubts:
+) -> pd.DataFrame:
     """Ranks the annotated instances by how doubtful their consensus label is.
 
     Each measure (entropy, GLAD's difficulty, disagreement with the model) is turned into ranks, as
@@ -119,34 +92,27 @@ def rank_by_doubt(
         difficulty: `[N]` or None.
         model: `[N, C]` probabilities that a model predicts for the same instances, or None; NaN
             rows were not predicted.
+
+    Returns:
+        a row an annotated instance, the most doubtful first, with columns
+        - rows: its position;
+        - votes: how many labels it has; share: the share of them that the consensus label has;
+        - entropy: of the consensus, divided by log C;
+        - difficulty: GLAD's; disagreement: one minus the model's probability of the consensus
+          label; where these are given;
+        - score: the mean of the measures' ranks, from 0 to 1.
     """
     rows = np.flatnonzero(annotations.annotated)
-    counts = annotations.vote_counts()[rows]
-    labels = agreed.labels[rows]
+    counts, labels = annotations.vote_counts()[rows], agreed.labels[rows]
     votes = counts.sum(axis=1)
     share = counts[np.arange(len(rows)), labels] / votes
-    entropy = normalised_entropy(agreed.probabilities[rows])
-    measures = [_rank(entropy)]
-    hard = None if difficulty is None else difficulty[rows]
-    if hard is not None:
-        measures.append(_rank(hard))
-    against = None
+    table = pd.DataFrame({"rows": rows, "votes": votes, "share": share})
+    table["entropy"] = normalised_entropy(agreed.probabilities[rows])
+    if difficulty is not None:
+        table["difficulty"] = difficulty[rows]
     if model is not None and len(model) == annotations.num_instances:
-        against = 1.0 - model[rows, labels]
-        filled = np.where(
-            np.isfinite(against),
-            against,
-            np.nanmedian(against) if np.isfinite(against).any() else 0.0,
-        )
-        measures.append(_rank(filled))
-    score = np.mean(measures, axis=0) if len(rows) else np.zeros(0)
-    order = np.lexsort((rows, share, -score))
-    return Doubts(
-        rows=rows[order],
-        score=score[order],
-        votes=votes[order].astype(np.int64),
-        share=share[order],
-        entropy=entropy[order],
-        difficulty=None if hard is None else hard[order],
-        disagreement=None if against is None else against[order],
-    )
+        table["disagreement"] = 1.0 - model[rows, labels]
+    measures = table.drop(columns=["rows", "votes", "share"])
+    ranks = measures.fillna(measures.median()).fillna(0.0).rank()  # from 1, equal ones share theirs
+    table["score"] = (ranks - 1).mean(axis=1) / max(1, len(rows) - 1)
+    return table.sort_values(["score", "share"], ascending=[False, True], kind="stable")

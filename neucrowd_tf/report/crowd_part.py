@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from neucrowd_tf.labelling.belief import believe
 from neucrowd_tf.labelling.plan import make_plan, reason
 from neucrowd_tf.report import crowd
 from neucrowd_tf.report.heatmap import heatmap
-from neucrowd_tf.report.pictures import Pictures, draw
+from neucrowd_tf.report.pictures import Page
 from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import csv_link, percent, shown
 
@@ -62,12 +61,10 @@ def crowd_part(
     annotations: Annotations,
     truth: NDArray[np.int64] | None,
     model: ModelResults | None,
-    artist: Pictures | None,
-    missing: list[str],
-    downloads: bool = True,
+    page: Page,
     models: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Returns what the template shows of a crowd; what cannot be shown is added to `missing`.
+    """Returns what the template shows of a crowd.
 
     Args:
         models: names of annotators that are models.
@@ -79,11 +76,11 @@ def crowd_part(
         described |= {name: agrees[name] for name in ("kappa", "alpha")}
     else:
         described = {name: value for name, value in described.items() if name not in _OF_ANNOTATORS}
-        missing.append(
+        page.missing.append(
             "Annotators are not ranked: the data holds vote counts, and it is not known who voted."
         )
     agreed = crowd.consensus(annotations)
-    ranked = _annotators(annotations, agreed, truth, model, downloads) if known else None
+    ranked = _annotators(annotations, agreed, truth, model, page) if known else None
     return {
         "facts": [
             (label, described[name], name)
@@ -92,20 +89,17 @@ def crowd_part(
         ],
         "stats": described,
         "consensus": agreed.method,
-        "pictures": _pictures(annotations, described, artist, missing),
+        "pictures": _pictures(annotations, described, page),
         "annotators": ranked,
         "agreement": agrees,
-        "relabelling": _relabelling(annotations, models, missing) if known else None,
-        "instances": _instances(annotations, agreed, truth, model, missing, downloads),
+        "relabelling": _relabelling(annotations, models, page) if known else None,
+        "instances": _instances(annotations, agreed, truth, model, page),
         "truth_known": truth is not None and bool((truth >= 0).any()),
     }
 
 
 def _pictures(
-    annotations: Annotations,
-    described: Mapping[str, Any],
-    artist: Pictures | None,
-    missing: list[str],
+    annotations: Annotations, described: Mapping[str, Any], page: Page
 ) -> list[dict[str, str]]:
     """Returns the classes' shares, and labels an instance and an annotator."""
     classes = [shown(name) for name in annotations.class_names.tolist()]
@@ -113,15 +107,14 @@ def _pictures(
     if "truth_class_shares" in described:
         shares["truth"] = described["truth_class_shares"]
     votes = statistics.annotations_per_instance(annotations)
-    wanted = [
-        ("Classes by share of instances", ("bars", classes, shares, "share of instances")),
-        ("Labels an instance", ("histogram", votes, "labels", "instances")),
+    pictures = [
+        *page.draw("Classes by share of instances", "bars", classes, shares, "share of instances"),
+        *page.draw("Labels an instance", "histogram", votes, "labels", "instances"),
     ]
     if annotations.has_identities:
         given = annotations.labels_per_annotator()
-        wanted.append(("Labels an annotator", ("histogram", given, "labels", "annotators")))
-    drawn = [draw(artist, caption, missing, methodcaller(*call)) for caption, call in wanted]
-    return [picture for picture in drawn if picture]
+        pictures += page.draw("Labels an annotator", "histogram", given, "labels", "annotators")
+    return pictures
 
 
 def _annotators(
@@ -129,7 +122,7 @@ def _annotators(
     agreed: crowd.Consensus,
     truth: NDArray[np.int64] | None,
     model: ModelResults | None,
-    downloads: bool,
+    page: Page,
 ) -> dict[str, Any]:
     table = flagged_ranking(annotations)
     table = table.iloc[np.argsort(~table["flag"].isin(SUSPECT).to_numpy(), kind="stable")]
@@ -139,29 +132,17 @@ def _annotators(
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = counts / counts.sum(axis=2, keepdims=True)
     actual = None if truth is None else statistics.annotator_accuracy(annotations, truth)[0][codes]
-    records: list[dict[str, Any]] = [
-        {str(name): value for name, value in row.items()} for row in table.to_dict("records")
-    ]
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     small = len(classes) <= 30
-    chance = 1.0 / max(1, annotations.num_classes)
     rows = []
-    for place, record in enumerate(records):
-        record["annotator"] = names[codes[place]]
-        recalls = (
-            ", ".join(
-                f"{name} {percent(share)}"
-                for name, share in zip(classes, np.diagonal(shares[place]), strict=True)
-            )
-            if small
-            else ""
-        )
-        picture = heatmap(shares[place]) if small else None
+    for place, record in enumerate(table.to_dict("records")):
+        recalls = zip(classes, np.diagonal(shares[place]), strict=True)
         rows.append(
             {
                 **record,
-                "heatmap": picture,
-                "recalls": recalls,
+                "annotator": names[codes[place]],
+                "heatmap": heatmap(shares[place]) if small else None,
+                "recalls": ", ".join(f"{name} {percent(share)}" for name, share in recalls),
                 "actual": None if actual is None else actual[place],
             }
         )
@@ -176,8 +157,8 @@ def _annotators(
         "suspects": [row["annotator"] for row in flagged[::-1][:20]],
         "classes": classes,
         "has_actual": actual is not None,
-        "chance": chance,
-        "download": _annotator_csv(annotations, model) if downloads else None,
+        "chance": 1.0 / max(1, annotations.num_classes),
+        "download": _annotator_csv(annotations, model) if page.downloads else None,
     }
 
 
@@ -219,12 +200,12 @@ def _in_words(kappa: float) -> str:
 
 
 def _relabelling(
-    annotations: Annotations, models: Sequence[str], missing: list[str]
+    annotations: Annotations, models: Sequence[str], page: Page
 ) -> dict[str, Any] | None:
     """Returns which labels to ask whom for next."""
     size = annotations.num_instances * annotations.num_annotators * annotations.num_classes**2
     if size > MOST_PLANNED:
-        missing.append(
+        page.missing.append(
             "The list of whom to ask again is left out, as the crowd is large: neucrowd relabel"
             " makes it."
         )
@@ -261,12 +242,11 @@ def _instances(
     agreed: crowd.Consensus,
     truth: NDArray[np.int64] | None,
     model: ModelResults | None,
-    missing: list[str],
-    downloads: bool,
+    page: Page,
 ) -> dict[str, Any]:
     difficulty = crowd.difficulties(annotations)
     if difficulty is None and annotations.has_identities:
-        missing.append(
+        page.missing.append(
             f"GLAD's difficulties are left out, as there are more than {crowd.MOST_FOR_GLAD:,}"
             " labels."
         )
@@ -274,41 +254,38 @@ def _instances(
     doubts = crowd.rank_by_doubt(annotations, agreed, difficulty, predicted)
     names, counts = annotations.class_names.tolist(), annotations.vote_counts()
 
-    def row(place: int, code: int) -> dict[str, Any]:
+    optional = {"difficulty": "GLAD difficulty", "disagreement": "disagreement with the model"}
+
+    def row(doubt: Mapping[Any, Any]) -> dict[str, Any]:
+        code = doubt["rows"]
         order = np.argsort(-counts[code], kind="stable")
         given = [(names[c], int(counts[code, c])) for c in order if counts[code, c]]
+        said = None if predicted is None else predicted[code]
         return {
+            **dict.fromkeys(optional),
+            **doubt,
             "task": annotations.instance_names[code],
             "consensus": names[agreed.labels[code]],
-            "score": doubts.score[place],
-            "votes": int(doubts.votes[place]),
             "given": [(shown(name, 24), count) for name, count in given[:4]],
-            "share": doubts.share[place],
-            "entropy": doubts.entropy[place],
-            "difficulty": None if doubts.difficulty is None else doubts.difficulty[place],
-            "disagreement": None if doubts.disagreement is None else doubts.disagreement[place],
             "predicted": (
-                None
-                if predicted is None or not np.isfinite(predicted[code]).all()
-                else names[int(predicted[code].argmax())]
+                None if said is None or not np.isfinite(said).all() else names[int(said.argmax())]
             ),
             "actual": None if truth is None or truth[code] < 0 else names[truth[code]],
         }
 
-    rows = [row(place, code) for place, code in enumerate(doubts.rows[:MOST_RELABELLED].tolist())]
+    rows = [row(doubt) for doubt in doubts[:MOST_RELABELLED].to_dict("records")]
     has = {
         name: any(row[name] is not None for row in rows)
-        for name in ("difficulty", "disagreement", "predicted", "actual")
+        for name in (*optional, "predicted", "actual")
     }
-    optional = {"difficulty": "GLAD difficulty", "disagreement": "disagreement with the model"}
     measures = ["consensus entropy", *(what for name, what in optional.items() if has[name])]
     return {
         "rows": rows[:MOST_INSTANCES],
-        "total": len(doubts.rows),
+        "total": len(doubts),
         "in_file": len(rows),
         "has": has,
         "measures": measures,
-        "download": _instance_csv(rows, has) if downloads else None,
+        "download": _instance_csv(rows, has) if page.downloads else None,
         "doubtful": int((doubts.entropy > 0.5).sum()),
     }
 

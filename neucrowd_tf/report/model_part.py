@@ -5,12 +5,11 @@ recommendation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.report.pictures import Pictures, draw
+from neucrowd_tf.report.pictures import Page
 from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import shown
 
@@ -41,10 +40,8 @@ _CURVES = (
 MOST_CURVES = 6
 
 
-def model_part(model: ModelResults, artist: Pictures | None, missing: list[str]) -> dict[str, Any]:
-    """Returns what the template shows of a model; pictures that cannot be drawn are added to
-    `missing`.
-    """
+def model_part(model: ModelResults, page: Page) -> dict[str, Any]:
+    """Returns what the template shows of a model."""
     known = np.flatnonzero(model.labels >= 0)
     classes = [shown(name) for name in model.class_names.tolist()]
     found: dict[str, Any] = {
@@ -58,9 +55,7 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
         "meaning": model.meaning,
         "reliability": [],
         "recommendation": (
-            None
-            if model.recommendation is None
-            else _recommendation(model.recommendation, artist, missing)
+            None if model.recommendation is None else _recommendation(model.recommendation, page)
         ),
         "settings": [
             (name, shown(value, 60))
@@ -84,16 +79,13 @@ def model_part(model: ModelResults, artist: Pictures | None, missing: list[str])
                 for row, part in zip(counts.tolist(), shares.tolist(), strict=True)
             ]
             found["confusion"] = list(zip(classes, cells, strict=True))
-    found["pictures"] = _pictures(model, shares, artist, missing)
-    found["curves"] = _curves(model, artist, missing)
+    found["pictures"] = _pictures(model, shares, page)
+    found["curves"] = _curves(model, page)
     return found
 
 
 def _pictures(
-    model: ModelResults,
-    confusion: NDArray[np.float64] | None,
-    artist: Pictures | None,
-    missing: list[str],
+    model: ModelResults, confusion: NDArray[np.float64] | None, page: Page
 ) -> list[dict[str, str]]:
     """Returns the confusion matrix of many classes, calibration, and the map of the test rows.
 
@@ -104,21 +96,20 @@ def _pictures(
     if confusion is not None:
         if len(confusion) > MOST_CELLS:
             caption = "Confusion matrix, shares of each true class"
-            matrix = methodcaller("matrix", confusion, model.labels_are)
-            pictures.append(draw(artist, caption, missing, matrix))
+            pictures += page.draw(caption, "matrix", confusion, model.labels_are)
         caption = "Calibration: how often predictions of a given confidence are right"
         known = model.labels >= 0
-        curve = methodcaller("calibration", model.labels[known], model.probabilities[known])
-        pictures.append(draw(artist, caption, missing, curve))
+        scored = model.labels[known], model.probabilities[known]
+        pictures += page.draw(caption, "calibration", *scored)
     if model.points is not None:
         points, codes, wrong, what = model.points
         caption = (
             f"Map of the test rows: {what}, first two principal components; rings mark wrong"
             " predictions"
         )
-        scatter = methodcaller("scatter", points, codes, model.class_names.tolist(), wrong)
-        pictures.append(draw(artist, caption, missing, scatter))
-    return [picture for picture in pictures if picture]
+        names = model.class_names.tolist()
+        pictures += page.draw(caption, "scatter", points, codes, names, wrong)
+    return pictures
 
 
 def _scores(
@@ -169,9 +160,7 @@ def _reliability(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[
     return rows
 
 
-def _curves(
-    model: ModelResults, artist: Pictures | None, missing: list[str]
-) -> list[dict[str, str]]:
+def _curves(model: ModelResults, page: Page) -> list[dict[str, str]]:
     def order(name: str) -> tuple[int, str]:
         return (_CURVES.index(name) if name in _CURVES else len(_CURVES), name)
 
@@ -180,21 +169,18 @@ def _curves(
         for name in sorted(model.curves, key=order)
         if any(len(steps) > 1 for steps, _ in model.curves[name].values())
     ]
-    found = []
+    pictures = []
     for name in names[:MOST_CURVES]:
-        picture = methodcaller("curves", model.curves[name])
-        found.append(draw(artist, f"Learning curve: {shown(name)}", missing, picture))
-    return [picture for picture in found if picture]
+        pictures += page.draw(f"Learning curve: {shown(name)}", "curves", model.curves[name])
+    return pictures
 
 
-def _recommendation(
-    found: Mapping[str, Any], artist: Pictures | None, missing: list[str]
-) -> dict[str, Any]:
+def _recommendation(found: Mapping[str, Any], page: Page) -> dict[str, Any]:
     rows = [row for row in found.get("methods", []) if row.get("score") is not None]
     rivals = [row for row in rows if row.get("difference") is not None]
-    picture = None
+    pictures = []
     if rivals:
-        middle, low, high = (
+        bounds = (
             np.array([100 * float(row[name]) for row in rivals])
             for name in ("difference", "low", "high")
         )
@@ -203,17 +189,11 @@ def _recommendation(
             "Held-out accuracy minus that of majority vote and logistic regression, in points, with"
             " intervals"
         )
-        picture = draw(
-            artist,
-            caption,
-            missing,
-            lambda a: a.intervals(names, middle, low, high, "points above mv_lr"),
-        )
-    left_out = [row for row in found.get("methods", []) if row.get("score") is None]
+        pictures = page.draw(caption, "intervals", names, *bounds, "points above mv_lr")
     return {
         "chosen": found.get("method"),
         "text": found.get("text", ""),
         "rows": rows,
-        "left_out": left_out,
-        "picture": picture,
+        "left_out": [row for row in found.get("methods", []) if row.get("score") is None],
+        "pictures": pictures,
     }

@@ -4,10 +4,11 @@ read in light and dark.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,13 +58,6 @@ _STYLE = {
     "savefig.dpi": 144,
     "figure.dpi": 144,
 }
-
-
-def available() -> bool:
-    """Whether matplotlib, the extra `plots`, is installed."""
-    import importlib.util
-
-    return importlib.util.find_spec("matplotlib") is not None
 
 
 class Pictures:
@@ -305,20 +299,34 @@ class Pictures:
         return _own_ids(text.replace(INK, "currentColor"), f"p{self._count}-").strip()
 
 
-def draw(
-    artist: Pictures | None, caption: str, missing: list[str], how: Callable[[Pictures], str]
-) -> dict[str, str] | None:
-    """Returns a picture and its caption, or None; one that cannot be drawn is named in
-    `missing`."""
-    from markupsafe import Markup
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What a page is made with, and what it had to leave out.
 
-    if artist is None:
-        return None
-    try:
-        return {"svg": Markup(how(artist)), "caption": caption}
-    except Exception as error:  # whatever goes wrong in drawing must not cost the run its report
-        missing.append(f"The picture “{caption}” could not be drawn ({type(error).__name__}).")
-        return None
+    Attributes:
+        artist: what draws its pictures; None for none.
+        downloads: whether its tables can be saved as CSV.
+        missing: a sentence on each thing that could not be shown.
+    """
+
+    artist: Pictures | None = None
+    downloads: bool = True
+    missing: list[str] = dataclasses.field(default_factory=list)
+
+    def draw(self, caption: str, kind: str, *values: Any) -> list[dict[str, str]]:
+        """Returns the picture that the artist's method `kind` draws of the values, and its caption;
+        nothing without an artist. One that cannot be drawn is named in `missing`.
+        """
+        from markupsafe import Markup
+
+        if self.artist is None:
+            return []
+        try:
+            return [{"svg": Markup(getattr(self.artist, kind)(*values)), "caption": caption}]
+        except Exception as error:  # what goes wrong in drawing must not cost the run its report
+            failed = f"The picture “{caption}” could not be drawn ({type(error).__name__})."
+            self.missing.append(failed)
+            return []
 
 
 def _own_ids(svg: str, prefix: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
 
-from neucrowd_tf.report.pictures import INK, Pictures, draw
+from neucrowd_tf.report.pictures import INK, Page, Pictures
 
 
 def test_svg_has_no_size_no_text_no_comment_and_ids_of_its_own() -> None:
@@ -54,11 +54,13 @@ def test_pictures_are_the_same_each_time() -> None:
 
 
 def test_a_picture_that_fails_is_named_and_costs_nothing_else() -> None:
-    missing: list[str] = []
+    class Fails(Pictures):
+        def matrix(self, *_: object) -> str:
+            raise RuntimeError("no")
 
-    def fail(artist: Pictures) -> str:
-        raise RuntimeError("no")
-
-    assert draw(Pictures(), "Calibration", missing, fail) is None
+    page = Page(Fails())
+    assert page.draw("Calibration", "matrix") == []
+    missing = page.missing
     assert len(missing) == 1 and "Calibration" in missing[0] and "RuntimeError" in missing[0]
-    assert draw(None, "Calibration", missing, fail) is None and len(missing) == 1
+    page = Page()
+    assert page.draw("Calibration", "matrix") == [] == page.missing
