@@ -14,7 +14,7 @@ from neucrowd_tf.io.files import check_regular, read_npy
 from neucrowd_tf.io.importers import detect, read_export
 from neucrowd_tf.io.importers.sources import read_head
 from neucrowd_tf.io.long_form import LabelTable, check_table, read_long
-from neucrowd_tf.io.matrix_form import WHOLE, matrix_table, read_matrix
+from neucrowd_tf.io.matrix_form import is_row, matrix_table, read_matrix
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 from neucrowd_tf.io.vote_counts import read_votes
 from neucrowd_tf.io.wide_checks import VOTES
@@ -68,7 +68,7 @@ def read_labels(
     columns = csv.header
     csv.check_separator()
     roles = layout.roles(columns)
-    if not roles and all(WHOLE.fullmatch(column) for column in columns):
+    if not roles and is_row(columns):
         return read_matrix(csv, num_tasks, layout)
     others = [column for column in columns if column != roles.get("task")]
     if "task" in roles and others and all(column.startswith(VOTES) for column in others):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import read_json
 from neucrowd_tf.io.long_form import LabelTable, check_table, is_task_marker, tell_missing
 from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
+from neucrowd_tf.io.wide_checks import ALONE, like_counts
 
 _ROLES = frozenset(alias.lower() for role in ("worker", "label") for alias in ALIASES[role])
+_TASKS = frozenset(alias.lower() for alias in ALIASES["task"])
+_MOST_CLASSES = 50  # of counts of votes; more names than these are annotators'
 
 
 def read_answers(
@@ -56,8 +63,58 @@ def read_answers(
         line=lambda i: f"task {tasks[i]!r}, worker {workers[i]!r}",
     )
     if of_file:
+        if not layout.classes:
+            _check_no_frame(triples, where)
+            _check_no_counts(triples, where)
         check_table(table, layout)
     return table
+
+
+def _check_no_frame(triples: list[tuple[Hashable, Hashable, Hashable]], where: str) -> None:
+    """Raises DataError for a data frame's columns in the place of tasks or workers: one named as
+    the column of tasks, with labels that no other has; tells of what may be workers that hold
+    tasks.
+    """
+    for place, role in enumerate(("task", "worker")):
+        labels: dict[Hashable, set[Hashable]] = defaultdict(set)
+        for triple in triples:
+            labels[triple[place]].add(triple[2])
+        for name in [name for name in labels if str(name).strip().lower() in _TASKS]:
+            others = set().union(*(held for other, held in labels.items() if other != name))
+            if others and labels[name].isdisjoint(others):
+                raise DataError(
+                    f"{where}: expected tasks that hold workers and their labels, received the"
+                    f" {role} {name!r}, whose labels no other has, as the columns of a data frame"
+                    " are written; save the frame as a CSV, or --classes=... names all classes"
+                )
+    tasks, workers = (len({triple[place] for triple in triples}) for place in (0, 1))
+    if workers > ALONE * tasks > ALONE and len(triples) == tasks * workers:
+        warnings.warn(
+            f"{where}: {tasks} tasks each have a label by all of {workers} workers; in"
+            " {task: {worker: label}} tasks come first, so turn it round if these are workers",
+            stacklevel=4,
+        )
+
+
+def _check_no_counts(triples: list[tuple[Hashable, Hashable, Hashable]], where: str) -> None:
+    """Raises DataError for numbers that look like a vote count a class."""
+    names = list(dict.fromkeys(triple[1] for triple in triples))
+    if len(names) > _MOST_CLASSES or not all(isinstance(label, int) for *_, label in triples):
+        return
+    tasks = {task: row for row, task in enumerate(dict.fromkeys(triple[0] for triple in triples))}
+    columns = {name: column for column, name in enumerate(names)}
+    counts = np.zeros((len(tasks), len(names)), dtype=object)
+    missing = np.ones(counts.shape, dtype=bool)
+    for task, name, label in triples:
+        counts[tasks[task], columns[name]] = int(label)  # type: ignore[call-overload]
+        missing[tasks[task], columns[name]] = False
+    if what := like_counts(counts, missing, list(map(str, names))):
+        raise DataError(
+            f"{where}: expected tasks that hold workers and their labels, received {what}, as"
+            " counts of votes do; if they are, write a CSV with the columns task,"
+            f" {', '.join(f'votes_{name}' for name in names[:3])}, if not, --classes=... names the"
+            " classes"
+        )
 
 
 def _triples(

@@ -15,19 +15,30 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.long_form import LabelTable, tell_missing
 from neucrowd_tf.io.names import MINUS_ONE
 from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat
-from neucrowd_tf.io.wide_checks import MANY_ROWS, check_columns
-from neucrowd_tf.io.wide_form import check_header_names, is_named
+from neucrowd_tf.io.wide_checks import MANY_ROWS, check_columns, like_counts
+from neucrowd_tf.io.wide_form import EMPTY, check_header_names, is_named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_CODE = 1 << 53  # above which numbers in files are not exact
-WHOLE = re.compile(r"-?\d+(\.0+)?")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d\d?)?")
+AS_LABELS = "; --classes=... takes them for labels"
 HEADER = (
     "where there are ids the first line names the columns: task,worker,label (--task_column,"
     " --worker_column and --label_column say what they are called), or task and a column an"
     " annotator"
 )
+
+
+def is_code(cell: str) -> bool:
+    """Whether a cell is a whole number, in NumPy's way of writing one (1.2e+01) too."""
+    return _NUMBER.fullmatch(cell) is not None and float(cell).is_integer()
+
+
+def is_row(cells: list[str]) -> bool:
+    """Whether a line is a row of a matrix: whole numbers, blanks and NaN."""
+    return any(map(is_code, cells)) and all(c in EMPTY or is_code(c) for c in cells)
 
 
 def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> LabelTable:
@@ -37,18 +48,19 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     columns = csv.header
     lost = layout.missing or ()
     named_lost = is_named(np.array([columns], dtype=object), lost)[0]
-    numeric = all(WHOLE.fullmatch(c) for c in np.array(columns, dtype=object)[~named_lost])
+    lost_here = named_lost | np.isin(columns, EMPTY)
+    numeric = all(map(is_code, np.array(columns, dtype=object)[~lost_here]))
     frame = csv.table(header=None) if numeric else csv.table()
-    if numeric and not named_lost.any() and _is_header(csv, frame, num_tasks):
+    if numeric and not lost_here.any() and _is_header(csv, frame, num_tasks):
         frame, numeric = frame.iloc[1:].reset_index(drop=True), False
     if not numeric:
         check_columns(columns, csv, layout)
         check_header_names(columns, "annotator", csv, layout)
     values = frame.to_numpy(dtype=object)
-    missing = is_named(values, lost)
+    missing = is_named(values, lost) | pd.isna(values) | np.isin(values.astype(str), EMPTY)
     for row, cells in enumerate(values):
         for column, cell in enumerate(cells):
-            code = isinstance(cell, str) and WHOLE.fullmatch(cell.strip())
+            code = isinstance(cell, str) and is_code(cell.strip())
             if not missing[row, column] and not (code and abs(float(cell)) < MOST_CODE):
                 name = column + 1 if numeric else repr(columns[column])
                 where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name}"
@@ -56,10 +68,12 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
                 )
-    tell_lost(missing & (values != MINUS_ONE), csv.path)
+    tell_lost(is_named(values, lost) & (values != MINUS_ONE), csv.path)
     matrix = np.where(missing, MINUS_ONE, values).astype(np.float64).astype(np.int64)
     named = None if numeric else columns
-    return matrix_table(matrix, named, num_tasks, csv.path, lambda row: csv.line(row, not numeric))
+    return matrix_table(
+        matrix, named, num_tasks, csv.path, lambda row: csv.line(row, not numeric), layout
+    )
 
 
 def tell_lost(missing: NDArray[np.bool_], path: Path) -> None:
@@ -132,6 +146,7 @@ def matrix_table(
     if layout.missing and matrix.dtype.kind in "if":
         matrix = _without_missing(matrix, layout.missing, path)
     if matrix.dtype.kind == "f":
+        matrix = matrix.astype(np.float64)  # half precision holds no MOST_CODE
         for row, column in np.argwhere(~(np.abs(matrix) < MOST_CODE))[:1]:
             hint = "; --missing=nan takes it for none" if np.isnan(matrix[row, column]) else ""
             raise DataError(
@@ -144,8 +159,10 @@ def matrix_table(
             f"{path}: expected {num_tasks} rows, one for each row of the features table, received"
             f" shape {matrix.shape}{hint}"
         )
-    if len(matrix) >= MANY_ROWS and matrix.dtype.kind in "iu":
-        _check_no_ids(matrix, path)
+    if not layout.classes:
+        if len(matrix) >= MANY_ROWS and matrix.dtype.kind in "iu":
+            _check_no_ids(matrix, path)
+        _check_no_counts(matrix, annotators or [], path, line)
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
 
 
@@ -168,12 +185,48 @@ def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
             shown = column + (path.suffix != ".npy")  # a CSV's are counted from 1, as its lines
             raise DataError(
                 f"{path}: column {shown}: expected class codes, received a different number in"
-                f" each row, as ids of tasks are; {HEADER}"
+                f" each row, as ids of tasks are; {HEADER}{AS_LABELS}"
             )
     if matrix.shape[1] == 3 and (matrix >= 0).all():
         pairs = len(np.unique(matrix[:, :2], axis=0))
         if pairs == len(matrix):
             raise DataError(
                 f"{path}: expected class codes, received three columns whose first two are never"
-                f" the same, as tasks and workers; {HEADER}"
+                f" the same, as tasks and workers; {HEADER}{AS_LABELS}"
             )
+
+
+def _check_no_counts(
+    matrix: NDArray[Any], annotators: list[str], path: Path, line: Callable[[int], str]
+) -> None:
+    """Raises DataError for numbers that look like a vote count a class, for a last row or column
+    that holds the sums of the others, and for a first one that counts the rows.
+    """
+    missing = matrix < 0
+    codes = np.where(missing, 0, matrix).astype(np.int64)
+    rows, width = codes.shape
+    if what := like_counts(codes, missing, annotators):
+        raise DataError(
+            f"{path}: expected a label in each cell, received {what}, as counts of votes do; if"
+            f" they are, write a CSV with the columns task,votes_0,votes_1,...{AS_LABELS}"
+        )
+    if width < 3 or missing.any() or codes[:-1].max(initial=0) == 0:
+        return
+    shown = (lambda column: column) if path.suffix == ".npy" else (lambda column: column + 1)
+    total = rows >= MANY_ROWS and (codes[:, -1] == codes[:, :-1].sum(axis=1)).all()
+    if total and codes[:, -1].max() > codes[:, :-1].max():
+        raise DataError(
+            f"{path}: column {shown(width - 1)}: expected class codes, received the sums of the"
+            f" other columns; take the column out{AS_LABELS}"
+        )
+    if (codes[-1] == codes[:-1].sum(axis=0)).all() and codes[-1].max() > codes[:-1].max():
+        raise DataError(
+            f"{path}: {line(rows - 1)}: expected class codes, received the sums of the other rows;"
+            f" take the line out{AS_LABELS}"
+        )
+    counting = rows > 3 and any((codes[:, 0] == np.arange(rows) + k).all() for k in (0, 1))
+    if counting and codes[:, 0].max() > 2 * codes[:, 1:].max() + 1:
+        raise DataError(
+            f"{path}: column {shown(0)}: expected class codes, received the rows' numbers;"
+            f" {HEADER}{AS_LABELS}"
+        )

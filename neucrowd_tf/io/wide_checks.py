@@ -229,40 +229,46 @@ def _agree_more_than_chance(first: NDArray[Any], second: NDArray[Any]) -> bool:
 def check_no_counts(
     labels: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str], path: Path
 ) -> None:
-    """Raises DataError for rows of numbers that look like a vote count a class: columns that are
-    named as answers, rows with one sum (blanks being zeros), or full columns that agree less than
-    by chance, as those of annotators do not.
-    """
+    """Raises DataError for rows of numbers that look like a vote count a class (`like_counts`)."""
     matrix = np.zeros(missing.shape, dtype=np.int64)
     matrix[~missing] = labels
+    if what := like_counts(matrix, missing, columns):
+        named = ", ".join(VOTES + name for name in columns[:3])
+        named += ", ..." if len(columns) > 3 else ""
+        raise DataError(
+            f"{path}: expected a label in each cell, received {what}, as counts of votes do; if"
+            f" they are, name the columns {named}, if not, --classes=... names the classes"
+        )
+
+
+def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str]) -> str:
+    """Returns what makes numbers, 0 where there are none, look like a vote count a class: columns
+    that are named as answers, rows with one sum (blanks being zeros), or full columns that agree
+    less than by chance, as those of annotators do not; "" where nothing does.
+    """
     sums = matrix.sum(axis=1)
-    if labels.min() < 0 or missing.shape[1] < 2:
-        return
-    enough = len(missing) >= MANY_ROWS and len(set(labels.tolist())) > 1
+    if matrix.min(initial=0) < 0 or missing.shape[1] < 2:
+        return ""
+    enough = len(missing) >= MANY_ROWS and len(np.unique(matrix[~missing])) > 1
     if enough and sums[0] and (sums == sums[0]).all():
-        what = f"numbers that sum to {sums[0]} in every row"
-    elif enough and not missing.any() and _agree_less_than_chance(matrix):
-        what = "numbers whose columns agree less than by chance"
-    elif {name.strip().lower() for name in columns} <= ANSWERS:
-        what = "numbers in columns that are named as answers"
-    else:
-        return
-    named = ", ".join(VOTES + name for name in columns[:3]) + (", ..." if len(columns) > 3 else "")
-    raise DataError(
-        f"{path}: expected a label in each cell, received {what}, as counts of votes do; if they"
-        f" are, name the columns {named}, if not, --classes=... names the classes"
-    )
+        return f"numbers that sum to {sums[0]} in every row"
+    if enough and not missing.any() and _agree_less_than_chance(matrix):
+        return "numbers whose columns agree less than by chance"
+    if columns and {name.strip().lower() for name in columns} <= ANSWERS:
+        return "numbers in columns that are named as answers"
+    return ""
 
 
 def _agree_less_than_chance(matrix: NDArray[np.int64]) -> bool:
     """Whether pairs of columns hold equal numbers in fewer rows than their shares of each number
-    would make them.
+    would make them (one side, 5 %).
     """
     rows, width = matrix.shape
-    observed = expected = 0.0
+    equal, expected = np.zeros(rows), 0.0
     for value in np.unique(matrix):
         here = matrix == value
         a_row, a_column = here.sum(axis=1), here.sum(axis=0) / rows
-        observed += float((a_row * (a_row - 1)).sum()) / rows
+        equal += a_row * (a_row - 1)
         expected += float(a_column.sum() ** 2 - (a_column**2).sum())
-    return observed < expected - 1e-9 and width > 1
+    by_chance = 1.645 * equal.std() / np.sqrt(rows)
+    return bool(equal.mean() < expected - by_chance - 1e-9) and width > 1
