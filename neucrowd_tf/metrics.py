@@ -107,6 +107,25 @@ def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
     return float(np.mean(np.sum((scores - np.eye(scores.shape[1])[truth]) ** 2, axis=1)))
 
 
+def instance_log_losses(
+    truth: NDArray[np.int64], scores: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns `[M]` minus the log probability of each true class, clipped as scikit-learn does;
+    their mean is `log_loss`.
+    """
+    tiny = np.finfo(np.float64).eps
+    own = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
+    return -np.log(np.clip(own, tiny, 1.0 - tiny))
+
+
+def instance_brier_scores(
+    truth: NDArray[np.int64], scores: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns `[M]` what each row adds to `brier_score`, which is their mean."""
+    size = scores.shape[1]
+    return np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
+
+
 def expected_calibration_error(
     codes: ArrayLike, probabilities: ArrayLike, bins: int = CALIBRATION_BINS
 ) -> float:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation.intervals import Interval, check_confidence
+from neucrowd_tf.metrics import instance_brier_scores, instance_log_losses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,22 +145,11 @@ def _placements(positive: NDArray[np.bool_], score: Scores) -> Scores:
     return values
 
 
-def _log_loss(truth: Codes, scores: Scores) -> Scores:
-    tiny = np.finfo(np.float64).eps  # as scikit-learn clips
-    own = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
-    return -np.log(np.clip(own, tiny, 1.0 - tiny))
-
-
-def _brier(truth: Codes, scores: Scores) -> Scores:
-    size = scores.shape[1]
-    return np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
-
-
 VALUES: dict[str, Callable[[Codes, Scores], Scores]] = {
     "accuracy": _right,
     "balanced_accuracy": _recalls,
     "f1": _f1,
     "auc": _auc,
-    "log_loss": _log_loss,
-    "brier": _brier,
+    "log_loss": instance_log_losses,
+    "brier": instance_brier_scores,
 }

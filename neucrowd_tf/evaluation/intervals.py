@@ -14,7 +14,12 @@ import pandas as pd
 from scipy import stats
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.metrics import check_predictions, classification_metrics
+from neucrowd_tf.metrics import (
+    check_predictions,
+    classification_metrics,
+    instance_brier_scores,
+    instance_log_losses,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -133,11 +138,8 @@ def weighted_metrics(
         out=np.full(len(weights), np.nan),
         where=defined.any(axis=1),
     )
-    tiny = np.finfo(np.float64).eps  # as scikit-learn clips
-    own = np.clip(scores[np.arange(len(truth)), truth] / scores.sum(axis=1), tiny, 1.0 - tiny)
-    found["log_loss"] = weights @ -np.log(own) / total
-    squared = np.sum((scores - np.eye(size)[truth]) ** 2, axis=1) / (2 if size == 2 else 1)
-    found["brier"] = weights @ squared / total
+    found["log_loss"] = weights @ instance_log_losses(truth, scores) / total
+    found["brier"] = weights @ instance_brier_scores(truth, scores) / total
     return found
 
 

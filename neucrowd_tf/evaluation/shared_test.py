@@ -16,12 +16,11 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.crossed import crossed_interval, instance_values
 from neucrowd_tf.evaluation.intervals import Interval
 from neucrowd_tf.io.files import read_json
-from neucrowd_tf.io.predictions import FILE, PredictionTable, read_predictions
+from neucrowd_tf.io.predictions import PredictionTable, read_predictions
+from neucrowd_tf.io.run_files import FINISHED, PREDICTIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-METRICS = "metrics.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +82,7 @@ def _read(folder: Path) -> TestedRun | None:
     instances it was tested on.
     """
     try:
-        changed = tuple((folder / name).stat().st_mtime_ns for name in (FILE, METRICS))
+        changed = tuple((folder / name).stat().st_mtime_ns for name in (PREDICTIONS, FINISHED))
     except OSError:
         return None
     return _parse(folder, changed)
@@ -94,8 +93,8 @@ def _read(folder: Path) -> TestedRun | None:
 def _parse(folder: Path, changed: tuple[int, ...]) -> TestedRun | None:
     del changed  # part of the key alone
     try:
-        metrics: Any = read_json(folder / METRICS)
-        table = read_predictions(folder / FILE)
+        metrics: Any = read_json(folder / FINISHED)
+        table = read_predictions(folder / PREDICTIONS)
     except DataError:
         return None
     digest = metrics.get("test_digest") if isinstance(metrics, dict) else None

@@ -31,6 +31,7 @@ from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files import array_digest, digest, write_json, write_text
 from neucrowd_tf.io.predictions import predictions_csv, read_predictions, read_rows
+from neucrowd_tf.io.table_flags import model_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,17 +62,21 @@ class Outcome:
 
 
 def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
-    """Makes one run in its folder; it resumes from whatever state is there.
+    """Makes one run in its folder, or only what a finished one lacks; it resumes from whatever
+    state is there.
 
     Raises:
         OSError: the disk is full or the folder cannot be written.
         UsageError: the folder holds a run with other settings.
     """
     folder, options = work.folder, work.options
-    known = {str(name) for name in dataset.annotations.annotator_names.tolist()}
-    for name in options.model_annotator:
-        if name not in known or not dataset.annotations.has_identities:
-            raise UsageError(f"--model_annotator: expected an annotator's name, received {name!r}")
+    crowd = dataset.annotations
+    annotators = crowd.annotator_names.tolist() if crowd.has_identities else ()
+    model_names(",".join(options.model_annotator), annotators)
+    if work.only_complete:
+        folder.sweep()
+        Execution(work, dataset, strategy).complete()
+        return Outcome(OK, folder.metrics())
     # Commands that share an output folder do not make one run at once.
     with locked(folder.path):
         if folder.finished and options.resume:  # another command made it meanwhile
@@ -81,14 +86,6 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
             return Outcome(OK, Execution(work, dataset, strategy).make())
         except Exception as error:
             return _ended(folder, _failure(error, work.hparams))
-
-
-def complete(work: Work, dataset: CrowdDataset, strategy: Any = None) -> None:
-    """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated where
-    it keeps none.
-    """
-    work.folder.sweep()
-    Execution(work, dataset, strategy).complete()
 
 
 def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
@@ -129,11 +126,11 @@ def _has_results(work: Work) -> bool:
     try:
         for name in tables[1:]:
             read_rows(folder / name)
-        read_predictions(folder / RESULTS[0])
+        read_predictions(folder / run_files.PREDICTIONS)
         whole = folder.metrics().get(DIGEST)
     except DataError:
         return False
-    return whole in (None, digest(folder / RESULTS[0]))  # earlier versions wrote none
+    return whole in (None, digest(folder / run_files.PREDICTIONS))  # earlier versions wrote none
 
 
 def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
@@ -231,7 +228,9 @@ class Execution:
         return metrics
 
     def complete(self) -> None:
-        """Writes what a finished run lacks."""
+        """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated
+        where it keeps none.
+        """
         run = self.run()
         estimator, _ = self._fitted(run)
         if not _has_results(self.work):
@@ -273,20 +272,19 @@ class Execution:
         check_supported(self.method, self.dataset)
         estimator, timings = self._configured(self.work.hparams), {}
         if self.options.tune:
-            from neucrowd_tf.harness.tuning import tune
+            from neucrowd_tf.harness.tuning import Search
 
             began = time.perf_counter()
-            best = tune(
+            search = Search(
                 self.method,
                 self.work.hparams,
                 self.dataset,
                 self._annotations(),
-                trials=self.options.tune,
-                seed=self.key.seed,
-                path=self.folder / run_files.TUNING,
-                by=self.options.tune_by,
-                strategy=self.strategy,
+                self.key.seed,
+                self.options.tune_by,
+                self.strategy,
             )
+            best = search.best(self.options.tune, self.folder / run_files.TUNING)
             estimator = self._configured(self.work.hparams | best)
             timings["tune_seconds"] = time.perf_counter() - began
         names = {"method": self.key.method, "dataset": self.key.dataset, "seed": self.key.seed}
@@ -356,20 +354,20 @@ class Execution:
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
         labels, scored = self._test_scores(probabilities)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
-        write_text(folder / RESULTS[0], text)
+        write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
         crowd, predicted = dataset.annotations, training.argmax(axis=1)
         if self.key.dataset == "table":
             inferred = infer_labels(dataset, estimator, training)
             write_text(folder / run_files.LABELS, inferred.csv())
             crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
-        write_text(folder / RESULTS[1], annotators_csv(crowd, predicted, estimator))
+        write_text(folder / run_files.ANNOTATORS, annotators_csv(crowd, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
         evaluation = evaluate(dataset, estimator, training, self.key.seed)
         write_json(folder / run_files.EVALUATION, evaluation)
         metrics = self.key.record() | scored
-        metrics[DIGEST] = digest(folder / RESULTS[0])
+        metrics[DIGEST] = digest(folder / run_files.PREDICTIONS)
         # By which one sees whether runs of other seeds were tested on the same instances.
         metrics["test_digest"] = array_digest(dataset.test.features)
         if dataset.validation is not None:

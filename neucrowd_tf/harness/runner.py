@@ -30,15 +30,7 @@ from neucrowd_tf.errors import (
 )
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import cluster, plugins, pool, process
-from neucrowd_tf.harness.execute import (
-    FATAL,
-    Outcome,
-    accompany,
-    check_supported,
-    complete,
-    execute,
-    lacks,
-)
+from neucrowd_tf.harness.execute import FATAL, Outcome, accompany, check_supported, execute, lacks
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
 from neucrowd_tf.harness.run_folder import RunKey, check_place
@@ -303,11 +295,7 @@ def _check_before_tensorflow(work: Work, alone: bool) -> None:
 def make_run(work: Work) -> Outcome:
     """Makes one run in this process, or only what a finished one lacks."""
     strategy = process.start(work.options)
-    dataset = load(work)
-    if not work.only_complete:
-        return execute(work, dataset, strategy)
-    complete(work, dataset, strategy)
-    return Outcome(OK, work.folder.metrics())
+    return execute(work, load(work), strategy)
 
 
 def describe(outcome: Outcome) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 HEADER = ("trial", "metric", "score", "status", "parameters")
 FOLDS = 3
-
-Fit = Callable[[dict[str, Any], Any, Any, Any], Any]
 
 
 def candidates(
@@ -58,37 +57,6 @@ def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, f
     return "minus_log_loss", -metrics.log_loss(codes, probabilities)
 
 
-def trial_score(
-    fit: Fit,
-    setting: dict[str, Any],
-    dataset: CrowdDataset,
-    annotations: Annotations,
-    seed: int,
-    by: str = "validation",
-) -> tuple[str, float]:
-    """Returns the score of one setting: on the validation split, or, where there is none or `by` is
-    "crowd", by cross-validation against the crowd's majority vote.
-    """
-    pair = dataset.validation_pair() if by == "validation" else None
-    if pair is not None:
-        estimator = fit(setting, dataset.features, annotations, pair)
-        return score(
-            encode_labels(pair[1], dataset.class_names),
-            np.asarray(estimator.predict_proba(pair[0])),
-        )
-    rows = np.flatnonzero(annotations.annotated)
-    consensus = majority_labels(annotations.vote_counts(), "random", seed)[rows]
-    counts = np.bincount(consensus)
-    split: Any = StratifiedKFold if counts[counts > 0].min() >= FOLDS else KFold
-    scores = []
-    for train, held in split(FOLDS, shuffle=True, random_state=seed).split(rows, consensus):
-        estimator = fit(setting, dataset.features[rows[train]], annotations[rows[train]], None)
-        predicted = np.asarray(estimator.predict_proba(dataset.features[rows[held]]))
-        scores.append(score(consensus[held], predicted))
-    names = sorted({name for name, _ in scores})
-    return "/".join(names), float(np.mean([value for _, value in scores]))
-
-
 def _known(path: Path) -> dict[str, dict[str, str]]:
     """Returns the trials that an earlier process finished, by their parameters."""
     if not path.exists():
@@ -103,63 +71,92 @@ def _known(path: Path) -> dict[str, dict[str, str]]:
     return {row["parameters"]: row for row in found}
 
 
-def tune(
-    method: Method,
-    hparams: dict[str, Any],
-    dataset: CrowdDataset,
-    annotations: Annotations,
-    *,
-    trials: int,
-    seed: int,
-    path: Path,
-    by: str = "validation",
-    strategy: Any = None,
-) -> dict[str, Any]:
-    """Returns the best setting found; the trials are in tuning.csv, which a resumed run goes on
-    from.
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search for the hyper-parameters of one run; it does not look at the test split.
 
-    The test split is not looked at.
-
-    Args:
+    Attributes:
+        method: whose space is searched.
         hparams: what the user set; it holds in every trial.
+        dataset: the run's data.
         annotations: what the method trains on.
-        trials: how many settings to try; the defaults are the first.
         seed: of the draws and of every trial's fit.
-        path: tuning.csv.
         by: "validation" (the validation split, where there is one) or "crowd" (held-out
             annotations even so).
-
-    Raises:
-        Exception: what the last trial raised, when none could be fitted.
+        strategy: a `tf.distribute.Strategy`, or None.
     """
 
-    def fit(setting: dict[str, Any], features: Any, crowd: Annotations, validation: Any) -> Any:
-        estimator = method.make(dataset=dataset.name, **{"seed": seed, **hparams, **setting})
-        process.forget_networks()
-        return estimator.fit(
-            features, crowd, validation, run=Run(progress=False, strategy=strategy)
-        )
+    method: Method
+    hparams: dict[str, Any]
+    dataset: CrowdDataset
+    annotations: Annotations
+    seed: int
+    by: str = "validation"
+    strategy: Any = None
 
-    done, rows, problem = _known(path), [], None
-    best: tuple[float, dict[str, Any]] | None = None
-    for number, setting in enumerate(candidates(method.space, hparams, trials, seed)):
-        text = json.dumps(setting, sort_keys=True, default=repr)
-        row = done.get(text)
-        if row is None:
-            try:
-                metric, value = trial_score(fit, setting, dataset, annotations, seed, by)
-                row = {"metric": metric, "score": number_cell(value), "status": "ok"}
-            except (IdentitiesError, UnsupportedDataError):
-                raise
-            except Exception as error:
-                status, problem = f"failed: {' '.join(str(error).split())}", error
-                row = {"metric": "", "score": "", "status": status}
-        rows.append({**row, "trial": str(number), "parameters": text})
-        write_text(path, to_csv(HEADER, ([item[name] for name in HEADER] for item in rows)))
-        if row["score"] and (best is None or float(row["score"]) > best[0]):
-            best = float(row["score"]), setting
-    if best is None:
-        raise problem or UnsupportedDataError(
-            f"--tune: none of {len(rows)} settings of {method.name} could be scored"
-        )
-    return best[1]
+    def fit(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
+        """Returns an estimator of these settings, fitted."""
+        hparams = {"seed": self.seed, **self.hparams, **setting}
+        estimator = self.method.make(dataset=self.dataset.name, **hparams)
+        process.forget_networks()
+        return estimator.fit(features, crowd, pair, run=Run(progress=False, strategy=self.strategy))
+
+    def score(self, setting: dict[str, Any]) -> tuple[str, float]:
+        """Returns the score of one setting: on the validation split, or, where there is none or
+        `by` is "crowd", by cross-validation against the crowd's majority vote.
+        """
+        features, annotations = self.dataset.features, self.annotations
+        pair = self.dataset.validation_pair() if self.by == "validation" else None
+        if pair is not None:
+            estimator = self.fit(setting, features, annotations, pair)
+            return score(
+                encode_labels(pair[1], self.dataset.class_names),
+                np.asarray(estimator.predict_proba(pair[0])),
+            )
+        rows = np.flatnonzero(annotations.annotated)
+        consensus = majority_labels(annotations.vote_counts(), "random", self.seed)[rows]
+        counts = np.bincount(consensus)
+        kind: Any = StratifiedKFold if counts[counts > 0].min() >= FOLDS else KFold
+        splitter = kind(FOLDS, shuffle=True, random_state=self.seed)
+        scores = []
+        for train, held in splitter.split(rows, consensus):
+            estimator = self.fit(setting, features[rows[train]], annotations[rows[train]], None)
+            predicted = np.asarray(estimator.predict_proba(features[rows[held]]))
+            scores.append(score(consensus[held], predicted))
+        names = sorted({name for name, _ in scores})
+        return "/".join(names), float(np.mean([value for _, value in scores]))
+
+    def best(self, trials: int, path: Path) -> dict[str, Any]:
+        """Returns the best setting found.
+
+        Args:
+            trials: how many settings to try; the defaults are the first.
+            path: tuning.csv, where the trials are, from which a resumed run goes on.
+
+        Raises:
+            Exception: what the last trial raised, when none could be fitted.
+        """
+        done, rows, problem = _known(path), [], None
+        best: tuple[float, dict[str, Any]] | None = None
+        settings = candidates(self.method.space, self.hparams, trials, self.seed)
+        for number, setting in enumerate(settings):
+            text = json.dumps(setting, sort_keys=True, default=repr)
+            row = done.get(text)
+            if row is None:
+                try:
+                    metric, value = self.score(setting)
+                    row = {"metric": metric, "score": number_cell(value), "status": "ok"}
+                except (IdentitiesError, UnsupportedDataError):
+                    raise
+                except Exception as error:
+                    status, problem = f"failed: {' '.join(str(error).split())}", error
+                    row = {"metric": "", "score": "", "status": status}
+            rows.append({**row, "trial": str(number), "parameters": text})
+            write_text(path, to_csv(HEADER, ([item[name] for name in HEADER] for item in rows)))
+            if row["score"] and (best is None or float(row["score"]) > best[0]):
+                best = float(row["score"]), setting
+        if best is None:
+            raise problem or UnsupportedDataError(
+                f"--tune: none of {len(rows)} settings of {self.method.name} could be scored"
+            )
+        return best[1]

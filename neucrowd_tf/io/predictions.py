@@ -18,7 +18,6 @@ from neucrowd_tf.io.files import not_text, read_bytes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FILE = "predictions.csv"
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 

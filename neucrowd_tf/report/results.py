@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files import read_json
 from neucrowd_tf.io.importers.sources import read_text
-from neucrowd_tf.io.predictions import FILE, read_predictions
+from neucrowd_tf.io.predictions import read_predictions
+from neucrowd_tf.io.run_files import ANNOTATORS, CONFIG, FINISHED, PREDICTIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,9 +92,9 @@ def read_run(
     Raises:
         DataError: the folder does not hold a run's files.
     """
-    metrics = _json(folder / "metrics.json") if metrics is None else metrics
-    config = _json(folder / "config.json")
-    found = read_predictions(folder / FILE)
+    metrics = _json(folder / FINISHED) if metrics is None else metrics
+    config = _json(folder / CONFIG)
+    found = read_predictions(folder / PREDICTIONS)
     labels, probabilities = found.labels, found.probabilities
     # The file spells class names out and quotes formulas.
     class_names = found.class_names if dataset is None else dataset.class_names
@@ -100,7 +102,7 @@ def read_run(
     if dataset is not None and estimator is not None:
         training = _training_probabilities(dataset, estimator)
         points = plane(dataset, estimator, labels, probabilities)
-    annotators = folder / "annotators.csv"
+    annotators = folder / ANNOTATORS
     return ModelResults(
         method=read_method(folder, metrics),
         class_names=class_names,
@@ -121,10 +123,8 @@ def read_run(
 
 def read_method(folder: Path, metrics: Mapping[str, Any] | None = None) -> str:
     """Returns the name of a run's method."""
-    found = _json(folder / "metrics.json") if metrics is None else metrics
-    return str(
-        found.get("method") or _json(folder / "config.json").get("method") or folder.parent.name
-    )
+    found = _json(folder / FINISHED) if metrics is None else metrics
+    return str(found.get("method") or _json(folder / CONFIG).get("method") or folder.parent.name)
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -214,7 +214,6 @@ def _few(stages: dict[str, Curve]) -> dict[str, Curve]:
     """Returns at most eight stages, evenly taken, in the order of the numbers in their names;
     cross-validation's fits are left out.
     """
-    import re
 
     def natural(name: str) -> list[Any]:
         return [
@@ -236,30 +235,24 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
     where they are not written yet. Where several seeds have finished on one test set, `lead` is how
     much more accurate this run's method is than the row's, an interval over seeds and instances.
     """
-    fold = folder.name.startswith("fold-")
-    base = folder.resolve().parents[2 if fold else 1]
-    part = Path(folder.parent.name) / folder.name if fold else Path(folder.name)
-    if not part.parts[0].startswith("seed-"):
+    here = folder.resolve()
+    fold = here.name.startswith("fold-")
+    method = here.parents[1 if fold else 0]
+    run = here.relative_to(method)
+    if not run.parts[0].startswith("seed-"):
         return []
-    own = folder.resolve().parents[1 if fold else 0].name
     rows = []
-    for path in sorted(base.glob("*")):
-        here = mine is not None and path / part == folder.resolve()
-        metrics: Mapping[str, Any] = (
-            mine if here and mine is not None else _json(path / part / "metrics.json")
-        )
+    for path in sorted(method.parent.glob("*")):
+        own = path == method
+        metrics = mine if own and mine is not None else _json(path / run / FINISHED)
         if isinstance(metrics.get("test"), dict) and "method" in metrics:
-            numbers = {
-                name: value
-                for name, value in metrics["test"].items()
-                if isinstance(value, (int, float))
-            }
+            test = metrics["test"].items()
             rows.append(
                 {
                     "method": str(metrics["method"]),
-                    **numbers,
+                    **{name: value for name, value in test if isinstance(value, (int, float))},
                     "fit_seconds": (metrics.get("timings") or {}).get("fit_seconds"),
-                    "lead": None if fold or path.name == own else _lead(base / own, path),
+                    "lead": None if fold or own else _lead(method, path),
                 }
             )
     return sorted(rows, key=lambda row: -(row.get("accuracy") or -math.inf))
@@ -270,7 +263,7 @@ def _lead(mine: Path, theirs: Path) -> Interval | None:
     seeds = [
         path.name
         for path in sorted(mine.glob("seed-*"))
-        if (path / "metrics.json").is_file() and (theirs / path.name / "metrics.json").is_file()
+        if (path / FINISHED).is_file() and (theirs / path.name / FINISHED).is_file()
     ]
     folders = [[method / name for name in seeds] for method in (mine, theirs)]
     return shared_test_interval(folders[0], folders[1], "accuracy")

@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from neucrowd_tf import registry
-from neucrowd_tf.harness.tuning import candidates, score, tune
+from neucrowd_tf.harness.tuning import Search, candidates, score
 
 pytestmark = pytest.mark.usefixtures("without_tensorflow")
 SPACE = {"a": (1, 2, 3), "b": ("x", "y")}
@@ -41,16 +41,8 @@ def test_score_is_auc_or_minus_log_loss() -> None:
 
 def tuned(tiny: Any, path: Path, by: str = "validation", **changes: Any) -> dict[str, Any]:
     dataset = dataclasses.replace(registry.dataset("tiny").load(None, 0), **changes)
-    return tune(
-        registry.method("mean"),
-        {},
-        dataset,
-        dataset.annotations,
-        trials=4,
-        seed=0,
-        path=path / "tuning.csv",
-        by=by,
-    )
+    search = Search(registry.method("mean"), {}, dataset, dataset.annotations, seed=0, by=by)
+    return search.best(4, path / "tuning.csv")
 
 
 def test_trials_are_recorded_and_resumed(tiny: Any, tmp_path: Path) -> None:
