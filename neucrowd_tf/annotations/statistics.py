@@ -33,19 +33,25 @@ def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
     return counts.astype(np.int64)
 
 
-def _known_truth(annotations: Annotations, truth: ArrayLike) -> NDArray[np.int64]:
-    """Returns `[N]` class codes with -1 for unknown, checked against the annotations."""
+def known_codes(
+    annotations: Annotations, truth: ArrayLike, what: str = "truth"
+) -> NDArray[np.int64]:
+    """Returns `[N]` class codes with -1 for unknown, checked against the annotations.
+
+    Raises:
+        DataError: `what` is no such codes.
+    """
     codes = np.asarray(truth)
     if codes.shape != (annotations.num_instances,) or codes.dtype.kind not in "iu":
         raise DataError(
-            f"truth: expected {annotations.num_instances} class codes, received {codes.dtype} of"
+            f"{what}: expected {annotations.num_instances} class codes, received {codes.dtype} of"
             f" shape {codes.shape}"
         )
     if codes.size and (codes.min() < -1 or codes.max() >= annotations.num_classes):
         row = int(np.flatnonzero((codes < -1) | (codes >= annotations.num_classes))[0])
         raise DataError(
-            f"truth: row {row}: expected a class code from 0 to {annotations.num_classes - 1} or -1"
-            f" for unknown, received {codes[row]}"
+            f"{what}: row {row}: expected a class code from 0 to {annotations.num_classes - 1} or"
+            f" -1 for unknown, received {codes[row]}"
         )
     return codes.astype(np.int64)
 
@@ -182,7 +188,7 @@ def annotator_accuracy(
         DataError: truth of another length, or codes out of range.
     """
     annotations.require_identities("annotator accuracy")
-    codes = _known_truth(annotations, truth)[annotations.instances]
+    codes = known_codes(annotations, truth)[annotations.instances]
     known = codes >= 0
     annotators = annotations.annotators[known]
     labels = np.bincount(annotators, minlength=annotations.num_annotators)
@@ -198,7 +204,7 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
     without truth are left out.
     """
     annotations.require_identities("annotator confusion")
-    codes = _known_truth(annotations, truth)[annotations.instances]
+    codes = known_codes(annotations, truth)[annotations.instances]
     known = codes >= 0
     classes = annotations.num_classes
     keys = (
@@ -246,7 +252,7 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
     if annotations.num_classes == 2:
         found["class_ratio"] = class_ratio(counts)
     if truth is not None:
-        codes = _known_truth(annotations, truth)
+        codes = known_codes(annotations, truth)
         known = (codes >= 0) & (per_instance > 0)
         found["truth_class_shares"] = class_shares(counts, codes).tolist()
         found["truth_imbalance_ratio"] = imbalance_ratio(

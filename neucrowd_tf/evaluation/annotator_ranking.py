@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.base import normalise_log
-from neucrowd_tf.annotations import Annotations, as_annotations
+from neucrowd_tf.annotations import Annotations, as_annotations, statistics
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import wilson_interval
 
@@ -152,13 +152,7 @@ def rank_annotators(
             model = DawidSkene().fit(crowd)
         judged, believed = model.labels_, leave_one_out_posteriors(crowd, model)
     else:
-        judged = np.asarray(consensus)
-        fits = judged.shape == (crowd.num_instances,) and judged.dtype.kind in "iu"
-        if not fits or (len(judged) and not -1 <= judged.min() <= judged.max() < crowd.num_classes):
-            expected = f"{crowd.num_instances} class codes from -1 to {crowd.num_classes - 1}"
-            raise DataError(
-                f"consensus: expected {expected}, received {judged.dtype} of shape {judged.shape}"
-            )
+        judged = statistics.known_codes(crowd, consensus, "consensus")
         believed = np.vstack([np.eye(crowd.num_classes), np.zeros(crowd.num_classes)])[
             judged[crowd.instances]
         ]

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import sys
 import time
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
+from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.errors import DENIED, DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.annotator_table import annotators_csv
-from neucrowd_tf.evaluation.cross_validation import all_annotated, concatenate
+from neucrowd_tf.evaluation.cross_validation import all_annotated
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
-from neucrowd_tf.evaluation.without_truth import BASIS, score_without_truth
+from neucrowd_tf.evaluation.scoring import evaluate, score_split, score_test
 from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.harness import process
-from neucrowd_tf.harness.evaluation import evaluate
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
 from neucrowd_tf.harness.run_folder import RunFolder, locked
 from neucrowd_tf.harness.watch import Watch, Watcher
 from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io import run_files
-from neucrowd_tf.io.files import array_digest, digest, write_json, write_text
+from neucrowd_tf.io.files import FULL, array_digest, digest, write_json, write_text
 from neucrowd_tf.io.predictions import predictions_csv, read_predictions, read_rows
 from neucrowd_tf.io.table_flags import model_names
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 SERVED = f"{run_files.SAVED_MODEL}/saved_model.pb"
-RESULTS = (run_files.PREDICTIONS, run_files.ANNOTATORS)
 DIGEST = "predictions_digest"  # by which a file that lost a row is told from a whole one
 # Errors of the machine rather than of a method: every further run would meet them too.
-FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+FATAL = (*FULL, *DENIED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,17 +114,18 @@ def _lacks_export(work: Work) -> bool:
 def _has_results(work: Work) -> bool:
     """Whether the files of results are there, and the predictions as a run writes them."""
     folder = work.folder
-    tables = (*RESULTS, run_files.LABELS) if work.key.dataset == "table" else RESULTS
-    if not all((folder / name).is_file() for name in (run_files.EVALUATION, *tables)):
-        return False
+    tables = [run_files.ANNOTATORS]
+    if work.key.dataset == "table":
+        tables.append(run_files.LABELS)
     try:
-        for name in tables[1:]:
+        for name in tables:
             read_rows(folder / name)
         read_predictions(folder / run_files.PREDICTIONS)
         whole = folder.metrics().get(DIGEST)
     except DataError:
         return False
-    return whole in (None, digest(folder / run_files.PREDICTIONS))  # earlier versions wrote none
+    same = whole in (None, digest(folder / run_files.PREDICTIONS))  # earlier versions wrote none
+    return same and (folder / run_files.EVALUATION).is_file()
 
 
 def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
@@ -352,7 +347,7 @@ class Execution:
         """Predicts, writes what a run says of instances and annotators, and returns the metrics."""
         dataset, folder = self.dataset, self.folder
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        labels, scored = self._test_scores(probabilities)
+        labels, scored = score_test(dataset, probabilities, self.key.seed)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
@@ -372,50 +367,10 @@ class Execution:
         metrics["test_digest"] = array_digest(dataset.test.features)
         if dataset.validation is not None:
             held = np.asarray(estimator.predict_proba(dataset.validation.features))
-            metrics["validation"] = _scores(dataset.validation, held, dataset.class_names)
+            metrics["validation"] = score_split(dataset.validation, held, dataset.class_names)
             basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
         for name in ("n_iter_", "best_epoch_", "recommendation_"):
             if getattr(estimator, name, None) is not None:
                 metrics[name.rstrip("_")] = getattr(estimator, name)
         return metrics
-
-    def _test_scores(self, probabilities: NDArray[Any]) -> tuple[NDArray[np.int64], dict[str, Any]]:
-        """Returns the labels `[M]` of the test rows, and what metrics.json says of predictions: by
-        the truth, or else by what a model of the crowd believes, or, where it is not known who
-        voted, by majority votes.
-        """
-        dataset, test = self.dataset, self.dataset.test
-        crowd = test.annotations
-        if dataset.test_is_truth or crowd is None or not crowd.has_identities:
-            basis = "truth" if dataset.test_is_truth else "majority vote"
-            scored = _scores(test, probabilities, dataset.class_names)
-            return test.labels, {"test": scored, "test_labels": basis}
-        rows = np.flatnonzero(crowd.annotated)
-        scores = score_without_truth(
-            concatenate([dataset.annotations, crowd]).observed(),
-            dataset.annotations.num_instances + rows,
-            probabilities[rows],
-            class_names=dataset.class_names,
-            seed=self.key.seed,
-        )
-        labels = np.full(len(test), -1, dtype=np.int64)
-        labels[rows] = scores.beliefs.argmax(axis=1)
-        return labels, {
-            "test": {"size": len(rows), **scores.metrics},
-            "test_labels": BASIS,
-            "test_meaning": scores.meaning,
-            "test_simulated": scores.simulated,
-        }
-
-
-def _scores(split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]) -> dict[str, Any]:
-    """Returns the metrics over the rows whose label is known, and how many these are."""
-    from neucrowd_tf.metrics import classification_metrics
-
-    known = np.flatnonzero(split.labels >= 0)
-    if not len(known):
-        return {"size": 0}
-    labels, probabilities = split.labels[known], probabilities[known]
-    scored = classification_metrics(labels, probabilities, class_names=class_names)
-    return {"size": len(known), **scored}

@@ -72,7 +72,8 @@ class Work:
         return begun
 
     def prepare(self) -> None:
-        """Readies the folder: what a killed process left is resumed, or cleared without --resume.
+        """Readies the folder, which is there: what a killed process left is resumed, or cleared
+        without --resume.
 
         Raises:
             UsageError: as `check` does.
@@ -83,7 +84,6 @@ class Work:
             (folder / STATUS).unlink(missing_ok=True)
         else:
             folder.clear()
-        folder.path.mkdir(parents=True, exist_ok=True)
 
     def settings(self) -> dict[str, Any]:
         """Returns everything that the result depends on, apart from the code: of the user's files

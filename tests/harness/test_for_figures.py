@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.harness.evaluation import accuracy_of_surest, evaluate
+from neucrowd_tf.evaluation.scoring import accuracy_of_surest, evaluate
 from neucrowd_tf.harness.watch import Watch, Watcher
 from tests.harness.conftest import Mean, tiny_dataset
 
