@@ -119,7 +119,9 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
                 f" received {arguments.annotations}, which is read by parts"
             )
     if arguments.output == STDOUT:
-        raise UsageError("--output: expected a folder, received none")
+        raise UsageError(
+            "--output: expected a folder, as folders and --engine are read by parts, received none"
+        )
     if arguments.output.is_file() or arguments.output.suffix in (".csv", ".json", ".parquet"):
         raise UsageError(f"--output={arguments.output}: expected a folder, received a file")
     if arguments.workers is not None and arguments.workers < 1:

@@ -187,7 +187,8 @@ def rows_to_keep(
         raise RowError(
             row,
             f"columns 'task' and 'worker': expected each pair once, received task {spelt(task)} and"
-            f" worker {spelt(worker)} again (in Python, duplicates='first' or 'last' keeps one)",
+            f" worker {spelt(worker)} again (duplicates='first' or 'last' keeps one; for a"
+            " table `neucrowd convert --from=table --duplicates=first`)",
         )
     return ~twice
 

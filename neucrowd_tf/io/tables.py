@@ -142,7 +142,8 @@ class TableFormat:
         for role in wanted:
             if role not in found:
                 name = getattr(self, role) or role
-                require_columns(source, columns, [name])
+                way = f"; --{role}_column says what it is called" if name == role else ""
+                require_columns(source, columns, [name], way)
                 raise DataError(
                     f"{source}: expected a column of {role}s beside the others, received"
                     f" {name!r} for two of them (--{role}_column says which)"
@@ -396,7 +397,8 @@ class CsvFile:
         if nameless:  # a row index that a frame was saved with, most likely
             raise DataError(
                 f"{self.path}: expected a name for each column, received an empty header for column"
-                f" {int(nameless[0].split()[1]) + 1}"
+                f" {int(nameless[0].split()[1]) + 1} (a frame's row index? save it with"
+                " index=False, or take the column out)"
             )
         if not isinstance(frame.index, pd.RangeIndex):
             self.check_separator(frame.columns.tolist())
@@ -447,8 +449,12 @@ def check_commas(source: str | Path, columns: Sequence[str], separator: str = ",
             )
 
 
-def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises DataError when a column is missing, with the closest name that is there."""
+def require_columns(
+    path: str | Path, found: Sequence[str], wanted: Sequence[str], way: str = ""
+) -> None:
+    """Raises DataError when a column is missing, with the closest name that is there and the way
+    out.
+    """
     check_commas(path, found)
     for name in wanted:
         if name not in found:
@@ -459,7 +465,9 @@ def require_columns(path: str | Path, found: Sequence[str], wanted: Sequence[str
             shown = ", ".join(repr(str(column)) for column in list(found)[:8]) + (
                 ", ..." if len(found) > 8 else ""
             )
-            raise DataError(f"{path}: expected a column {name!r}, received columns {shown}{hint}")
+            raise DataError(
+                f"{path}: expected a column {name!r}, received columns {shown}{hint}{way}"
+            )
 
 
 def task_ids(

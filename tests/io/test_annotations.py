@@ -219,7 +219,7 @@ BAD = {
     ),
     "missing": (
         b"task,worker\n1,2\n",
-        r"a\.csv: expected a column 'label', received columns 'task', 'worker'$",
+        r"a\.csv: expected a column 'label', received columns 'task', 'worker'; --label_column",
     ),
     "empty cell": (
         HEADER + b"a,b,c\na,,c\n",

@@ -262,7 +262,7 @@ class Collector:
             self.fail(
                 answer.place,
                 f"one answer of worker {answer.worker!r} to task {answer.task!r}"
-                " (--duplicates=first or last takes one)",
+                " (`neucrowd convert --duplicates=first`, or last, takes one)",
                 f"{label!r} after {before[0]!r} of {before[1]}",
             )
         left_out["repeated answers of a worker to a task"] += 1

@@ -49,13 +49,18 @@ def _label(place: str, task: Any, label: Any, found: Collector) -> None:
             "labels with 'label_details' and 'annotations' (export with label details)",
             repr(label)[:80],
         )
-    if details.get("is_skipped"):
+    performance = label.get("performance_details")
+    skipped = isinstance(performance, dict) and performance.get("skipped") is True
+    if skipped or details.get("is_skipped"):
         found.leave_out("skipped by the annotator")
         return
     for kind in ("objects", "relationships", "frames"):
         for _ in given.get(kind) or ():
             found.leave_out_kind(kind)
-    for part in given.get("classifications") or ():
+    parts = given.get("classifications") or ()
+    if not parts and not any(given.values()):
+        found.leave_out("without an answer")
+    for part in parts:
         question = str(part.get("name", ""))
         if "radio_answer" in part:
             answers = [part["radio_answer"]]

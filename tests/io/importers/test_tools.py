@@ -198,6 +198,20 @@ def test_labelbox_of_two_projects(tmp_path: Path) -> None:
         read_export(write_lines(tmp_path / "a.ndjson", [line]))
 
 
+def test_labelbox_counts_what_is_skipped_or_empty(tmp_path: Path) -> None:
+    answer = {"classifications": [{"name": "q", "radio_answer": {"value": "x"}}]}
+    by, skipped = {"label_details": {"created_by": "a"}}, {"performance_details": {"skipped": True}}
+    kinds = [{**by, "annotations": answer}, {**by, **skipped, "annotations": answer}]
+    labels = [*kinds, {**by, **skipped, "annotations": {}}, {**by, "annotations": {"objects": []}}]
+    lines = [
+        {"data_row": {"id": f"r{row}"}, "projects": {"one": {"labels": [label]}}}
+        for row, label in enumerate(labels)
+    ]
+    export = read_export(write_lines(tmp_path / "a.ndjson", lines))
+    assert export.tasks == ["r0"]
+    assert dict(export.left_out) == {"skipped by the annotator": 2, "without an answer": 1}
+
+
 def test_toloka_without_task_ids_and_a_short_row(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     head = "INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\n"
