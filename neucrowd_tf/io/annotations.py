@@ -17,8 +17,8 @@ from neucrowd_tf.io.long_form import LabelTable, check_table, read_long
 from neucrowd_tf.io.matrix_form import is_row, matrix_table, read_matrix
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 from neucrowd_tf.io.vote_counts import read_votes
-from neucrowd_tf.io.wide_checks import VOTES
 from neucrowd_tf.io.wide_form import read_wide
+from neucrowd_tf.io.wide_values import VOTES
 
 # A name, and the number or the letter that tells it from others like it.
 _NUMBERED = re.compile(r"(\D*?)[\s_.-]*(?:\d+|(?<=[\s_.-])[^\W\d_])")

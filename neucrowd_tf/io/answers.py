@@ -14,7 +14,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import read_json
 from neucrowd_tf.io.long_form import LabelTable, check_table, is_task_marker, tell_missing
 from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
-from neucrowd_tf.io.wide_checks import ALONE, like_counts
+from neucrowd_tf.io.wide_values import ALONE, like_counts
 
 _ROLES = frozenset(alias.lower() for role in ("worker", "label") for alias in ALIASES[role])
 _TASKS = frozenset(alias.lower() for alias in ALIASES["task"])

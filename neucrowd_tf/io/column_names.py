@@ -34,19 +34,26 @@ KINDS = {
         "a part of the data": "(batch|fold|split|partition)(_(id|index|idx|nr|num|number))?",
         AN_ID: r"id|index|idx|row|uuid|task|item|instance|question|(row|item|index|task|image"
         r"|sample|instance|record|question|hit|job|user)_(id|index|idx|nr|num|number)",
-        "a true label": rf"gt|y|resolved|expected|solution|actual|votes?|aggregated|(is|was)_(true|"
+        "a field of the task": "difficulty|is_hard|lang|language|length|words|source|category"
+        "|status|group|topic|domain",
+        "a true label": rf"gt|y|golden|oracle|answer_key|maj|dawid_skene|agreed|merged|combined"
+        rf"|outcome|verdict|decision|(right|real|target)_({_SAME})|resolved|expected|solution|actual|votes?|aggregated|(is|was)_(true|"
         rf"correct|gold)|(mode|expected|actual|resolved|aggregated|consensus|gt)_({_SAME})|({_SAME})"
         r"_(gold|truth|gt|final|majority|correct|mode|consensus|expected)",
     }.items()
 }
 _MODEL = re.compile(
-    rf"model|preds?|predicted|predictions?|(pred|predicted|model)_({_SAME})|({_SAME}|y)_(pred|"
+    rf"model|llm|(chat_?)?gpt_?\w*|bert|preds?|predicted|predictions?|(pred|predicted|model)_({_SAME})|({_SAME}|y)_(pred|"
     r"predicted|prediction|model|hat)"
 )
 _SUMS = re.compile(
-    r"((grand|sub|in)_?)?totals?|totale|sums?|counts?|means?|average|avg|median|std|stdev|sd|min|max"
-    r"|n|all|overall|kappa|agreement|summen?|gesamt|insgesamt|mittelwert|durchschnitt|anzahl|somme"
-    r"|moyenne|promedio|(average|mean|avg|total|sum)_(rating|score|label|vote|count)s?"
+    rf"((grand|sub|in|row|column|col)_?)?totals?|totale[ns]?|totaux|totaal|sums?|counts?|means?"
+    rf"|average|avg|median|mode|majority|consensus|variance|var|stds?|stdev|std_?dev|sd|min|max|n"
+    rf"|standard_deviation|all|overall|summary|((fleiss|cohens?|krippendorffs?)_)?(kappa|alpha)"
+    rf"|percent|agreement|summen?|gesamt|insgesamt|mittelwert|durchschnitt|anzahl|mehrheit|somme"
+    rf"|moyenne|suma|promedio|итого|всего|合计|总计|合計|平均|σ|ø"
+    rf"|((number|num|nr|no|total|sum)_of|total|sum)_({_LABELS}|tasks?|items?)"
+    rf"|(average|mean|avg|total|sum)_(rating|score|label|vote|count)s?"
 )
 _TOTALS = re.compile(r"((grand|sub)_?)?totals?|sums?|counts?|means?|avg|average")
 # What counts a class's votes where numbers stand below.

@@ -15,8 +15,9 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.long_form import LabelTable, tell_missing
 from neucrowd_tf.io.names import MINUS_ONE
 from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat
-from neucrowd_tf.io.wide_checks import MANY_ROWS, check_columns, like_counts
+from neucrowd_tf.io.wide_checks import check_columns
 from neucrowd_tf.io.wide_form import EMPTY, check_header_names, is_named
+from neucrowd_tf.io.wide_values import MANY_ROWS, like_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,8 +13,9 @@ from neucrowd_tf.io.ids import typed_names
 from neucrowd_tf.io.long_form import LabelTable, check_classes, tell_missing
 from neucrowd_tf.io.names import distinct
 from neucrowd_tf.io.tables import CsvFile, TableFormat
-from neucrowd_tf.io.wide_checks import MANY_ROWS, VOTES, check_last_row
+from neucrowd_tf.io.wide_checks import check_ends
 from neucrowd_tf.io.wide_form import check_header_names, is_named, task_cells
+from neucrowd_tf.io.wide_values import MANY_ROWS, VOTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,7 @@ def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
         votes[:, place] = texts.where(texts != "", "0").astype(float)
     if not layout.classes:
         _check_no_sums(votes, names, csv)
-    check_last_row(ids, votes == 0, csv)
+    check_ends(ids, votes == 0, csv)
     plain = [name.removeprefix(VOTES).strip() for name in names]
     check_header_names(plain, "label", csv, layout, known=layout.classes)
     if not layout.classes and not layout.exact_names:

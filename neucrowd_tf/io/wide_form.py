@@ -17,12 +17,8 @@ from neucrowd_tf.io.ids import as_name_array, plain_integers
 from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, is_task_marker, tell_missing
 from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct
 from neucrowd_tf.io.tables import CsvFile, TableFormat, task_ids
-from neucrowd_tf.io.wide_checks import (
-    A_ROW_A_LABEL,
-    check_annotators,
-    check_no_counts,
-    check_no_triples,
-)
+from neucrowd_tf.io.wide_checks import check_annotators
+from neucrowd_tf.io.wide_values import A_ROW_A_LABEL, check_no_counts, check_no_triples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.tables import TableFormat
-from neucrowd_tf.io.wide_checks import like_counts
+from neucrowd_tf.io.wide_values import like_counts
 
 
 def crowd(seed: int = 0, classes: int = 3, rows: int = 30, width: int = 5) -> NDArray[np.int64]:

@@ -153,7 +153,11 @@ def test_names_that_may_be_annotators(names: str) -> None:
         ("task,a,b,c t0,old,young,old t1,x,y,x t2,y,y,x t3,y,x,x", "line 2: .*second header"),
         *((f"task,a,b,c t1,1,2,1 t2,2,2,1 {name},2,2,1", "line 4: .*a line of sums")
           for name in ("Avg", "Gesamt", "TOTALS:", "Overall", "Kappa", "Mittelwert", "n", "Sums",
-                       "Average_rating")),
+                       "Average_rating", "Std.Dev.", "Row_totals", "Number_of_labels", "合计")),
+        *((f"task,a,b,c {name},2,2,1 t1,1,2,1 t2,2,2,1", "line 2: .*a line of sums")
+          for name in ("Total", "Summary", "Fleiss_kappa")),
+        ("task,a,b t1,yes,no t2,yes,yes t3,no,no t4,yes, labels,4,3", "line 6: .*how many labels"),
+        ("task,a,b votes,3,2 t1,1,0 t2,1,1 t3,0,0 t4,1,1", "line 2: .*the sums of the other rows"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -190,6 +194,36 @@ def test_blanks_of_counts_are_zeros(tmp_path: Path) -> None:
     text = " ".join(["task,left,right", *(f"t{i},{a},{b}" for i, (a, b) in enumerate(rows))])
     with pytest.raises(DataError, match="sum to 5 in every row"):
         read(tmp_path, text)
+
+
+def test_counts_of_different_totals(tmp_path: Path) -> None:
+    """Cells that are alone in their row hold 4 and 5, others 1 to 3."""
+    rows = [(1, 3), (2, 1), (5, ""), ("", 4), (3, 2), (4, ""), ("", 5)] * 4
+    text = " ".join(["task,left,right", *(f"t{i},{a},{b}" for i, (a, b) in enumerate(rows))])
+    with pytest.raises(DataError, match=r"smaller the more cells .*votes_left, votes_right"):
+        read(tmp_path, text)
+
+
+def test_a_column_of_what_the_others_say_is_told(tmp_path: Path) -> None:
+    """Three annotators who are right in 3 of 4 rows, and never two of them wrong in one."""
+    rows = [(["x", "y"][i % 2], i % 4) for i in range(80)]
+    flip = {"x": "y", "y": "x"}
+    cells = [[flip[t] if who == wrong else t for who in range(3)] for t, wrong in rows]
+    lines = [
+        ",".join([f"t{i}", *c, t]) for i, (c, (t, _)) in enumerate(zip(cells, rows, strict=True))
+    ]
+    message = r"column 'dee': .*what most of the others say .*taken for an annotator"
+    with pytest.raises(UserWarning, match=message):
+        read(tmp_path, " ".join(["task,ann,bob,cid,dee", *lines]))
+    lines = [",".join([f"t{i}", *c]) for i, c in enumerate(cells)]
+    assert read(tmp_path, " ".join(["task,ann,bob,cid", *lines])).num_annotators == 3
+
+
+def test_a_column_that_alone_has_all_rows_is_told(tmp_path: Path) -> None:
+    lone = [["xy"[i % 2] if j == i % 4 else "" for j in range(4)] for i in range(12)]
+    rows = [",".join([f"t{i}", *cells, "xyy"[i % 3]]) for i, cells in enumerate(lone)]
+    with pytest.raises(UserWarning, match=r"column 'e': .*labels of 100% .*25% or less"):
+        read(tmp_path, " ".join(["task,a,b,c,d,e", *rows]))
 
 
 def test_one_column_is_an_annotators_under_any_name(tmp_path: Path) -> None:
