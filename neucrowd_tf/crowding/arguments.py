@@ -116,6 +116,11 @@ class ClassifierArguments:
     standardise: bool = argument(
         True, flag, "scale features to mean 0 and standard deviation 1 on the training instances."
     )
+    annotator_learning_rate: float | None = argument(
+        None,
+        none | number(least=0),
+        "of DL-CL's annotators before anything else is trained; None is the rate of all.",
+    )
 
     def dl_cl(self, *, epochs: int, batch_size: int, learning_rate: float, seed: int) -> CrowdLayer:
         """Returns the untrained DL-CL that these arguments describe."""
@@ -131,6 +136,7 @@ class ClassifierArguments:
             epochs=epochs,
             batch_size=batch_size,
             learning_rate=learning_rate,
+            annotator_learning_rate=self.annotator_learning_rate,
             seed=seed,
         )
 
