@@ -96,14 +96,13 @@ def figure_5(suite: Suite, options: Options) -> list[Path]:
 
 
 def figure_6(suite: Suite, options: Options) -> list[Path]:
-    """Test accuracy of the last round with a share of the annotations removed; CE is round 0 of
-    DASC, the base model's own run.
+    """Test accuracy of the last round with a share of the annotations removed; CE is the crowd
+    layer's own run, whose steps on LabelMe are not those of round 0.
     """
     points = []
     for run in suite_runs(suite, options.output_dir):
         kind, removed = split_name(run.method)[0], round(1.0 - (run.case.x or 1.0), 3)
-        for name, line in (("start_accuracy", "ce"), ("last_round_accuracy", kind)):
-            value = run.metric(name)
-            if value is not None and (line != "ce" or kind == "dasc"):
-                points.append(Point(_panel(run), line, removed, run.seed, value))
+        value = run.metric("accuracy" if kind == "ce" else "last_round_accuracy")
+        if value is not None:
+            points.append(Point(_panel(run), kind, removed, run.seed, value))
     return write(suite, options, "curve", points, "share removed", "test accuracy")

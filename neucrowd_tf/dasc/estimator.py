@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
 
 # Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the
-# base model's run.
+# base model's run where both have the same settings (on LabelMe only Weighted Doctor Net has).
 _ROUND_SEEDS = 7919
 
 
