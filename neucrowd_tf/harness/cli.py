@@ -22,9 +22,9 @@ from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.io.command_line import INTERRUPTED, PROBLEM
 from neucrowd_tf.io.quiet import quiet
 
-PROBLEM = 2
 CHECKOUT = (
     "Further methods, the benchmark data and the suites are in a checkout:"
     " python run_experiment.py there."
@@ -64,7 +64,7 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
         os._exit(1)  # TensorFlow's own end would wait for the lost one
     except KeyboardInterrupt:
         _tell("interrupted: start again with --resume to go on")
-        return 130
+        return INTERRUPTED
     return PROBLEM
 
 

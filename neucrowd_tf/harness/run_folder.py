@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files import jsonable, read_json
-from neucrowd_tf.io.run_files import CHECKPOINTS, CONFIG, FILES, FINISHED, FOLDERS
+from neucrowd_tf.io.run_files import CHECKPOINTS, CONFIG, FILES, FINISHED, FOLDERS, read_config
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 
@@ -148,7 +148,7 @@ class RunFolder:
         """Raises UsageError when the run in this folder was started with other settings, naming the
         first that differs.
         """
-        before, now = self.settings(), jsonable(settings)
+        before, now = read_config(self.path)["settings"], jsonable(settings)
         self._check_data(before.pop("digests", {}), now.pop("digests", {}), now)
         for name in sorted({*before, *now}):
             # A flag that a version before this one did not have was off.
@@ -177,23 +177,6 @@ class RunFolder:
                     f" the run in {self.path} was started (SHA-256 {digest[:12]}), received it"
                     f" changed ({now[name][:12]}); {self._way_out}"
                 )
-
-    def settings(self) -> dict[str, Any]:
-        """Returns the settings in config.json.
-
-        Raises:
-            DataError: something else is there.
-        """
-        found = read_json(self.path / CONFIG)
-        settings = found.get("settings") if isinstance(found, dict) else None
-        digests = settings.get("digests", {}) if isinstance(settings, dict) else None
-        whole = isinstance(digests, dict) and all(isinstance(d, str) for d in digests.values())
-        if not isinstance(settings, dict) or not whole:
-            raise DataError(
-                f"{self.path / CONFIG}: expected the settings of a run, received something else;"
-                " remove the folder to make the run afresh"
-            )
-        return settings
 
     def clear(self) -> None:
         """Removes what a run writes, and nothing else."""

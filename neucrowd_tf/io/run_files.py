@@ -33,20 +33,35 @@ TABLES = (
 OF_METHODS = ("weights", "gold")
 
 
+def read_config(run: Path) -> dict[str, Any]:
+    """Returns a run's config.json, whose `settings` may hold `digests` of files by name.
+
+    Raises:
+        DataError: something else is there.
+    """
+    config = read_json(run / CONFIG)
+    settings = config.get("settings") if isinstance(config, dict) else None
+    digests = settings.get("digests", {}) if isinstance(settings, dict) else None
+    if not isinstance(digests, dict) or not all(isinstance(d, str) for d in digests.values()):
+        raise DataError(
+            f"{run / CONFIG}: expected the settings of a run, received something else; remove the"
+            " folder to make the run afresh"
+        )
+    return dict(config)
+
+
 def _config(run: Path) -> dict[str, Any]:
-    """Returns a run's config.json, {} where there is none of a run."""
+    """Returns a run's config.json, one without settings where there is none of a run."""
     with contextlib.suppress(DataError):
-        found = read_json(run / CONFIG)
-        if isinstance(found, dict) and isinstance(found.get("settings"), dict):
-            return found
-    return {}
+        return read_config(run)
+    return {"settings": {}}
 
 
 def files_read(run: Path) -> dict[str, Path]:
     """Returns the user's files and folders that a run was made from, by the flags' names; none
     where its config.json cannot be read.
     """
-    settings = _config(run).get("settings", {})
+    settings = _config(run)["settings"]
     hparams = settings.get("hparams")
     named = {name: settings.get(name) for name in TABLES}
     if isinstance(hparams, dict):
@@ -61,9 +76,7 @@ def run_that_holds(path: Path) -> Path | None:
     real = Path(os.path.realpath(path))
     names = {*FILES, *FOLDERS} - {REPORT}
     for folder in real.parents:
-        if real.relative_to(folder).parts[0] in names and {"settings", "versions"} <= set(
-            _config(folder)
-        ):
+        if real.relative_to(folder).parts[0] in names and "versions" in _config(folder):
             return folder
     return None
 
@@ -75,16 +88,15 @@ def changed(run: Path, given: Mapping[str, Path] | None = None) -> list[str]:
         run: its folder.
         given: the files to look at, by the flags' names; None for all the run's own.
     """
-    digests = _config(run).get("settings", {}).get("digests")
     now = files_read(run) if given is None else given
     told = []
-    for name, before in digests.items() if isinstance(digests, dict) else ():
+    for name, before in _config(run)["settings"].get("digests", {}).items():
         path = now.get(name)
         if path is None or not os.access(path, os.R_OK):
             continue  # who reads it says so
         if digest(path) != before:
             told.append(
                 f"warning: {path}: expected --{name} as when the run in {run} was made (SHA-256"
-                f" {str(before)[:12]}), received another: the run's results are not of these"
+                f" {before[:12]}), received another: the run's results are not of these"
             )
     return told

@@ -47,6 +47,7 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
     ("cluster", "task", "count", "first"),
     [
         (CLUSTER, {"type": "worker", "index": 0}, 2, True),
+        (CLUSTER, {"type": "worker", "index": "0"}, 2, True),
         (CLUSTER, {"type": "worker", "index": 1}, 2, False),
         ({"chief": ["c:1"], **CLUSTER}, {"type": "worker", "index": 0}, 3, False),
         ({"chief": ["c:1"], **CLUSTER}, {"type": "chief", "index": 0}, 3, True),
