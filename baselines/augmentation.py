@@ -15,6 +15,7 @@ from neucrowd_tf.arguments import (
     estimator,
     fitted,
     flag,
+    none,
     number,
     one_of,
     share,
@@ -24,8 +25,10 @@ from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.arguments import PAPER, PRESETS, ClassifierArguments
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
     import keras
@@ -54,6 +57,7 @@ def dl_cl_presets() -> dict[str, dict[str, Any]]:
 
 
 DL_CL_PRESETS = dl_cl_presets()
+_GRAPH_STEPS = {"labelme": 240, "music": 880}
 # DL-CL+InG trains CrowdInG as it is trained on the dataset by itself: without label correlation on
 # Music.
 ING_PRESETS = {
@@ -61,6 +65,11 @@ ING_PRESETS = {
         **preset,
         **{name: value for name, value in PRESETS[dataset].items() if name == "label_correlation"},
     }
+    for dataset, preset in DL_CL_PRESETS.items()
+}
+# As many steps of the graph as DL-CL has: 15 epochs of 16 batches, 80 of 11.
+GCN_PRESETS = {
+    dataset: {**preset, **({"graph_epochs": steps} if (steps := _GRAPH_STEPS.get(dataset)) else {})}
     for dataset, preset in DL_CL_PRESETS.items()
 }
 DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {
@@ -88,6 +97,12 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
     learning_rate: float = argument(1e-3, number(above=0), "Adam's.")
     batch_size: int = argument(64, whole(1), "instances a step, each with all of its labels.")
     epochs: int = argument(15, whole(1), "of each training of DL-CL.")
+    monitor: str | None = argument(
+        None,
+        none | one_of("accuracy", "log_loss"),
+        "None trains all epochs of DL-CL; else it keeps the best by validation data, or by the"
+        " majority votes of a fifth that is held out where `fit` gets none.",
+    )
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
     classifier_: CrowdLayer = fitted()
@@ -103,7 +118,14 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             seed=self.seed,
+            monitor=self.monitor,
         )
+
+    def _watched(self, data: TrainingData) -> TrainingData:
+        """Returns the data with what the epoch is chosen by, as `CrowdLayer` holds it out."""
+        if self.monitor is None or data.validation is not None:
+            return data
+        return hold_out(data, consensus_labels(data.annotations, self.seed), 0.2, self.seed)[0]
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         """Returns the training annotations with generated ones in their empty cells; `first` is
@@ -112,11 +134,12 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         raise NotImplementedError
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        classifier = self._dl_cl()
+        classifier, data = self._dl_cl(), self._watched(data)
+        chosen_by = None if self.monitor is None else data.named_validation
         with classifier.reused():
-            classifier.fit(data.features, data.annotations, run=run.stage("observed"))
+            classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
             self.completed_ = self._complete(data, classifier, run)
-            classifier.fit(data.features, self.completed_, run=run.stage("completed"))
+            classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
         self._keep(classifier, data)
 
     def _keep(self, classifier: CrowdLayer, data: TrainingData) -> None:
@@ -185,6 +208,7 @@ class DLCLSelf(AugmentedDLCL):
     "dl_cl_gcn",
     "DL-CL+GCN: DL-CL on annotations completed by a graph convolution over annotators and"
     " instances",
+    GCN_PRESETS,
 )
 @estimator
 class DLCLGCN(AugmentedDLCL):
@@ -255,9 +279,10 @@ class DLCLInG(AugmentedDLCL):
     )
 
     def _fit(self, data: TrainingData, run: Run) -> None:
+        classifier, data = self._dl_cl(), self._watched(data)
         self.completed_ = self._complete_by_crowding(data, run.stage("crowding"))
-        classifier = self._dl_cl()
-        classifier.fit(data.features, self.completed_, run=run.stage("completed"))
+        chosen_by = None if self.monitor is None else data.named_validation
+        classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
         self._keep(classifier, data)
 
     def _complete_by_crowding(self, data: TrainingData, run: Run) -> Annotations:

@@ -82,7 +82,8 @@ class DLCLGAN(AugmentedDLCL):
         classifier = self._dl_cl()
         self.best_epoch_ = None
         with classifier.reused():
-            classifier.fit(data.features, data.annotations, run=run.stage("observed"))
+            chosen_by = None if self.monitor is None else data.named_validation
+            classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
             self._keep(classifier, data)
             if not epochs:
                 return

@@ -122,7 +122,15 @@ class ClassifierArguments:
         "of DL-CL's annotators before anything else is trained; None is the rate of all.",
     )
 
-    def dl_cl(self, *, epochs: int, batch_size: int, learning_rate: float, seed: int) -> CrowdLayer:
+    def dl_cl(
+        self,
+        *,
+        epochs: int,
+        batch_size: int,
+        learning_rate: float,
+        seed: int,
+        monitor: str | None = None,
+    ) -> CrowdLayer:
         """Returns the untrained DL-CL that these arguments describe."""
         return CrowdLayer(
             self.base,
@@ -137,6 +145,7 @@ class ClassifierArguments:
             batch_size=batch_size,
             learning_rate=learning_rate,
             annotator_learning_rate=self.annotator_learning_rate,
+            monitor=monitor,
             seed=seed,
         )
 

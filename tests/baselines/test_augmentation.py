@@ -49,6 +49,18 @@ def test_completed_by_hand() -> None:
 
 
 @pytest.mark.slow
+def test_the_epoch_is_chosen_by_what_is_held_out() -> None:
+    few = SMALL | {"epochs": 3, "monitor": "accuracy"}
+    estimator = DLCLSelf(**few).fit(X, CROWD)
+    assert len(estimator.rows_) == 48 and estimator.completed_.num_instances == 48
+    assert "val_accuracy" in estimator.history_
+    given = DLCLSelf(**few).fit(X, CROWD, (X[:9], TRUTH[:9]))
+    assert len(given.rows_) == 60
+    watched = given.history_["val_accuracy"]
+    assert given.classifier_.best_epoch_ == int(np.argmax(watched))
+
+
+@pytest.mark.slow
 def test_self_completion_is_what_the_first_model_predicts() -> None:
     estimator = DLCLSelf(**SMALL).fit(X, CROWD)
     check_completed(estimator)
