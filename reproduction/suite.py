@@ -70,7 +70,9 @@ class Suite:
         cases: the runs.
         metrics: what the table shows, as metrics.json or evaluation.json names it.
         printed: the paper's figures; without them those of the table with the suite's name.
-        baseline: a method that the others' gains are measured over, run by run.
+        baseline: a method that the others' gains are measured over, run by run; or several, of
+            which each is that of the methods whose names end in it ("_wdn") and the first that of
+            all others.
         analysis: makes further tables or pictures from the finished runs.
         note: what a reader has to know.
     """
@@ -88,6 +90,11 @@ class Suite:
     def figures(self) -> Table:
         """The paper's figures."""
         return TABLES.get(self.name, {}) if self.printed is None else self.printed
+
+    def baseline_of(self, method: str) -> str:
+        """Returns what a method's gain is measured over; "" where the suite has no baseline."""
+        first, *others = self.baseline.split() or [""]
+        return next((name for name in others if method.endswith(f"_{name}")), first)
 
     @property
     def paper(self) -> str:

@@ -116,11 +116,12 @@ def _gain(
     """
     plain = dataclasses.replace(case, setting="", hparams={}, options={})
     mine, metric = row_runs(root, case, dataset, method), suite.metrics[0]
+    baseline = suite.baseline_of(method)
     for place in (case, plain):
         # The baseline with other settings is measured over itself, on the same data.
-        if not suite.baseline or (method == suite.baseline and (place == case or case.options)):
+        if not baseline or (method == baseline and (place == case or case.options)):
             continue
-        theirs = row_runs(root, place, dataset, suite.baseline)
+        theirs = row_runs(root, place, dataset, baseline)
         ours, others = _by_run(mine, metric), _by_run(theirs, metric)
         both = [key for key in ours if key in others]
         if both:
@@ -202,7 +203,7 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
         head += [f"{metric}, paper", ours, "outcome"] if metric in printed else [ours]
     if suite.baseline:
         head.append(
-            f"{suite.metrics[0]}, gain over {suite.baseline} [95 % interval over seeds] {{over"
+            f"{suite.metrics[0]}, gain over {_over(suite)} [95 % interval over seeds] {{over"
             " seeds and instances}"
         )
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -223,6 +224,13 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
             items.append("" if first is None else _shown_gain(first))
         lines.append("| " + " | ".join(items) + " |")
     return "\n".join([*lines, ""])
+
+
+def _over(suite: Suite) -> str:
+    """Returns the baseline in words."""
+    first, *others = suite.baseline.split()
+    ends = " and ".join(f"{name} (methods that end in _{name})" for name in others)
+    return f"{ends}, all others over {first}" if others else first
 
 
 def _ours(cell: Cell) -> str:

@@ -85,6 +85,27 @@ def test_gain_is_paired_by_seed_and_by_setting(tmp_path: Path) -> None:
     } == {6}
 
 
+def test_gain_is_over_the_base_that_a_method_ends_in(tmp_path: Path) -> None:
+    suite = Suite(
+        "s", "S", (Case(("d",), ("base", "wdn", "x_base", "x_wdn"), seeds=2),), baseline="base wdn"
+    )
+    for method, first, second in (
+        ("base", 0.5, 0.6),
+        ("wdn", 0.2, 0.4),
+        ("x_base", 0.6, 0.8),
+        ("x_wdn", 0.3, 0.6),
+    ):
+        put(tmp_path, f"default/d/{method}", 0, first)
+        put(tmp_path, f"default/d/{method}", 1, second)
+    table = {cell.method: cell.gain for cell in cells(suite, tmp_path)}
+    # By seed: wdn over base -.3 and -.2, x_base over base .1 and .2, x_wdn over wdn .1 and .2 (over
+    # base it would lose .2 and nothing).
+    gains = {name: gain and round(gain.estimate, 9) for name, gain in table.items()}
+    assert gains == {"base": None, "wdn": -0.25, "x_base": 0.15, "x_wdn": 0.15}
+    heading = markdown(suite, cells(suite, tmp_path), "command").splitlines()[4]
+    assert "gain over wdn (methods that end in _wdn), all others over base [" in heading
+
+
 def test_gain_over_seeds_and_instances_and_of_other_settings(tmp_path: Path) -> None:
     cases = (
         Case(("d",), ("base", "ours"), seeds=2),
