@@ -5,9 +5,11 @@ duplicates.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,7 +240,23 @@ def fold_dataset(
         UsageError: numbers out of range.
         DataError: fewer rows than folds.
     """
-    return next(_folds(dataset, [(repeat, fold)], folds, seed, validation_share)).dataset
+    if folds < 2:
+        raise UsageError(f"folds: expected at least 2, received {folds}")
+    if not 0.0 < validation_share < 1.0:
+        raise UsageError(
+            f"validation_share: expected a number between 0 and 1, received {validation_share}"
+        )
+    if not 0 <= fold < folds or repeat < 0:
+        raise UsageError(
+            f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of repeat"
+            f" {repeat}"
+        )
+    pooled = pool(dataset, seed)
+    test = _test_parts(pooled.labels, folds, seed, repeat)[fold]
+    rest = np.setdiff1d(np.arange(len(pooled.labels)), test)
+    rng = np.random.default_rng([seed, repeat, fold, 2])
+    validation = _hold_out(pooled.votes, rest, validation_share, rng)
+    return _one_fold(dataset, pooled, test, validation, np.setdiff1d(rest, validation))
 
 
 def repeated_stratified_folds(
@@ -250,56 +268,21 @@ def repeated_stratified_folds(
     validation_share: float = 0.2,
 ) -> Iterator[Fold]:
     """Yields every fold of repeated stratified cross-validation; see `fold_dataset`."""
-    parts = [(repeat, fold) for repeat in range(repeats) for fold in range(folds)]
-    return _folds(dataset, parts, folds, seed, validation_share)
-
-
-def _folds(
-    dataset: CrowdDataset,
-    parts: Sequence[tuple[int, int]],
-    folds: int,
-    seed: int,
-    validation_share: float,
-) -> Iterator[Fold]:
-    if folds < 2:
-        raise UsageError(f"folds: expected at least 2, received {folds}")
-    if not 0.0 < validation_share < 1.0:
-        raise UsageError(
-            f"validation_share: expected a number between 0 and 1, received {validation_share}"
-        )
-    pooled = pool(dataset, seed)
-    tests: dict[int, list[NDArray[np.intp]]] = {}
-    for repeat, fold in parts:
-        if not 0 <= fold < folds or repeat < 0:
-            raise UsageError(
-                f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of"
-                f" repeat {repeat}"
-            )
-        if repeat not in tests:
-            tests[repeat] = _test_parts(pooled.labels, folds, seed, repeat)
-        yield Fold(
-            repeat,
-            fold,
-            _one_fold(
-                dataset,
-                pooled,
-                tests[repeat][fold],
-                validation_share,
-                np.random.default_rng([seed, repeat, fold, 2]),
-            ),
-        )
+    one = functools.partial(
+        fold_dataset, dataset, folds=folds, seed=seed, validation_share=validation_share
+    )
+    for repeat, fold in product(range(repeats), range(folds)):
+        yield Fold(repeat, fold, one(repeat=repeat, fold=fold))
 
 
 def _one_fold(
     dataset: CrowdDataset,
     pooled: Pool,
     test: NDArray[np.intp],
-    share: float,
-    rng: np.random.Generator,
+    validation: NDArray[np.intp],
+    train: NDArray[np.intp],
 ) -> CrowdDataset:
-    rest = np.setdiff1d(np.arange(len(pooled.labels)), test)
-    validation = _hold_out(pooled.votes, rest, share, rng)
-    train = np.setdiff1d(rest, validation)
+    """Returns the pooled rows at these positions as a dataset."""
 
     def split(rows: NDArray[np.intp], labels: NDArray[np.int64]) -> Split:
         crowd = pooled.annotations[rows]
