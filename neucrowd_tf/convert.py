@@ -21,7 +21,7 @@ from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, writ
 from neucrowd_tf.io.csv_cells import to_csv
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.sources import read_text, records, rows
-from neucrowd_tf.io.long_form import LabelTable, check_table
+from neucrowd_tf.io.label_table import LabelTable, check_table
 from neucrowd_tf.io.table_flags import add_option
 from neucrowd_tf.io.tables import PLAIN, TableFormat
 

@@ -13,7 +13,7 @@ from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.annotations import read_labels
 from neucrowd_tf.io.ids import as_name_array, typed_names
-from neucrowd_tf.io.long_form import LabelTable
+from neucrowd_tf.io.label_table import LabelTable
 from neucrowd_tf.io.names import distinct
 from neucrowd_tf.io.tables import PLAIN, TableFormat
 

@@ -13,7 +13,8 @@ from neucrowd_tf.io.answers import read_answers
 from neucrowd_tf.io.files import check_regular, read_npy
 from neucrowd_tf.io.importers import detect, read_export
 from neucrowd_tf.io.importers.sources import read_head
-from neucrowd_tf.io.long_form import LabelTable, check_table, read_long
+from neucrowd_tf.io.label_table import LabelTable, check_table
+from neucrowd_tf.io.long_form import read_long
 from neucrowd_tf.io.matrix_form import is_row, matrix_table, read_matrix
 from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
 from neucrowd_tf.io.vote_counts import read_votes

@@ -12,7 +12,7 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import read_json
-from neucrowd_tf.io.long_form import LabelTable, check_table, is_task_marker, tell_missing
+from neucrowd_tf.io.label_table import LabelTable, check_table, is_task_marker, tell_missing
 from neucrowd_tf.io.tables import ALIASES, PLAIN, TableFormat
 from neucrowd_tf.io.wide_values import ALONE, like_counts
 

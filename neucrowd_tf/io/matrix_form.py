@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.long_form import LabelTable, tell_missing
+from neucrowd_tf.io.label_table import LabelTable, tell_missing
 from neucrowd_tf.io.names import MINUS_ONE
 from neucrowd_tf.io.tables import PLAIN, CsvFile, TableFormat
 from neucrowd_tf.io.wide_checks import check_columns

@@ -294,7 +294,13 @@ def same_header(a: str, b: str) -> bool:
 
 
 def distinct(column: Any) -> tuple[list[Any], np.ndarray, np.ndarray]:
-    """Returns a column's distinct names, how often each occurs and where first. `1`, `True` and
+    """Returns a column's distinct names, how often each occurs and where first."""
+    names, codes = coded(column)
+    return names, *occurrences(codes, len(names))
+
+
+def coded(column: Any) -> tuple[list[Any], np.ndarray]:
+    """Returns a column's distinct names, and for each row which it has (-1: none). `1`, `True` and
     `"1"` are different names.
     """
     if isinstance(column, pd.Series) and isinstance(column.dtype, pd.CategoricalDtype):
@@ -306,11 +312,16 @@ def distinct(column: Any) -> tuple[list[Any], np.ndarray, np.ndarray]:
         given = column.tolist() if hasattr(column, "tolist") else list(column)
         codes, kinds = pd.factorize(as_name_array([(type(item), item) for item in given]))
         names = [name for _, name in kinds]
+    return names, codes
+
+
+def occurrences(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns how often each of `size` names occurs and where first."""
     there = codes >= 0
-    counts = np.bincount(codes[there], minlength=len(names))
-    first = np.full(len(names), -1)
+    counts = np.bincount(codes[there], minlength=size)
+    first = np.full(size, -1)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return names, counts, first
+    return counts, first
 
 
 def check_names(

@@ -10,7 +10,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import is_sums, is_totals
 from neucrowd_tf.io.ids import typed_names
-from neucrowd_tf.io.long_form import LabelTable, check_classes, tell_missing
+from neucrowd_tf.io.label_table import LabelTable, check_classes, tell_missing
 from neucrowd_tf.io.names import distinct
 from neucrowd_tf.io.tables import CsvFile, TableFormat
 from neucrowd_tf.io.wide_checks import check_ends

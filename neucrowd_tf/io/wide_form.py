@@ -14,7 +14,8 @@ import pandas as pd
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import renamed_twin
 from neucrowd_tf.io.ids import as_name_array, plain_integers
-from neucrowd_tf.io.long_form import LabelTable, as_frame, check_table, is_task_marker, tell_missing
+from neucrowd_tf.io.label_table import LabelTable, check_table, is_task_marker, tell_missing
+from neucrowd_tf.io.long_form import as_frame
 from neucrowd_tf.io.names import MINUS_ONE, check_names, distinct
 from neucrowd_tf.io.tables import CsvFile, TableFormat, task_ids
 from neucrowd_tf.io.wide_checks import check_annotators

@@ -16,7 +16,7 @@ from scipy.special import bdtrc, stdtr
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import ANSWERS
-from neucrowd_tf.io.long_form import is_fraction
+from neucrowd_tf.io.label_table import is_fraction
 from neucrowd_tf.io.tables import CsvFile
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files import ARRAY_HEADERS, atomic_path, read_json, write_json
 from neucrowd_tf.io.ids import typed_names
-from neucrowd_tf.io.long_form import check_vocabulary
+from neucrowd_tf.io.label_table import check_vocabulary
 from neucrowd_tf.io.tables import EXACT, PLAIN
 
 if TYPE_CHECKING:
