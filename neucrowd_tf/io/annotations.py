@@ -71,7 +71,7 @@ def read_labels(
     roles = layout.roles(columns)
     if not roles and is_row(columns):
         return read_matrix(csv, num_tasks, layout)
-    others = [column for column in columns if column != roles.get("task")]
+    others = [column for column in columns if column not in ("", roles.get("task"))]
     if "task" in roles and others and all(column.startswith(VOTES) for column in others):
         return read_votes(csv, layout)
     if {"worker", "label"} & set(roles) or ("task" in roles and _misspelt_long(columns)):

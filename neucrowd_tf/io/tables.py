@@ -197,10 +197,23 @@ class CsvFile:
                 f" {len(first):,} bytes"
             )
         file = cls(Path(path), content, layout.separator or separator_of(content[:SAMPLE]))
+        file = dataclasses.replace(file, content=file._without_blank_end())
         if b'"' in content:
             file._check_quotes(layout.exact_names)
         file._check_longest(first)
         return file
+
+    def _without_blank_end(self) -> bytes:
+        """Returns the content without last lines of empty cells alone, which spreadsheets write; a
+        matrix without a header keeps them, as rows without labels.
+        """
+        sign = self.separator.encode()
+        names = self.content.partition(b"\n")[0].split(sign)
+        if not any(re.search(rb"[^\W\d_]", name) for name in names):
+            return self.content
+        text = self.content.rstrip(b" \r\n" + sign)
+        last = self.content[len(text) :]
+        return text + last[: last.find(b"\n") + 1] if b"\n" in last else self.content
 
     @cached_property
     def _spaced(self) -> bool:
@@ -394,6 +407,8 @@ class CsvFile:
         if "dtype" not in options and not self._wide and (frame.iloc[:, -1] == "").any():
             self._check_lengths(len(frame.columns))
         nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
+        blank = [name for name in nameless if _is_blank(frame[name])]  # a spreadsheet's
+        frame, nameless = frame.drop(columns=blank), [n for n in nameless if n not in blank]
         if nameless:  # a row index that a frame was saved with, most likely
             raise DataError(
                 f"{self.path}: expected a name for each column, received an empty header for column"
@@ -411,6 +426,11 @@ class CsvFile:
                 f"{self.path}: expected at least one row below the header, received none"
             )
         return frame
+
+
+def _is_blank(column: pd.Series) -> bool:
+    """Whether all of a column's cells are empty."""
+    return bool((column.isna() | (column.astype(str).str.strip() == "")).all())
 
 
 def separator_of(start: bytes) -> str:
