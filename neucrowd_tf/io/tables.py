@@ -197,19 +197,17 @@ class CsvFile:
                 f" {len(first):,} bytes"
             )
         file = cls(Path(path), content, layout.separator or separator_of(content[:SAMPLE]))
-        file = dataclasses.replace(file, content=file._without_blank_end())
         if b'"' in content:
             file._check_quotes(layout.exact_names)
         file._check_longest(first)
-        return file
+        return dataclasses.replace(file, content=file._without_blank_end())
 
     def _without_blank_end(self) -> bytes:
         """Returns the content without last lines of empty cells alone, which spreadsheets write; a
         matrix without a header keeps them, as rows without labels.
         """
         sign = self.separator.encode()
-        names = self.content.partition(b"\n")[0].split(sign)
-        if not any(re.search(rb"[^\W\d_]", name) for name in names):
+        if not re.search(rb"[a-zA-Z\x80-\xff]", self.content.partition(b"\n")[0]):
             return self.content
         text = self.content.rstrip(b" \r\n" + sign)
         last = self.content[len(text) :]
