@@ -87,9 +87,10 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
         collapsed_: whether the guard stopped training.
         information_: with `measured`, "before" and "after" the game; see
             `neucrowd_tf.crowding.discriminative.information`.
-        confusion_matrices_: `[R, C true, C observed]`: what the generator answers for each
-            annotator on training instances, weighted by the classifier's probability of each class
-            (without a game, the crowd layer's).
+        confusion_matrices_: `[R, C true, C observed]`: what the generator answers in each
+            annotator's name on training instances after the game, weighted by the classifier's
+            probability of each class. The game drives the generator from the annotations, so they
+            say little of how good an annotator is. Without a game, the crowd layer's, which do.
         mean_, scale_, annotator_table_, annotator_names_, generator_weights_: what `generate`
             needs.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
@@ -238,7 +239,7 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
         )
         model.restart(data, self.classifier_learning_rate, self.seed)
         self.model_ = model.inference
-        return best_of(
+        game = best_of(
             model,
             model.counter,
             epochs=epochs,
@@ -247,6 +248,9 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
             collapse_drop=self.collapse_drop,
             run=run.stage("game"),
         )
+        layer = classifier.estimator
+        self.confusion_matrices_ = layer._confusion_matrices(layer.network, data)
+        return game
 
     def _evaluator(self, data: TrainingData) -> Callable[[], dict[str, float]] | None:
         if data.validation is None:

@@ -360,6 +360,10 @@ def test_the_control_has_the_games_steps_and_no_generator() -> None:
     # Two passes over half of 48 instances in batches of 20, as the classifier's turn has them.
     assert int(control.optimizer.iterations) == model.n_iter_ * 2 * 2
     assert model.start_ is not None and not model.generator_weights_
+    # The crowd layer's matrices are those of the epoch that is kept, not of DL-CL before.
+    before = model._classifier.estimator.confusion_matrices_
+    moved = not np.array_equal(model.confusion_matrices_, before)
+    assert moved == (model.best_epoch_ is not None)
     assert model.predict_proba(features).shape == (N, C)
     with pytest.raises(UsageError, match="no generator"):
         model.predict_annotators(features)
