@@ -39,6 +39,8 @@ class DoctorNet(WeightedDoctorNet):
     def _answers(self, logits: Any) -> Any:
         from keras import ops
 
+        # Deviation: a doctor votes with the most probable label (one-hot), as CrowdInG's "weighted
+        # majority vote" says; Guan et al. average the doctors' distributions, as `wdn` does.
         # Deviation: doctors share their features, as in Guan et al.; networks of their own would
         # see a few dozen images each.
         return ops.one_hot(ops.argmax(logits, axis=-1), len(self.classes_), dtype="float32")

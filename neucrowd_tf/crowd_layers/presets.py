@@ -42,9 +42,10 @@ _IMAGES = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20,
 # with its majority votes: accuracy still rises from .40 at 20 epochs to .44 at 30, three times the
 # learning rate is no better after them. A fit takes 100 s, self-training's six fits 10 minutes.
 _LONG_TAIL = {**_IMAGES, "epochs": 30}
-# Deviation: 400 steps where 25 epochs of 512 give 50, as the printed settings belong to ten times
-# as many (augmented) images; chosen on LabelMe's validation images. DASC's rounds keep the 50
-# steps, chosen likewise. Annotators' matrices hardly leave their start at the classifier's rate.
+# Deviation: 400 steps where 25 epochs of 512 give 50 on the 1,000 images that there are; that ten
+# times as many (augmented) images are meant is inferred from CrowdInG. Chosen on LabelMe's
+# validation images, as are the 50 steps that DASC's rounds keep. Annotators' matrices hardly leave
+# their start at the classifier's rate.
 _MORE_STEPS = {"batch_size": 128, "epochs": 50}
 _ANNOTATORS = {"annotator_learning_rate": 0.01}
 _HEAVY = {"hidden_units": (1000,), "dropout": 0.0, "batch_size": 128, "l2": 0.0}

@@ -15,8 +15,9 @@ from neucrowd_tf.dasc.estimator import SelfTraining
 from neucrowd_tf.registry import register_method
 
 # M of section 4.1, by dataset and crowd layer.
-# Deviation: a tenth of it for Weighted Doctor Net on LabelMe, whose images are a tenth of those
-# that the printed M belongs to; with all of it the last round is below the start.
+# Deviation: a tenth of it for Weighted Doctor Net on LabelMe, where with all of it the five rounds
+# end below their start. We infer that the printed M goes with CrowdInG's 10,000 augmented images;
+# DASC names 1,000 and no augmentation. The other layers keep the printed M.
 _QUOTAS = {
     "labelme": {"anno_reg": 20_000, "crowd_layer": 10_000, "wdn": 1_000},
     "music": {"anno_reg": 700, "crowd_layer": 1_000, "wdn": 1_000},
