@@ -5,7 +5,7 @@ that are no task's (sums).
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from neucrowd_tf.io.names import is_truth
@@ -125,7 +125,8 @@ def is_task_header(name: str, others: Sequence[str]) -> bool:
 
 def of_one_annotator(names: Sequence[str]) -> tuple[str, str] | None:
     """Returns two columns that say two things of one label: `worker1` and `label1`, `label_anna`
-    and `time_anna`, `anna` and `anna_time`; None where each may be an annotator's.
+    and `time_anna`, `anna` and `anna_time`, `anna_sure` beside `ben` and `ben_sure`, `anna_q1` and
+    `anna_q2` beside ben's; None where each may be an annotator's.
     """
     small = {name.lower(): name for name in names}
     for pattern, stem, rest in _SPLITS:
@@ -136,17 +137,29 @@ def of_one_annotator(names: Sequence[str]) -> tuple[str, str] | None:
         pairs = []
         for whose, named in found.items():
             label = next((named[word] for word in named if word in _SAYS), None)
-            if label is None and rest == 1:
-                label = small.get(whose)
+            label = small.get(whose) if label is None else label
             for word, name in named.items():
                 known = len(word) > 2 and word not in _SAYS and no_annotator(word, ()) != ""
                 if label is not None and known:
                     return label, name
-                if label is not None and word not in _SAYS and label in named.values():
-                    pairs.append((label, name))
-        if len(pairs) > 1:
-            return pairs[0]
+                if label is not None and word not in _SAYS:
+                    pairs.append((label, name, word if label not in named.values() else ""))
+        often = Counter(word for *_, word in pairs)
+        for label, name, word in pairs:
+            if often[word] > 1:
+                return label, name
+        if _is_grid(list(found.values()), len(names)):
+            return names[0], names[1]
     return None
+
+
+def _is_grid(groups: list[dict[str, str]], size: int) -> bool:
+    """Whether columns are several groups that all have the same words, as those of annotators and
+    questions do; numbers alone are no questions.
+    """
+    words = set(groups[0]) if len(groups) > 1 else set()
+    whole = all(set(group) == words for group in groups) and len(words) * len(groups) == size
+    return whole and len(words) > 1 and not all(word.isdigit() for word in words)
 
 
 def renamed_twin(names: Sequence[str]) -> str | None:

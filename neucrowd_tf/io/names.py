@@ -97,6 +97,18 @@ MARKERS = frozenset(
         "null,null",
         "system.dbnull",
         "dbnull",
+        "&nbsp;",
+        "&nbsp",
+        "$null$",  # SPSS
+        "n/d",
+        "s/o",
+        "k.a",
+        "keine angabe",
+        "(leer)",  # a pivot table's blank
+        "(vide)",
+        "(vac\u00edo)",
+        "(en blanco)",
+        "(vuoto)",
         "object object",
         "\u2205",  # the empty set
     )
@@ -108,7 +120,11 @@ SOFT = frozenset(
      "void", "xx", "xxx")
 )  # fmt: skip
 # Nothing but signs; what C prints for no number.
-_NOTHING = re.compile(r"[-_.?/\\~^#!$%@|\u00b7]+|\\0|[-+]?1\.#(ind|qnan|snan|inf)")
+_NOTHING = re.compile(
+    r"[-_.?/\\~^#!$%@|\u00b7]+|\\0|[-+]?1\.#(ind|qnan|snan|inf)"
+    # What spreadsheets of any language show for an error: #WERT!, #\u00a1REF!, #NV, #N/D, #I/T.
+    r"|#[\u00a1\u00bf]?[^\W\d_]+(/0)?[!?]|#nv|#nd|#[^\W\d_]{1,4}/[^\W\d_]"
+)
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
 # Columns of a table that a true label, or what many labels come to, stands in.
 _TRUTH = re.compile(
@@ -137,7 +153,7 @@ _SIGNS = str.maketrans(
     }
 )
 # Between letters, or a letter and a digit; not between digits, as in a date.
-_DASHES = re.compile(r"(?<=[^\W_])[-_]+(?=[^\W\d_])|(?<=[^\W\d_])[-_]+(?=[^\W_])")
+_DASHES = re.compile(r"(?<=[^\W_])[-_+]+(?=[^\W\d_])|(?<=[^\W\d_])[-_+]+(?=[^\W_])")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}([ ,'_]\d{3})+")
 _HEX = re.compile(r"0x[0-9a-f]{1,8}")
 _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,6})?")
@@ -147,6 +163,9 @@ LONGEST = 10_000  # letters of a name that is looked through
 _SCIENTIFIC = re.compile(r"[-+]?\d([.,]\d+)?E\+\d{2,3}|[-+]?\d[.,]\d{4,}e\+\d{2,3}")
 # Spaces within a word in one spelling and not in another.
 _INSIDE = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
+# A program's text (u'yes', b'yes'); a bullet before a name, a rest of a separator behind it.
+_LITERAL = re.compile(r"^[bur]'(.*)'$")
+_ADORNED = re.compile(r"^(?:[-*]\s|\u2022)\s*|(?:[|/\u2020\u2021]|\\n)+$")
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 _TAG = re.compile(r"</?[a-z][^<>]*>")
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
@@ -171,7 +190,7 @@ def is_marker(name: Any) -> bool:
     return (
         bool(MARKERS & {whole, text, text.rstrip("."), text.replace("_", " ").strip()})
         or text.replace("-", " ") in MARKERS
-        or text.replace(" ", "").replace("\\", "/") in MARKERS
+        or text.replace(" ", "").replace("\\", "/").rstrip(".") in MARKERS
         or _NOTHING.fullmatch(text) is not None
     )
 
@@ -209,7 +228,8 @@ def meant(name: Any) -> Any:
     if len(str(name)) > LONGEST:
         return str(name)
     text = plain(str(name) if str(name).isascii() else _repaired(str(name)))
-    text = text.replace('\\"', "").replace('"', "").strip("'")
+    text = text.replace('\\"', "").replace('"', "")
+    text = _ADORNED.sub("", _LITERAL.sub(r"\1", text)).strip("'") or text
     text = _unescaped(text).rstrip(".,;:!?*") or text
     if not text.isascii():
         text = _ACCENTS.sub("", unicodedata.normalize("NFD", _SKIN.sub("", text)))

@@ -18,26 +18,40 @@ from neucrowd_tf.io.names import LONGEST, SOFT, meant, plain, times
 # So many labels, and so many of each class on average, make a class that occurs once a rare one.
 MANY_LABELS = 50
 MANY_EACH = 10
-_JOINTS = re.compile(r"\s*(?:[|;,/&+>\n]+|::)\s*|\s+(?:and|or|und|oder|et|ou)\s+")
+# What joins classes, each alone: a class's own name may hold another (science & tech;sports).
+_WORDS = r"\s(?:and|or|und|oder|et|ou|y|e|o|vs\.?)\s"
+_JOINTS = tuple(
+    re.compile(rf"\s*(?:{sign})+\s*")
+    for sign in (r"[|;,/&+>]|::", r"\|", ";", ",", "/", "&", r"\+", "-?>", ":", "\u3001", "\u00b7",
+                 r"\^", "~", r"\\n", r'","', r"(?<=\s)-(?=\s)", _WORDS, r"\s")
+)  # fmt: skip
+_BETWEEN = re.compile(r"\s*[|;]\s*")  # what is in few names of classes
 _MONTH = (
-    r"(?:jan(?:uary|uar)?|feb(?:ruary|ruar)?|m(?:ar|rz|\u00e4r)(?:ch|z)?|apr(?:il)?|ma[yi]|jun[ei]?"
-    r"|jul[yi]?|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
+    r"(?:jan(?:uary|uar|v)?|feb(?:ruary|ruar|b)?|m(?:ar|rz|\u00e4r)(?:ch|z|s)?|a[pvb]r(?:il)?"
+    r"|ma[yig]|jui?n[ei]?|jui?l[yi]?|aug(?:ust)?|ago|ao\u00fbt|sept?(?:ember)?|o[ckt]t(?:ober)?"
+    r"|nov(?:ember)?|d[ei\u00e9][cz](?:ember)?|f[e\u00e9]vr?|ene|giu|lug|mrt|mei)\.?"
 )
+_AFTER_DAY = rf"(?:{_MONTH}|(?:gen|set|out)\.?)"  # words too, where no day stands before them
 _YEAR = r"(?:\d{4}|'?\d{2})"
 _DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([t ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}:\d{2}(:\d{2})?"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([t ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+    r"|\d{1,2}:\d{2}(:\d{2})?( [ap]m)?"
+    "|\\d{1,2}\u6708\\d{1,2}\u65e5|\\d{2}\\.\\d{2}\\."
     r"|\d{1,2}[-/]\d{1,2}[-/]\d{2}|\d{2}\.\d{2}\.\d{2}|(?:19|20)\d{2}-(?:0[1-9]|1[0-2])"
     # As spreadsheets show what they took for one: 2-Jan, Jan-02, 02. Jan, 2-Jan-24, Jan 2, 2024.
-    rf"|\d{{1,2}}(?:st|nd|rd|th)?[-/. ]+{_MONTH}(?:[-/ ,]+{_YEAR})?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?[-/. ]+{_AFTER_DAY}(?:[-/ ,]+{_YEAR})?"
     rf"|{_MONTH}[-/ ]+\d{{1,2}}(?:st|nd|rd|th)?(?:[-/ ,]+{_YEAR})?|{_MONTH}[-/ ]+\d{{4}}"
 )
 # A word, a number or a share beside a class, and the class.
 _ADDED = (
     re.compile(r"(?:label|class|answer|choice|category|value)\s*[:=]\s*(.+)"),
     re.compile(r"\(?\d+\s*[:.)\]=-]\s*([^\W\d].*)"),
-    re.compile(r"(.*[^\W\d])\s*[(\[]\s*\d+(?:[.,]\d+)?\s*%?\s*[)\]]"),
-    re.compile(r"(.*[^\W\d])[\s:=@]+(?:[01]?[.,]\d+|\d+\s*%)"),
+    re.compile(r"(.*\S)\s*[(\[]\s*(?:\d+(?:[.,]\d+)?\s*%?|\?)\s*[)\]]"),
+    re.compile(r"(.*\S)\s(?:[01]?[.,]\d+|\d+\s*%)"),
+    re.compile(r"(.*\w)\s*(?:[:=@|;,]|\s-\s)\s*\d+(?:[.,]\d+)?\s*%?"),
 )
+_NOTED = re.compile(r"(.*\S)\s*[(\[][^()\[\]]+[)\]]")
+_LETTER = re.compile(r"[^\W\d_]")
 _SAYS_YES_OR_NO = (frozenset(("true", "false", "t", "f")), frozenset(("yes", "no", "y", "n")))
 
 Place = Callable[[int], str]
@@ -79,8 +93,7 @@ def _slip(text: str, place: int, known: dict[Any, int], texts: Sequence[str]) ->
         return "a date or a time"
     if (text[:1] == "(" and text[-1:] == ")") or (text[:1] == "{" and text[-1:] == "}"):
         text = text[1:-1]
-    parts = [part.strip("'\" ") for part in _JOINTS.split(text)]
-    if len(parts) > 1 and all(known.get(meant(part), place) != place for part in parts):
+    if _names_several(text, lambda part: known.get(meant(part), place) != place):
         return "which names several"
     for added in _ADDED:
         found = added.fullmatch(text)
@@ -93,6 +106,18 @@ def _slip(text: str, place: int, known: dict[Any, int], texts: Sequence[str]) ->
         if whole is not None:
             return f"which is {whole!r} with a sign lost"
     return ""
+
+
+def _names_several(text: str, is_other: Callable[[str], bool]) -> bool:
+    """Whether a label is other labels with a sign between them, or one of them and another part
+    behind a sign that is in few names of classes.
+    """
+    for joint in _JOINTS:
+        parts = [part.strip("'\" ") for part in joint.split(text)]
+        if len(parts) > 1 and all(map(is_other, parts)):
+            return True
+    parts = [part.strip("'\" ") for part in _BETWEEN.split(text)]
+    return len(parts) > 1 and all(map(_LETTER.search, parts)) and any(map(is_other, parts))
 
 
 def _doubts(texts: Sequence[str], counts: np.ndarray) -> list[tuple[int, str]]:
@@ -123,6 +148,9 @@ def _doubts(texts: Sequence[str], counts: np.ndarray) -> list[tuple[int, str]]:
     elif short:
         longer = next(o for o in texts if len(o) > 1 and plain(o)[:1] == bare[short[0]])
         found.append((short[0], f"it may be short for {longer!r}"))
+    noted = [at for at, text in enumerate(bare) if (n := _NOTED.fullmatch(text)) and n[1] in bare]
+    if noted:
+        found.append((noted[0], "it is another class with something in brackets"))
     total = int(counts.sum())
     once = np.flatnonzero(counts == 1)
     for at in once[:1] if len(once) == 1 else ():

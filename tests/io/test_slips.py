@@ -31,7 +31,11 @@ def checked(*labels: str, counts: tuple[int, ...] | None = None) -> list[str]:
      "('yes', 'no')", "0: no", "1. yes", "label: yes", "no (0)", "yes 0.8", "yes (90 %)",
      "yes||no", "yes > no", "yes::no", "2024-05-01", "2024-05-01T10:00:00", "10:30", "2-Jan",
      "4-Mar", "Jan-02", "02. Jan", "2-Jan-24", "Jan 2, 2024", "01/02/24", "2024-01", "3. M\u00e4rz",
-     "Dec-10", "2nd May", "12-Okt-2024"],
+     "Dec-10", "2nd May", "12-Okt-2024", "janv-02", "2-janv.", "2-gen", "02/ene", "1\u67082\u65e5",
+     "02.01.", "12:00:00 AM", "yes - no", "yes->no", "yes:no", "yes\u3001no", "yes\u00b7no",
+     "no y yes", "no vs yes",
+     r"no\nyes", "yes^no", "yes~no", "yes no", "yes;perhaps", "yes: 1", "yes=1",
+     "yes|0.9", "yes;0.9", "yes, 0.9", "yes - 0.9", "yes (?)"],
 )  # fmt: skip
 def test_labels_that_are_no_class_of_their_own(label: str) -> None:
     with pytest.raises(DataError, match="expected one class, received") as error:
@@ -40,11 +44,27 @@ def test_labels_that_are_no_class_of_their_own(label: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "label", ["a & b;c", "a & b|c", "a & b, c", "c + a & b", "a & b / c", "a & b::c"]
+)
+def test_several_classes_one_of_whose_names_holds_a_joint(label: str) -> None:
+    with pytest.raises(DataError, match="which names several"):
+        checked("c", "a & b", label)
+
+
+@pytest.mark.parametrize("label", ["class 0 (0.8)", "class 0 0.8", "class 0 80%", "class 0[2]"])
+def test_a_class_with_a_digit_and_something_else(label: str) -> None:
+    with pytest.raises(DataError, match="which is 'class 0' and something else"):
+        checked("class 0", "class 1", label)
+
+
+@pytest.mark.parametrize(
     "labels",
     [("good", "very good"), ("hot", "hot dog"), ("grade 1", "grade 2"), ("a/b", "c"), ("C", "C+"),
      ("rock and roll", "rock"), ("18-25", "26-35"), ("1", "2", "3"), ("(", ")"),
      ("x (1)", "y (1)"), ("may", "march"), ("MAR1", "SEPT2"), ("1-2", "3-5"), ("cat::a", "cat::b"),
-     ("2010/11", "2011/12"), ("1.2.3", "1.2.4"), ("a > b", "a > c"), ("5 mart", "6 octets")],
+     ("2010/11", "2011/12"), ("1.2.3", "1.2.4"), ("a > b", "a > c"), ("5 mart", "6 octets"),
+     ("set", "set 2"), ("gen 1", "gen 2"), ("arts & crafts", "arts & music", "music"),
+     ("level", "level 1"), ("a - b", "a - c"), ("type:1", "type:2")],
 )  # fmt: skip
 def test_classes_are_left_alone(labels: tuple[str, ...]) -> None:
     assert not checked(*labels)
@@ -59,6 +79,7 @@ def test_classes_are_left_alone(labels: tuple[str, ...]) -> None:
         (("no", "yes", "False"), (50, 50, 5), "the same as"),
         (("no", "yes", "n"), (50, 50, 5), "short for 'no'"),
         (("no", "yes", "blank"), (50, 50, 5), "--missing=blank"),
+        (("no", "yes", "yes (sure)"), (50, 50, 5), "in brackets"),
     ],
 )
 def test_what_is_told(labels: tuple[str, ...], counts: tuple[int, ...], word: str) -> None:
@@ -70,13 +91,37 @@ def test_what_is_told(labels: tuple[str, ...], counts: tuple[int, ...], word: st
     ("one", "other"),
     [("not sure", "notSure"), ("yes", "yes?"), ("yes", "yes&nbsp;"), ("not sure", "not%20sure"),
      ("caf\u00e9", "cafe"), ("caf\u00e9", "caf\\u00e9"), ("yes", "<b>yes</b>"), ("11", "0xB"),
-     ("1000", "1_000"), ("\U0001f44d", "\U0001f44d\U0001f3fd")],
+     ("1000", "1_000"), ("yes", r"yes\n"), ("yes", "yes|"), ("yes", "yes/"), ("yes", "\u2022 yes"),
+     ("yes", "- yes"), ("yes", "u'yes'"), ("yes", "yes\u2020"), ("not toxic", "not+toxic"),
+     ("\U0001f44d", "\U0001f44d\U0001f3fd")],
 )  # fmt: skip
 def test_one_name_dressed_in_two_ways(one: str, other: str) -> None:
     assert meant(one) == meant(other)
 
 
-@pytest.mark.parametrize("name", ["no data", "NA_character_", "NULL::text", "-nan(ind)", "##", "~"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no data",
+        "NA_character_",
+        "NULL::text",
+        "-nan(ind)",
+        "##",
+        "~",
+        "#NV",
+        "#N/D",
+        "#WERT!",
+        "#BEZUG!",
+        "#\u00a1REF!",
+        "(leer)",
+        "&nbsp;",
+        "$null$",
+        "n. a.",
+        "k.A.",
+        "n/d",
+        "s/o",
+    ],
+)
 def test_signs_of_nothing(name: str) -> None:
     assert is_marker(name)
 
