@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -90,6 +91,15 @@ class Scorer:
         names = names if isinstance(names, dict) else {"classes": names}
         given = names.get("classes") or list(range(size))
         columns, centre = names.get("features"), names.get("centre") or {}
+        unknown = [name for name in ("classes", "features") if name not in names]
+        if unknown or names["classes"] is None:
+            what = "no such file" if not path.is_file() else f"no {' and '.join(unknown)} in it"
+            warnings.warn(
+                f"{path}: expected the names of classes and columns, received {what}: columns are"
+                " taken in their order, classes without names are called 0, 1, ...; export the"
+                " model again, or copy its folder whole",
+                stacklevel=3,
+            )
         if not (
             isinstance(given, list)
             and all(isinstance(name, (str, int, float)) for name in given)

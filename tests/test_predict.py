@@ -120,7 +120,9 @@ def test_more_rows_than_a_batch(
 
 
 def test_without_names_classes_are_numbered(
-    fitted: tuple[TwoStageClassifier, np.ndarray], tmp_path: Path
+    fitted: tuple[TwoStageClassifier, np.ndarray],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     model = export_saved_model(fitted[0], tmp_path / "saved_model")
     assert json.loads((model / NAMES).read_text()) == {"classes": list(CLASSES), "features": None}
@@ -129,6 +131,9 @@ def test_without_names_classes_are_numbered(
         _run(model, _table(tmp_path / "x.csv", fitted[1], ("a", "b", "c")), tmp_path / "y.csv") == 0
     )
     assert _read(tmp_path / "y.csv")[0] == ["task", "predicted", "p_0", "p_1", "p_2"]
+    assert "names.json: expected the names of classes and columns, received no such file" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

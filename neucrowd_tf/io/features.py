@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# Under this standardising takes a column for constant (`training.standardise`).
+SMALLEST_SCALE = 1e-7
 # A column whose deviation is less than so many steps of float32 at its size loses its variation.
 STEPS = 1000.0
 MANY_ROWS = 10
@@ -170,6 +172,8 @@ def _rows(
         if name in found:
             values = values - np.asarray(found[name], dtype=values.dtype)
         rows[:, place] = values
+    if centre is None:
+        _tell_small(rows, names, path)
     if whole is not None and not np.isfinite(rows).all():
         name = names[int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])]
         _numbers(frame[name], path, line)
@@ -279,6 +283,22 @@ def _check_size(values: NDArray[Any], name: str, path: Path) -> None:
         raise DataError(
             f"{path}: column {name!r}: expected numbers that single precision tells apart, received"
             f" none above {size:.3g}; multiply them"
+        )
+
+
+def _tell_small(rows: NDArray[np.float32], names: list[str], path: Path) -> None:
+    """Tells of columns in units so small that standardising takes their variation for rounding."""
+    if len(rows) < 2:
+        return
+    least, most = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+    small = np.flatnonzero((most > least) & (most - least <= 10 * SMALLEST_SCALE))
+    lost = [k for k in small if np.std(rows[:, k].astype(np.float64)) <= SMALLEST_SCALE]
+    if lost:
+        warnings.warn(
+            f"{path}: {len(lost)} columns vary by no more than {SMALLEST_SCALE:g} (the first:"
+            f" {names[lost[0]]!r}), which methods that standardise take for rounding; multiply"
+            " them",
+            stacklevel=5,
         )
 
 

@@ -576,3 +576,16 @@ def test_large_table_reads_fast(tmp_path) -> None:
     ).to_csv(tmp_path / "a.csv", index=False)
     found = load(features=tmp_path / "f.csv", annotations=tmp_path / "a.csv")
     assert found.features.shape == (4000, 40) and found.annotations.num_annotations == 16000
+
+
+def test_annotators_labels_among_the_features(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a.csv").write_text("task,worker,label\nt1,ann,0\nt1,2,1\nt2,ann,1\nt2,2,1\n")
+    (tmp_path / "f.csv").write_text("task,x,ann\nt1,.5,0\nt2,.1,1\n")
+    files = {"features": tmp_path / "f.csv", "annotations": tmp_path / "a.csv"}
+    with pytest.raises(
+        DataError, match=r"f.csv: column 'ann': .* an annotator's name.*--ignore_co"
+    ):
+        table.load(**files)
+    assert table.load(**files, ignore_columns="ann").feature_names == ("x",)
+    (tmp_path / "f.csv").write_text("task,x,2\nt1,.5,0\nt2,.1,1\n")  # numbers name many things
+    assert table.load(**files).feature_names == ("x", "2")

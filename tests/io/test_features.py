@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,17 @@ def test_names_that_features_have(tmp_path: Path) -> None:
     ]
     (tmp_path / "f.csv").write_text(f"task,{','.join(names)}\na{',1' * 8}\nb{',2' * 8}\n")
     assert read_features(tmp_path / "f.csv")[2] == names
+
+
+@pytest.mark.parametrize(("scale", "lost"), [(1e-12, True), (1e-8, True), (1e-6, False), (1e25, 0)])
+def test_units_that_standardising_takes_for_rounding(
+    tmp_path: Path, scale: float, lost: bool
+) -> None:
+    path = tmp_path / "features.csv"
+    rows = "".join(f"t{i},{i % 3},{i * scale / 7!r},5\n" for i in range(12))
+    path.write_text(f"task,a,b,same\n{rows}")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        read_features(path)
+    said = [str(w.message) for w in told if "take for rounding" in str(w.message)]
+    assert len(said) == lost and all("(the first: 'b')" in text for text in said)
