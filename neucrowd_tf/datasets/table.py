@@ -13,6 +13,7 @@ import pandas as pd
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, read_annotations, spelt
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
+from neucrowd_tf.datasets.leaks import tell_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_feature_table
@@ -142,6 +143,8 @@ def load(
     labels_file = Path(annotations)
     crowd, known = _read_labels(labels_file, truth, table.tasks, layout, unmatched)
     _check_no_annotators(table.names, crowd, source)
+    if kind == "features":
+        tell_leak(table, crowd, source)
     if wanted is not None and test_truth is not None:
         train, test_is_truth = np.arange(len(table.rows)), True
         files = Path(wanted), Path(test_truth)

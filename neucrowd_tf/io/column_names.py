@@ -8,9 +8,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from neucrowd_tf.io.names import is_truth
 from neucrowd_tf.io.tables import ALIASES
 
+# Columns of a table that a true label, or what many labels come to, stands in.
+_TRUTH = re.compile(
+    r"(gold|truth|target|majority|consensus|final|correct|y[-_\s]?true|ground[-_\s]?truth|reference"
+    r"|gold[-_\s]?standard|adjudicated|adjudication"
+    r"|(gold|true|majority|final|correct)[-_\s]?(label|class|answer|vote)"
+    r"|(label|class)[-_\s]true|gt[-_\s]label|label[-_\s]gt"
+    r"|(is|true|truth|gold)[-_\s]?(gold|truth|labels?|class|target))",
+    re.IGNORECASE,
+)
 _LABELS = "labels?|votes?|annotat(or|ion)s?|workers?|raters?|answers?|ratings?|judge?ments?"
 _MIDDLE = (
     "means?|average|avg|median|mode|std|stdev|stddev|std_dev|sd|variance|entropy|agreement|kappa"
@@ -46,6 +54,8 @@ _MODEL = re.compile(
     rf"model|llm|(chat_?)?gpt_?\w*|bert|preds?|predicted|predictions?|(pred|predicted|model)_({_SAME})|({_SAME}|y)_(pred|"
     r"predicted|prediction|model|hat)"
 )
+# What may tell the label where it is a feature, beside what is refused there.
+_LEAKS = re.compile(r"outcome|diagnosis|(p|prob|proba|probability)_\w+|vote_share\w*")
 _SUMS = re.compile(
     rf"((grand|sub|in|row|column|col)_?)?totals?|totale[ns]?|totaux|totaal|sums?|counts?|means?"
     rf"|average|avg|median|mode|majority|consensus|variance|var|stds?|stdev|std_?dev|sd|min|max|n"
@@ -88,6 +98,18 @@ def _one_of(name: str, others: Sequence[str]) -> bool:
 
 def _shape(name: str) -> str:
     return "".join("A" if c.isupper() else "0" if c.isdigit() else "a" for c in name)
+
+
+def is_truth(column: str) -> bool:
+    """Whether a column is named as a true label, or what many labels come to."""
+    return _TRUTH.fullmatch(column.strip()) is not None
+
+
+def may_leak(name: str) -> bool:
+    """Whether a column of features is named as what may tell the label, as outcomes are."""
+    bare = _bare(name)
+    truth = KINDS["a true label"].fullmatch(bare) is not None and bare != "y"
+    return truth or is_model(name) or _LEAKS.fullmatch(bare) is not None
 
 
 def no_annotator(name: str, columns: Sequence[str]) -> str:

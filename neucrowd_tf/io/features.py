@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.column_names import is_truth, may_leak
 from neucrowd_tf.io.files import read_bytes, read_npy
 from neucrowd_tf.io.ids import as_name_array
-from neucrowd_tf.io.names import is_truth, plain, visible
+from neucrowd_tf.io.names import plain, visible
 from neucrowd_tf.io.tables import ALIASES, MANY_COLUMNS, PLAIN, CsvFile, TableFormat, task_ids
 
 if TYPE_CHECKING:
@@ -38,10 +39,7 @@ _LARGEST = (1e20, 1e30, 9.96921e36, float(np.finfo(np.float32).max), 2.0**31, 2.
 FILLINGS = np.array([sign * one for sign in (1, -1) for one in _NINES + _LARGEST], np.float32)
 # Names that no feature has: labels dressed up, and counts of votes.
 _LABELS = re.compile(
-    r"labels|classes|targets|label[-_\s]?(encoded|code|num|idx|name)|encoded[-_\s]?label|votes[-_].+"
-)
-_TRUTHS = re.compile(
-    r"gt|gt[-_]label|label[-_]gt|(is|true|truth|gold)[-_\s]?(gold|truth|labels?|class|target)"
+    r"labels|classes|targets|label[-_\s]?(encoded|code|num|idx|name)|encoded[-_\s]?label|votes[-_].+|gt"
 )
 
 
@@ -190,13 +188,19 @@ def _check_features(names: list[str], path: Path, layout: TableFormat) -> None:
         role = roles.get(bare.lower()) or ("label" if _LABELS.fullmatch(bare.lower()) else None)
         if role is None and (_ID.fullmatch(bare) or _CAMEL_ID.fullmatch(bare)):
             role = "task"
-        role = role or ("truth" if is_truth(name) or _TRUTHS.fullmatch(bare.lower()) else None)
+        role = role or ("truth" if is_truth(name) else None)
         if role is not None:
             raise DataError(
                 f"{path}: column {name!r}: expected a feature, received a column named as a"
                 f" {role}'s; --ignore_columns={name} leaves it out, another name takes it for a"
                 " feature"
             )
+    if leaks := [name for name in names if may_leak(name)]:
+        warnings.warn(
+            f"{path}: {len(leaks)} columns are named as what may tell the label (the first:"
+            f" {leaks[0]!r}) and are taken for features; --ignore_columns={leaks[0]} leaves it out",
+            stacklevel=4,
+        )
 
 
 def _check_twins(names: list[str], path: Path) -> None:
@@ -347,6 +351,8 @@ def _read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
 
 def _npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
     array = read_npy(path)
+    if array.dtype.kind == "b":
+        array = array.astype(np.int8)
     if array.dtype.kind not in "fiu" or array.ndim < 2 or not array.size:
         raise DataError(
             f"{path}: expected an array of numbers with a row an instance, received {array.dtype}"

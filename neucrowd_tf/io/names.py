@@ -126,14 +126,6 @@ _NOTHING = re.compile(
     r"|#[\u00a1\u00bf]?[^\W\d_]+(/0)?[!?]|#nv|#nd|#[^\W\d_]{1,4}/[^\W\d_]"
 )
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
-# Columns of a table that a true label, or what many labels come to, stands in.
-_TRUTH = re.compile(
-    r"(gold|truth|target|majority|consensus|final|correct|y[-_\s]?true|ground[-_\s]?truth|reference"
-    r"|gold[-_\s]?standard|adjudicated|adjudication"
-    r"|(gold|true|majority|final|correct)[-_\s]?(label|class|answer|vote)"
-    r"|(label|class)[-_\s]true)",
-    re.IGNORECASE,
-)
 # Letters of other alphabets that look like Latin ones; capitals do more often than small ones.
 _ALIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf\u03b1\u03c1\u03bd\u03b9",
@@ -487,11 +479,6 @@ def times(count: int) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) < 60 else f"{text[:57]}..."
-
-
-def is_truth(column: str) -> bool:
-    """Whether a column is named as a true label, or what many labels come to."""
-    return _TRUTH.fullmatch(column.strip()) is not None
 
 
 def _shown(name: Any) -> str:

@@ -589,3 +589,17 @@ def test_annotators_labels_among_the_features(tmp_path: pathlib.Path) -> None:
     assert table.load(**files, ignore_columns="ann").feature_names == ("x",)
     (tmp_path / "f.csv").write_text("task,x,2\nt1,.5,0\nt2,.1,1\n")  # numbers name many things
     assert table.load(**files).feature_names == ("x", "2")
+
+
+@pytest.mark.parametrize("unit", [1.0, -40.0])
+def test_shares_of_votes_among_the_features_are_told(files, unit: float) -> None:
+    """Two or one or none of three say 1."""
+    votes = [[1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 1, 1]] * 4
+    rows = [f"t{i},w{j},{v}" for i, given in enumerate(votes) for j, v in enumerate(given)]
+    lines = [f"t{i},{i % 5},{unit * sum(given):g}" for i, given in enumerate(votes)]
+    paths = files(
+        features="\n".join(["task,x,m", *lines]),
+        annotations="\n".join(["task,worker,label", *rows]),
+    )
+    with pytest.warns(UserWarning, match="'m': .*how many annotators say .*--ignore_columns=m"):
+        load(**paths)

@@ -255,3 +255,20 @@ def test_units_that_standardising_takes_for_rounding(
         read_features(path)
     said = [str(w.message) for w in told if "take for rounding" in str(w.message)]
     assert len(said) == lost and all("(the first: 'b')" in text for text in said)
+
+
+def test_names_of_outcomes_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    for name in ("outcome", "diagnosis", "pred", "prediction", "p_yes", "model", "expected"):
+        path.write_text(f"task,x,{name}\na,1,0\nb,2,1\n")
+        with pytest.warns(UserWarning, match=rf"'{name}'.*--ignore_columns={name} leaves it out"):
+            assert read_features(path)[2] == ["x", name]
+    path.write_text("task,x,y,price\na,1,0,1\nb,2,1,1\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_features(path)
+
+
+def test_npy_of_truth_values(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.array([[True, False], [False, True]]))
+    assert read_features(tmp_path / "f.npy")[1].tolist() == [[1, 0], [0, 1]]

@@ -11,7 +11,8 @@ import pytest
 from neucrowd_tf.aggregation.engine.source import find_source, vocabulary
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.names import is_marker, is_truth, meant
+from neucrowd_tf.io.column_names import is_truth
+from neucrowd_tf.io.names import is_marker, meant
 from neucrowd_tf.io.tables import TableFormat, separator_of
 
 

@@ -1,0 +1,51 @@
+"""Columns of features that tell what the annotators said."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.features import MANY_ROWS, FeatureTable
+
+MOST_CELLS = 100_000_000  # of features that are compared with votes
+SAME = 1e-6  # below one, of a correlation: the same numbers but for their unit
+
+
+def tell_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
+    """Warns of a column of features that is a class's share of the votes, or whether it has most,
+    in every row.
+
+    Args:
+        table: the features, in the order of the annotations' instances.
+        crowd: the annotations.
+        path: the file of features.
+    """
+    names = [] if path.suffix == ".npy" else table.names
+    labelled = np.flatnonzero(crowd.annotated)
+    rows = table.rows
+    if rows.ndim != 2 or rows.dtype.kind != "f" or len(labelled) < MANY_ROWS:
+        return
+    if rows.size > MOST_CELLS:
+        return
+    votes = crowd.vote_counts()[labelled].astype(np.float64)
+    shares = votes / votes.sum(axis=1, keepdims=True)
+    most = (votes == votes.max(axis=1, keepdims=True)).astype(np.float64)
+    found = np.abs(_standard(rows[labelled]).T @ _standard(np.hstack([shares, most])))
+    for place in np.flatnonzero(found.max(axis=1) > 1.0 - SAME)[:1]:
+        name = crowd.class_names[int(found[place].argmax()) % votes.shape[1]]
+        hint = f"; --ignore_columns={names[place]} leaves it out" if names else ""
+        warnings.warn(
+            f"{path}: column {names[place] if names else place!r}: expected a feature, received how"
+            f" many annotators say {str(name)!r} in every row{hint}",
+            stacklevel=4,
+        )
+
+
+def _standard(columns: np.ndarray) -> np.ndarray:
+    """Returns columns without their means and of unit length; constant ones are zeros."""
+    values = columns.astype(np.float64) - columns.mean(axis=0, dtype=np.float64)
+    length = np.sqrt((values**2).sum(axis=0))
+    return values / np.where(length > 0, length, np.inf)
