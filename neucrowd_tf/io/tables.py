@@ -35,6 +35,7 @@ MOST_FIELD = 1 << 30
 MANY_COLUMNS = 2000
 SAMPLE = 1 << 16  # bytes that say what separates the columns
 MOST_NAMES = 500  # that are looked through for one that comes close
+_TWICE = re.compile(r"\.[1-9]\d*$")
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -158,10 +159,12 @@ class TableFormat:
 
 
 def _also(role: str, found: dict[str, str], columns: Sequence[str]) -> list[str]:
-    """Returns further columns that are named as a role's; a bare `id` is many things."""
+    """Returns further columns that are named as a role's, also as pandas names a second one of a
+    name (`label.1`); a bare `id` is many things.
+    """
     folded = {alias.lower() for alias in ALIASES[role]} - {"id"}
     rest = [name for name in columns if name not in found.values()]
-    return [name for name in rest if str(name).strip().lower() in folded]
+    return [name for name in rest if _TWICE.sub("", str(name).strip().lower()) in folded]
 
 
 PLAIN = TableFormat()

@@ -301,3 +301,10 @@ def test_very_many_separators_cost_no_time(tmp_path: Path) -> None:
 def test_names_of_columns_are_names_too(tmp_path: Path) -> None:
     text = "task,worker,label\ntask,worker,worker\nt,task,worker\nt,a,x\nu,a,worker\n"
     assert read(tmp_path, text).num_annotations == 4
+
+
+def test_a_second_column_of_labels_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label,label.1\nt0,a,yes,no\nt0,b,no,no\n")
+    with pytest.warns(UserWarning, match=r"'label' and 'label\.1' are both named as a label's"):
+        read_annotations(path)
