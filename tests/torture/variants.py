@@ -54,6 +54,7 @@ def spreadsheets(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "a row index named so": text_of(
             [[str(i - 1) if i else "Unnamed: 0", *r] for i, r in enumerate(long)]
         ).encode(),
+        "only separators at the end": text_of([*long, ["", "", ""], ["", "", ""]]).encode(),
         "gzip": gzip.compress(text_of(long).encode()),
         "capitals in the header": text_of([[c.title() for c in long[0]], *long[1:]]).encode(),
         "spaces around the header": text_of([[f" {c} " for c in long[0]], *long[1:]]).encode(),
@@ -61,7 +62,6 @@ def spreadsheets(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     for name, content in same.items():
         yield _labels(f"long: {name}", content, SAME, base)
     refused = {
-        "only separators at the end": text_of([*long, ["", "", ""], ["", "", ""]]),
         "header again": text_of([*long[:9], long[0], *long[9:]]),
         "a comment first": "# labels of March\n" + text_of(long),
         "a comment between": text_of(long[:5]) + "# here\n" + text_of(long[5:]),
@@ -245,6 +245,8 @@ def features(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "a plus": text_of([table[0], *([r[0], *(c if c[0] == "-" else f"+{c}" for c in r[1:])]
                                       for r in table[1:])]).encode(),
         "tabs": text_of(table, "\t").encode(),
+        "only separators": text_of([*table, ["", "", ""]]).encode(),
+        "a comma at the end": text_of([[*r, ""] for r in table]).encode(),
         "gzip": gzip.compress(text_of(table).encode()),
         "rows in another order": text_of([table[0], *reversed(table[1:])]).encode(),
     }  # fmt: skip
@@ -278,13 +280,11 @@ def features(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "a row index named so": [[str(i - 1) if i else "Unnamed: 0", *r]
                                  for i, r in enumerate(table)],
         "header again": [*table[:5], table[0], *table[5:]],
-        "a comma at the end": [[*r, ""] for r in table],
         "a comma at the end of rows": [table[0], *([*r, ""] for r in table[1:])],
         "a row of sums": [*table, ["Total", *(f"{sum(float(r[j]) for r in table[1:]):.6f}"
                                               for j in (1, 2))]],
         "a row cut off": [*table[:5], table[5][:2], *table[6:]],
         "units below the header": [table[0], ["", "m", "m"], *table[1:]],
-        "only separators": [*table, ["", "", ""]],
         "a column twice": [[*r, r[1]] for r in table],
         "column x.1": [[*r, "x" if not i else r[1]] for i, r in enumerate(table)],
         "no header": table[1:],
