@@ -38,7 +38,7 @@ def tell_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
         name = crowd.class_names[int(found[place].argmax()) % votes.shape[1]]
         hint = f"; --ignore_columns={names[place]} leaves it out" if names else ""
         warnings.warn(
-            f"{path}: column {names[place] if names else place!r}: expected a feature, received how"
+            f"{path}: column {names[place] if names else int(place)}: expected a feature, received how"
             f" many annotators say {str(name)!r} in every row{hint}",
             stacklevel=4,
         )
