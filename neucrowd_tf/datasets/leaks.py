@@ -36,10 +36,11 @@ def tell_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
     found = np.abs(_standard(rows[labelled]).T @ _standard(np.hstack([shares, most])))
     for place in np.flatnonzero(found.max(axis=1) > 1.0 - SAME)[:1]:
         name = crowd.class_names[int(found[place].argmax()) % votes.shape[1]]
+        shown = repr(names[place]) if names else int(place)
         hint = f"; --ignore_columns={names[place]} leaves it out" if names else ""
         warnings.warn(
-            f"{path}: column {names[place] if names else int(place)}: expected a feature, received how"
-            f" many annotators say {str(name)!r} in every row{hint}",
+            f"{path}: column {shown}: expected a feature, received how many annotators"
+            f" say {str(name)!r} in every row{hint}",
             stacklevel=4,
         )
 
