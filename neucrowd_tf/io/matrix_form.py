@@ -160,7 +160,7 @@ def matrix_table(
             f"{path}: expected {num_tasks} rows, one for each row of the features table, received"
             f" shape {matrix.shape}{hint}"
         )
-    if not layout.classes:
+    if not layout.classes and matrix.dtype.kind in "iuf":
         if len(matrix) >= MANY_ROWS and matrix.dtype.kind in "iu":
             _check_no_ids(matrix, path)
         _check_no_counts(matrix, annotators or [], path, line)

@@ -58,6 +58,14 @@ def test_a_matrix_of_something_else(tmp_path: Path, what: str, ending: str) -> N
     assert read(path, REFUSED[what], classes=names).num_annotations == REFUSED[what].size
 
 
+@pytest.mark.parametrize("kind", ["<U3", "datetime64[D]", "object", "complex64"])
+def test_an_array_of_something_else(tmp_path: Path, kind: str) -> None:
+    np.save(tmp_path / "a.npy", np.array([["2001-01-01"] * 2] * 12).astype("datetime64[D]")
+            if kind.startswith("date") else np.full((12, 2), 1).astype(kind))  # fmt: skip
+    with pytest.raises(DataError, match=r"a\.npy"):
+        read_annotations(tmp_path / "a.npy")
+
+
 @pytest.mark.parametrize("ending", ["npy", "csv"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_matrix_of_codes(tmp_path: Path, ending: str, seed: int) -> None:
