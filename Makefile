@@ -1,4 +1,8 @@
 # Two commands matter: `make run` and `make test`. Both set up .venv from requirements.lock first.
+# Packages are installed uncompiled: each is compiled at its first import, and must be kept then, or
+# every process compiles TensorFlow anew, in 25 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
