@@ -38,9 +38,11 @@ RATIO = 5.0
 
 
 @register_dataset(
-    "cifar10h", summary="CIFAR-10 test images, the 103 annotators of lowest accuracy (CrowdInG; --data_dir only)",  # noqa: E501
+    "cifar10h",
+    summary="CIFAR-10 test images, the 103 annotators of lowest accuracy (CrowdInG; --data_dir"
+    " only)",
     options=("subset", "annotators"),
-)  # fmt: skip
+)
 def load(
     data_dir: Path | None = None,
     seed: int = 0,

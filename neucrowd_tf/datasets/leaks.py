@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import MANY_ROWS, FeatureTable
 
 MOST_CELLS = 100_000_000  # of features that are compared with votes
 SAME = 1e-6  # below one, of a correlation: the same numbers but for their unit
+
+
+def check_no_annotators(names: Sequence[str], crowd: Annotations, path: Path) -> None:
+    """Raises DataError for a feature that is called as an annotator is, in words: their labels."""
+    called = () if crowd.annotator_names is None else map(str, crowd.annotator_names)
+    annotators = {name for name in called if not name.isdigit()}
+    for name in names:
+        if name in annotators:
+            raise DataError(
+                f"{path}: column {name!r}: expected a feature, received an annotator's name, as"
+                f" labels in the features' table have; --ignore_columns={name} leaves it out,"
+                " another name takes it for a feature"
+            )
 
 
 def tell_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, read_annotations, spelt
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
-from neucrowd_tf.datasets.leaks import tell_leak
+from neucrowd_tf.datasets.leaks import check_no_annotators, tell_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_feature_table
@@ -142,7 +142,7 @@ def load(
     table = _read_instances(kind, source, layout, image_size, max_pixels)
     labels_file = Path(annotations)
     crowd, known = _read_labels(labels_file, truth, table.tasks, layout, unmatched)
-    _check_no_annotators(table.names, crowd, source)
+    check_no_annotators(table.names, crowd, source)
     if kind == "features":
         tell_leak(table, crowd, source)
     if wanted is not None and test_truth is not None:
@@ -164,19 +164,6 @@ def load(
         feature_names=tuple(table.names) or None,
         feature_centre=table.centre,
     )
-
-
-def _check_no_annotators(names: Sequence[str], crowd: Annotations, path: Path) -> None:
-    """Raises DataError for a feature that is called as an annotator is, in words: their labels."""
-    called = () if crowd.annotator_names is None else map(str, crowd.annotator_names)
-    annotators = {name for name in called if not name.isdigit()}
-    for name in names:
-        if name in annotators:
-            raise DataError(
-                f"{path}: column {name!r}: expected a feature, received an annotator's name, as"
-                f" labels in the features' table have; --ignore_columns={name} leaves it out,"
-                " another name takes it for a feature"
-            )
 
 
 def _read_labels(

@@ -5,11 +5,9 @@ duplicates.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -240,12 +238,7 @@ def fold_dataset(
         UsageError: numbers out of range.
         DataError: fewer rows than folds.
     """
-    if folds < 2:
-        raise UsageError(f"folds: expected at least 2, received {folds}")
-    if not 0.0 < validation_share < 1.0:
-        raise UsageError(
-            f"validation_share: expected a number between 0 and 1, received {validation_share}"
-        )
+    _check(folds, validation_share)
     if not 0 <= fold < folds or repeat < 0:
         raise UsageError(
             f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of repeat"
@@ -253,10 +246,8 @@ def fold_dataset(
         )
     pooled = pool(dataset, seed)
     test = _test_parts(pooled.labels, folds, seed, repeat)[fold]
-    rest = np.setdiff1d(np.arange(len(pooled.labels)), test)
     rng = np.random.default_rng([seed, repeat, fold, 2])
-    validation = _hold_out(pooled.votes, rest, validation_share, rng)
-    return _one_fold(dataset, pooled, test, validation, np.setdiff1d(rest, validation))
+    return _one_fold(dataset, pooled, test, validation_share, rng)
 
 
 def repeated_stratified_folds(
@@ -268,21 +259,34 @@ def repeated_stratified_folds(
     validation_share: float = 0.2,
 ) -> Iterator[Fold]:
     """Yields every fold of repeated stratified cross-validation; see `fold_dataset`."""
-    one = functools.partial(
-        fold_dataset, dataset, folds=folds, seed=seed, validation_share=validation_share
-    )
-    for repeat, fold in product(range(repeats), range(folds)):
-        yield Fold(repeat, fold, one(repeat=repeat, fold=fold))
+    _check(folds, validation_share)
+    pooled = pool(dataset, seed)
+    for repeat in range(repeats):
+        for fold, test in enumerate(_test_parts(pooled.labels, folds, seed, repeat)):
+            rng = np.random.default_rng([seed, repeat, fold, 2])
+            yield Fold(repeat, fold, _one_fold(dataset, pooled, test, validation_share, rng))
+
+
+def _check(folds: int, validation_share: float) -> None:
+    if folds < 2:
+        raise UsageError(f"folds: expected at least 2, received {folds}")
+    if not 0.0 < validation_share < 1.0:
+        raise UsageError(
+            f"validation_share: expected a number between 0 and 1, received {validation_share}"
+        )
 
 
 def _one_fold(
     dataset: CrowdDataset,
     pooled: Pool,
     test: NDArray[np.intp],
-    validation: NDArray[np.intp],
-    train: NDArray[np.intp],
+    validation_share: float,
+    rng: np.random.Generator,
 ) -> CrowdDataset:
-    """Returns the pooled rows at these positions as a dataset."""
+    """Returns the pooled rows as a dataset that is tested on those at positions `test`."""
+    rest = np.setdiff1d(np.arange(len(pooled.labels)), test)
+    validation = _hold_out(pooled.votes, rest, validation_share, rng)
+    train = np.setdiff1d(rest, validation)
 
     def split(rows: NDArray[np.intp], labels: NDArray[np.int64]) -> Split:
         crowd = pooled.annotations[rows]

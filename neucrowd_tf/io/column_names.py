@@ -45,14 +45,15 @@ KINDS = {
         "a field of the task": "difficulty|is_hard|lang|language|length|words|source|category"
         "|status|group|topic|domain",
         "a true label": rf"gt|y|golden|oracle|answer_key|maj|dawid_skene|agreed|merged|combined"
-        rf"|outcome|verdict|decision|(right|real|target)_({_SAME})|resolved|expected|solution|actual|votes?|aggregated|(is|was)_(true|"
-        rf"correct|gold)|(mode|expected|actual|resolved|aggregated|consensus|gt)_({_SAME})|({_SAME})"
-        r"_(gold|truth|gt|final|majority|correct|mode|consensus|expected)",
+        rf"|outcome|verdict|decision|(right|real|target)_({_SAME})|resolved|expected|solution|actual"
+        rf"|votes?|aggregated|(is|was)_(true|correct|gold)"
+        rf"|(mode|expected|actual|resolved|aggregated|consensus|gt)_({_SAME})"
+        rf"|({_SAME})_(gold|truth|gt|final|majority|correct|mode|consensus|expected)",
     }.items()
 }
 _MODEL = re.compile(
-    rf"model|llm|(chat_?)?gpt_?\w*|bert|preds?|predicted|predictions?|(pred|predicted|model)_({_SAME})|({_SAME}|y)_(pred|"
-    r"predicted|prediction|model|hat)"
+    rf"model|llm|(chat_?)?gpt_?\w*|bert|preds?|predicted|predictions?"
+    rf"|(pred|predicted|model)_({_SAME})|({_SAME}|y)_(pred|predicted|prediction|model|hat)"
 )
 # What may tell the label where it is a feature, beside what is refused there.
 _LEAKS = re.compile(r"outcome|diagnosis|(p|prob|proba|probability)_\w+|vote_share\w*")

@@ -39,7 +39,8 @@ _LARGEST = (1e20, 1e30, 9.96921e36, float(np.finfo(np.float32).max), 2.0**31, 2.
 FILLINGS = np.array([sign * one for sign in (1, -1) for one in _NINES + _LARGEST], np.float32)
 # Names that no feature has: labels dressed up, and counts of votes.
 _LABELS = re.compile(
-    r"labels|classes|targets|label[-_\s]?(encoded|code|num|idx|name)|encoded[-_\s]?label|votes[-_].+|gt"
+    r"labels|classes|targets|label[-_\s]?(encoded|code|num|idx|name)|encoded[-_\s]?label"
+    r"|votes[-_].+|gt"
 )
 
 

@@ -144,7 +144,8 @@ def refresh_comparison(run_folder: str | Path) -> bool:
         "method_metrics": METRICS,
         "method": read_method(folder),
     }
-    page = f"{head}{begin}\n{_environment().get_template('comparison.html').render(context)}{end}{tail}"  # noqa: E501
+    table = _environment().get_template("comparison.html").render(context)
+    page = f"{head}{begin}\n{table}{end}{tail}"
     if page == f"{head}{begin}{rest}":
         return False
     write_text(path, page)
