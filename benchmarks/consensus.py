@@ -31,8 +31,9 @@ from data.truth_inference import Benchmark
 from neucrowd_tf.aggregation import EBCC, Consensus, make_aggregator
 from neucrowd_tf.aggregation.consensus import CANDIDATES, deal, held_out_score
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.io.csv_cells import number_cell
-from neucrowd_tf.io.files import read_json, write_json, write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.tables.writing import number_cell
 
 # -1 is always EBCC, infinity never.
 DECISIVE = (-1.0, 0.0, 2.0, 5.0, 10.0, 20.0, float("inf"))

@@ -35,7 +35,8 @@ import pandas as pd
 from benchmarks.timing import Clock, flags
 from data import truth_inference as published
 from neucrowd_tf.aggregation import make_aggregator
-from neucrowd_tf.io.files import read_json, write_json, write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.json import read_json, write_json
 from reproduction.truth_inference import crowd_kit
 
 THEIRS = {"dawid_skene": "DawidSkene", "glad": "GLAD", "mace": "MACE", "ebcc": ""}

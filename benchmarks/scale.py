@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import flags, peak_memory_mb
-from neucrowd_tf.io.files import atomic_path
+from neucrowd_tf.io.files.atomic import atomic_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

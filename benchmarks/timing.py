@@ -87,7 +87,7 @@ def tell(given: argparse.Namespace, figures: Any, page: str) -> None:
     """Prints a page of results to stderr, writes it where --output says, and prints its figures
     where --json asks for them.
     """
-    from neucrowd_tf.io.files import write_text
+    from neucrowd_tf.io.files.atomic import write_text
 
     print(page, file=sys.stderr)
     if given.output is not None:

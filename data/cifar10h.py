@@ -16,7 +16,8 @@ from data.cifar import CLASS_NAMES, as_features, class_name_array, long_tail, re
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.tables import read_csv, require_columns
+from neucrowd_tf.io.tables.csv_file import read_csv
+from neucrowd_tf.io.tables.headers import require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split, encode_labels
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.tables import read_csv, require_columns
+from neucrowd_tf.io.tables.csv_file import read_csv
+from neucrowd_tf.io.tables.headers import require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:

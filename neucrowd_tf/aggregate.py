@@ -32,9 +32,9 @@ from neucrowd_tf.errors import (
     one_line,
 )
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
-from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
 from neucrowd_tf.io.importers.catalogue import detect
-from neucrowd_tf.io.table_flags import TABLE_OPTIONS, add_table_options, layout_of, model_names
+from neucrowd_tf.io.tables.flags import TABLE_OPTIONS, add_table_options, layout_of, model_names
+from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator

@@ -18,12 +18,14 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
-from neucrowd_tf.io.csv_cells import to_csv
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
-from neucrowd_tf.io.importers.sources import read_text, records, rows
-from neucrowd_tf.io.label_table import LabelTable, check_table
-from neucrowd_tf.io.table_flags import add_option
-from neucrowd_tf.io.tables import PLAIN, TableFormat
+from neucrowd_tf.io.importers.records import records, rows
+from neucrowd_tf.io.labels.checks.triples import check_table
+from neucrowd_tf.io.labels.table import LabelTable
+from neucrowd_tf.io.tables.flags import add_option
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.tables.writing import to_csv
 
 COLUMNS = ("task", "worker", "label")
 

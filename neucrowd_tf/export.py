@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import atomic_folder, write_json
+from neucrowd_tf.io.files.atomic import atomic_folder
+from neucrowd_tf.io.files.json import write_json
 
 # Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand
 # for.

@@ -20,7 +20,9 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import atomic_folder, load_arrays, read_json, save_arrays, write_json
+from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
+from neucrowd_tf.io.files.atomic import atomic_folder
+from neucrowd_tf.io.files.json import read_json, write_json
 
 FORMAT = 1
 _PACKAGES = ("neucrowd_tf.", "baselines.")

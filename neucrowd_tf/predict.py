@@ -18,14 +18,16 @@ from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run
-from neucrowd_tf.io.csv_cells import csv_writer, text_cell
-from neucrowd_tf.io.features import read_feature_table
-from neucrowd_tf.io.files import atomic_path, check_regular, read_json
-from neucrowd_tf.io.images import IMAGES, read_images
+from neucrowd_tf.io.features.images import IMAGES, read_images
+from neucrowd_tf.io.features.table import read_feature_table
+from neucrowd_tf.io.features.texts import read_texts
+from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.reading import check_regular
 from neucrowd_tf.io.quiet import import_tensorflow
-from neucrowd_tf.io.table_flags import add_option
-from neucrowd_tf.io.tables import PLAIN, TableFormat
-from neucrowd_tf.io.texts import read_texts
+from neucrowd_tf.io.tables.flags import add_option
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.tables.writing import csv_writer, text_cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

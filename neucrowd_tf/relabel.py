@@ -23,10 +23,9 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
-from neucrowd_tf.io.csv_cells import number_cell, text_cell, to_csv
-from neucrowd_tf.io.files import read_json
+from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.run_files import changed
-from neucrowd_tf.io.table_flags import (
+from neucrowd_tf.io.tables.flags import (
     SWITCHES,
     TABLE_OPTIONS,
     add_table_options,
@@ -34,7 +33,8 @@ from neucrowd_tf.io.table_flags import (
     model_names,
     table_options,
 )
-from neucrowd_tf.io.tables import TableFormat
+from neucrowd_tf.io.tables.format import TableFormat
+from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations

@@ -23,8 +23,8 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.dasc.calibration import held_out_annotations
 from neucrowd_tf.harness import plugins
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from reproduction.catalogue import SUITES

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.csv_cells import to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import to_csv
 from reproduction import panels
 from reproduction.collect import suite_runs
 from reproduction.panels import Point

@@ -16,7 +16,7 @@ from neucrowd_tf.annotations import statistics
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.csv_cells import number_cell
+from neucrowd_tf.io.tables.writing import number_cell
 from reproduction import printed
 from reproduction.curves import write_rows
 from reproduction.suite import FIRST_SEED, Suite

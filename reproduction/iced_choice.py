@@ -28,8 +28,8 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
 from neucrowd_tf.harness import plugins, process
 from neucrowd_tf.iced import ICED
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
 
 _PAIRS = flags.DEFINE_list("pairs", ["4-9", "3-5"], "majority-minority digits.")
 _FOLDS = flags.DEFINE_integer("parts", 3, "folds.")

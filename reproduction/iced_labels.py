@@ -15,8 +15,8 @@ from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.evaluation.intervals import mean_interval
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.iced.inference import infer_labels
-from neucrowd_tf.io.csv_cells import to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import to_csv
 
 _DRAWS = flags.DEFINE_integer("draws", 10, "how many draws, from 10100 on.")
 _DATA = flags.DEFINE_string("data", None, "folder of the datasets.")

@@ -18,8 +18,8 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.representation import ranking_metrics
 from neucrowd_tf.training.standardise import standardise

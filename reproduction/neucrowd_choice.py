@@ -21,8 +21,8 @@ from absl import app, flags
 from neucrowd_tf import registry
 from neucrowd_tf.evaluation.cross_validation import repeated_stratified_folds
 from neucrowd_tf.harness import plugins, process
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.training.representation import ranking_metrics
 
 _PART = flags.DEFINE_string("part", "loss", "what is varied: loss, others, l2.")

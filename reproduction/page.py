@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import read_json, write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.json import read_json
 from reproduction.catalogue import SUITES
 from reproduction.suite import FIRST_SEED, Suite
 from reproduction.table import ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA, REPRODUCED

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import atomic_path, write_text
+from neucrowd_tf.io.files.atomic import atomic_path, write_text
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
 
 _COLUMNS = 3
 

@@ -12,7 +12,7 @@ import pandas as pd
 from neucrowd_tf.evaluation.crossed import crossed_interval
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.csv_cells import number_cell
+from neucrowd_tf.io.tables.writing import number_cell
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.curves import write_rows
 from reproduction.suite import Suite

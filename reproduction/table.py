@@ -16,8 +16,8 @@ from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.crossed import VALUES
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import ELSEWHERE, PRIVATE

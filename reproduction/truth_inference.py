@@ -20,7 +20,7 @@ import numpy as np
 from data import truth_inference as benchmarks
 from neucrowd_tf.aggregation import AGGREGATORS, make_aggregator
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.csv_cells import number_cell
+from neucrowd_tf.io.tables.writing import number_cell
 from reproduction.curves import write_rows
 from reproduction.suite import Suite
 

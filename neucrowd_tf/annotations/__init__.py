@@ -4,7 +4,7 @@ from neucrowd_tf.annotations.codes import MISSING, Duplicates, factorize
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.annotations.files import read_annotations
 from neucrowd_tf.annotations.frames import align_annotations, as_annotations
-from neucrowd_tf.io.ids import as_name_array, spelt
+from neucrowd_tf.io.names.ids import as_name_array, spelt
 
 __all__ = [
     "MISSING",

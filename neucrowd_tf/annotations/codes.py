@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.io.ids import as_name_array, spelt
+from neucrowd_tf.io.names.ids import as_name_array, spelt
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -32,12 +32,13 @@ from neucrowd_tf.annotations.codes import (
 )
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.io.answers import read_answers
-from neucrowd_tf.io.files import write_json
-from neucrowd_tf.io.label_table import LabelTable
-from neucrowd_tf.io.long_form import read_frame, read_long, write_long
-from neucrowd_tf.io.tables import EXACT, CsvFile, TableFormat
-from neucrowd_tf.io.wide_form import read_wide_frame
+from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.labels.answers import read_answers
+from neucrowd_tf.io.labels.long import read_frame, read_long, write_long
+from neucrowd_tf.io.labels.table import LabelTable
+from neucrowd_tf.io.labels.wide import read_wide_frame
+from neucrowd_tf.io.tables.csv_file import CsvFile
+from neucrowd_tf.io.tables.format import EXACT, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

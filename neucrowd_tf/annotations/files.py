@@ -11,11 +11,10 @@ import numpy as np
 from neucrowd_tf.annotations.codes import matched
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.annotations import read_labels
-from neucrowd_tf.io.ids import as_name_array, typed_names
-from neucrowd_tf.io.label_table import LabelTable
-from neucrowd_tf.io.names import distinct
-from neucrowd_tf.io.tables import PLAIN, TableFormat
+from neucrowd_tf.io.labels.layouts import read_labels
+from neucrowd_tf.io.labels.table import LabelTable
+from neucrowd_tf.io.names.ids import as_name_array, distinct, typed_names
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +32,7 @@ def read_annotations(
     unmatched: Literal["error", "drop"] = "error",
 ) -> Annotations:
     """Reads annotations of the given tasks, or of all that the file has, in any layout that
-    `neucrowd_tf.io.annotations.read_labels` knows.
+    `neucrowd_tf.io.labels.layouts.read_labels` knows.
 
     Args:
         path: the file.

@@ -9,9 +9,10 @@ import pandas as pd
 
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.ids import as_name_array, spelt
-from neucrowd_tf.io.long_form import as_frame
-from neucrowd_tf.io.tables import ALIASES, PLAIN
+from neucrowd_tf.io.labels.long import as_frame
+from neucrowd_tf.io.names.ids import as_name_array, spelt
+from neucrowd_tf.io.tables.format import PLAIN
+from neucrowd_tf.io.tables.headers import ALIASES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

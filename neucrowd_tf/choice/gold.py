@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.tables import read_truth
+from neucrowd_tf.io.tables.tasks import read_truth
 
 
 def gold_codes(

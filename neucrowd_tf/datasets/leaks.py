@@ -10,7 +10,8 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.features import MANY_ROWS, FeatureTable
+from neucrowd_tf.io.features.numbers import MANY_ROWS
+from neucrowd_tf.io.features.table import FeatureTable
 
 MOST_CELLS = 100_000_000  # of features that are compared with votes
 SAME = 1e-6  # below one, of a correlation: the same numbers but for their unit

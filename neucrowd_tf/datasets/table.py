@@ -16,12 +16,13 @@ from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.leaks import check_no_annotators, tell_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.features import FeatureTable, read_feature_table
-from neucrowd_tf.io.ids import typed_names
-from neucrowd_tf.io.images import MAX_PIXELS, read_images
-from neucrowd_tf.io.table_flags import TABLE_OPTIONS
-from neucrowd_tf.io.tables import TableFormat, read_truth
-from neucrowd_tf.io.texts import read_texts
+from neucrowd_tf.io.features.images import MAX_PIXELS, read_images
+from neucrowd_tf.io.features.table import FeatureTable, read_feature_table
+from neucrowd_tf.io.features.texts import read_texts
+from neucrowd_tf.io.names.ids import typed_names
+from neucrowd_tf.io.tables.flags import TABLE_OPTIONS
+from neucrowd_tf.io.tables.format import TableFormat
+from neucrowd_tf.io.tables.tasks import read_truth
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.evaluation.annotator_ranking import informedness, rank_annotators
-from neucrowd_tf.io.csv_cells import cell, to_csv
+from neucrowd_tf.io.tables.writing import cell, to_csv
 from neucrowd_tf.labelling.belief import believe
 
 if TYPE_CHECKING:

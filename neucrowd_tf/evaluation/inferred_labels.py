@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
-from neucrowd_tf.io.csv_cells import cell, to_csv
+from neucrowd_tf.io.tables.writing import cell, to_csv
 from neucrowd_tf.labelling.belief import believe_with_model
 
 if TYPE_CHECKING:

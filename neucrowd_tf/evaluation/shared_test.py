@@ -15,7 +15,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.crossed import crossed_interval, instance_values
 from neucrowd_tf.evaluation.intervals import Interval
-from neucrowd_tf.io.files import read_json
+from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.predictions import PredictionTable, read_predictions
 from neucrowd_tf.io.run_files import FINISHED, PREDICTIONS
 

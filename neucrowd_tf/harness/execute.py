@@ -27,9 +27,12 @@ from neucrowd_tf.harness.run_folder import RunFolder, locked
 from neucrowd_tf.harness.watch import Watch, Watcher
 from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io import run_files
-from neucrowd_tf.io.files import FULL, array_digest, digest, write_json, write_text
+from neucrowd_tf.io.files.arrays import array_digest
+from neucrowd_tf.io.files.atomic import FULL, write_text
+from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.predictions import predictions_csv, read_predictions, read_rows
-from neucrowd_tf.io.table_flags import model_names
+from neucrowd_tf.io.tables.flags import model_names
 
 SERVED = f"{run_files.SAVED_MODEL}/saved_model.pb"
 DIGEST = "predictions_digest"  # by which a file that lost a row is told from a whole one

@@ -1,5 +1,5 @@
 """The command's flags: each stands once, its default as a field of `Options`, its help in `HELP`
-(or, where other commands have it too, in `neucrowd_tf.io.table_flags`), its limits in `LIMITS`.
+(or, where other commands have it too, in `neucrowd_tf.io.tables.flags`), its limits in `LIMITS`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from absl import flags
 
 from neucrowd_tf.io.run_files import TABLES as TABLE_FLAGS
-from neucrowd_tf.io.table_flags import ANNOTATIONS, MODEL_ANNOTATOR, TABLE_OPTIONS
+from neucrowd_tf.io.tables.flags import ANNOTATIONS, MODEL_ANNOTATOR, TABLE_OPTIONS
 
 MAX_SEED = 2**31 - 1
 # How the tables are written, as the loader takes them; given only where they are not the default.

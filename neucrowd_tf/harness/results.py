@@ -16,8 +16,9 @@ from neucrowd_tf.evaluation.comparison import paired_comparison
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.harness.run_folder import METRICS, RunKey, locked
-from neucrowd_tf.io.csv_cells import number_cell, to_csv
-from neucrowd_tf.io.files import read_bytes, write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.reading import read_bytes
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.registry import printed
 
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")

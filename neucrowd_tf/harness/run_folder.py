@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files import jsonable, read_json
+from neucrowd_tf.io.files.json import jsonable, read_json
 from neucrowd_tf.io.run_files import CHECKPOINTS, CONFIG, FILES, FINISHED, FOLDERS, read_config
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")

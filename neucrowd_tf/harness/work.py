@@ -13,7 +13,8 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.run_folder import RunFolder, RunKey
-from neucrowd_tf.io.files import digest, jsonable
+from neucrowd_tf.io.files.json import jsonable
+from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.run_files import OF_METHODS, STATUS
 
 # Flags that change a result, as config.json's settings name them.

@@ -1,1 +1,1 @@
-"""Each kind of file once: text, CSV, features, images, annotations."""
+"""Each kind of file once, a room each: files as such, tables, features, labels, tools' exports."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import files_read, run_that_holds
 
 PROBLEM, INTERRUPTED = 2, 130

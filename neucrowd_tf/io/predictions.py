@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.csv_cells import text_cell, to_csv
-from neucrowd_tf.io.files import not_text, read_bytes
+from neucrowd_tf.io.files.reading import not_text, read_bytes
+from neucrowd_tf.io.tables.writing import text_cell, to_csv
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import digest, read_json
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.reading import digest
 
 # metrics.json is written last: it is the mark of a finished run.
 FINISHED = "metrics.json"

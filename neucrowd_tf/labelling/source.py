@@ -14,10 +14,13 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.ids import spelt
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers import TOOLS, detect
-from neucrowd_tf.io.importers.sources import read_text, rows
-from neucrowd_tf.io.tables import ALIASES, PLAIN, CsvFile, TableFormat
+from neucrowd_tf.io.importers.records import rows
+from neucrowd_tf.io.names.ids import spelt
+from neucrowd_tf.io.tables.csv_file import CsvFile
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.tables.headers import ALIASES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

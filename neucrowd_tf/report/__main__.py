@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
-from neucrowd_tf.io.features import read_features
+from neucrowd_tf.io.features.table import read_features
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.run_files import changed, files_read
-from neucrowd_tf.io.table_flags import add_table_options, layout_of, model_names
-from neucrowd_tf.io.tables import CsvFile, read_truth
+from neucrowd_tf.io.tables.csv_file import CsvFile
+from neucrowd_tf.io.tables.flags import add_table_options, layout_of, model_names
+from neucrowd_tf.io.tables.tasks import read_truth
 from neucrowd_tf.labelling.source import read_crowd
 
 if TYPE_CHECKING:

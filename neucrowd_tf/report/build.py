@@ -11,7 +11,7 @@ import numpy as np
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import whole_crowd, whole_truth
-from neucrowd_tf.io.files import write_text
+from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.report.crowd_part import crowd_part
 from neucrowd_tf.report.model_part import METRICS, model_part
 from neucrowd_tf.report.pictures import Page, Pictures

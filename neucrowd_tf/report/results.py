@@ -16,8 +16,8 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.io.files import read_json
-from neucrowd_tf.io.importers.sources import read_text
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import ANNOTATORS, CONFIG, FINISHED, PREDICTIONS
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.csv_cells import text_cell
-from neucrowd_tf.io.files import atomic_path, load_arrays, save_arrays
+from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
+from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.tables.writing import text_cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

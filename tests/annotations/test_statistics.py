@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.errors import DataError, IdentitiesError
-from neucrowd_tf.io import files
+from neucrowd_tf.io.files.json import jsonable
 
 # Fleiss (1971) as Wikipedia works it out: ten subjects, fourteen raters, five classes; kappa =
 # .210.
@@ -185,7 +185,7 @@ def test_describe() -> None:
     )
     assert found["majority_accuracy"] == 1 and 0.8 < found["mean_annotator_accuracy"] < 1
     assert (
-        json.loads(json.dumps(files.jsonable(found)))["truth_imbalance_ratio"] == 3
+        json.loads(json.dumps(jsonable(found)))["truth_imbalance_ratio"] == 3
     )  # three of class 0 and 1, one of class 3 and 4
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import choice
 from benchmarks.choice_tables import SHAPES, with_crowd
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.io.files import save_arrays
+from neucrowd_tf.io.files.arrays import save_arrays
 
 
 def probabilities(classes: np.ndarray) -> np.ndarray:

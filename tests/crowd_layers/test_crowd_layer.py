@@ -97,7 +97,7 @@ def test_resumes_bit_for_bit(crowd, tmp_path):
     )
     # A finished fit of two epochs is what a fit of four leaves behind when it is killed after the
     # second, but for its mark.
-    from neucrowd_tf.io.files import load_arrays, save_arrays
+    from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
     from neucrowd_tf.training.state import from_text, to_text
 
     arrays = load_arrays(tmp_path / "train.npz")

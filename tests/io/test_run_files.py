@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from neucrowd_tf.io.files import digest
+from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.run_files import changed, files_read, run_that_holds
 
 

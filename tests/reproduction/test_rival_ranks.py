@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf.io.files import write_json, write_text
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.json import write_json
 from reproduction.rivals import interval_of, ranked
 from reproduction.suite import Case, Suite
 

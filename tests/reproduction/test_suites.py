@@ -12,7 +12,7 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files import read_json, write_json
+from neucrowd_tf.io.files.json import read_json, write_json
 from reproduction import catalogue, curves, page, printed, run, smoke
 from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import (

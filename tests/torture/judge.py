@@ -19,7 +19,7 @@ from typing import Any
 from absl import flags as absl_flags
 from absl.testing import flagsaver
 
-from neucrowd_tf.io.files import digest
+from neucrowd_tf.io.files.reading import digest
 from tests.torture.oracle import Input
 
 SECONDS = 20

@@ -142,7 +142,7 @@ def a_break(rng: np.random.Generator, files: int, seconds: float) -> tuple[str, 
 def damage(folder: Path, rng: np.random.Generator) -> bool:
     """Damages a checkpoint, if there is one: cut off, a flipped byte, other shapes, other keys."""
     from neucrowd_tf.errors import DataError
-    from neucrowd_tf.io.files import load_arrays, save_arrays
+    from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 
     files = [path for path in sorted(folder.rglob("*.npz")) if path.stat().st_size]
     if not files:

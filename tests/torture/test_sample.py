@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import read_annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.names import is_marker, meant
+from neucrowd_tf.io.names.missing import is_marker
+from neucrowd_tf.io.names.spelling import meant
 from tests.torture.inputs import Wanted, try_inputs
 from tests.torture.kills import try_kills
 from tests.torture.record import Record

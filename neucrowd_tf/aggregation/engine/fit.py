@@ -20,7 +20,9 @@ from neucrowd_tf.aggregation.engine.shards import Engine, Shards, load_shards, m
 from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files import atomic_path, load_arrays, read_json, save_arrays, write_json
+from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
+from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.files.json import read_json, write_json
 
 WORK = "work"
 DONE = "fit.json"

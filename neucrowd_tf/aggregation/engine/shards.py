@@ -24,10 +24,12 @@ from neucrowd_tf.aggregation.engine.source import (
 )
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files import ARRAY_HEADERS, atomic_path, read_json, write_json
-from neucrowd_tf.io.ids import typed_names
-from neucrowd_tf.io.label_table import check_vocabulary
-from neucrowd_tf.io.tables import EXACT, PLAIN
+from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
+from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.labels.checks.triples import check_vocabulary
+from neucrowd_tf.io.names.ids import typed_names
+from neucrowd_tf.io.tables.format import EXACT, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -19,10 +19,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.io.files import atomic_path, check_regular
-from neucrowd_tf.io.names import is_marker, is_scientific
-from neucrowd_tf.io.quotes import check_swallowed
-from neucrowd_tf.io.tables import PLAIN, SAMPLE, separator_of
+from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.files.reading import check_regular
+from neucrowd_tf.io.names.missing import is_marker
+from neucrowd_tf.io.names.spelling import is_scientific
+from neucrowd_tf.io.tables.format import PLAIN
+from neucrowd_tf.io.tables.headers import SAMPLE, separator_of
+from neucrowd_tf.io.tables.quotes import check_swallowed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, choices_of, read_text, records
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import choices_of, records
 
 RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
 KEPT = ("submitted", None)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers import (
     argilla,
     doccano,
@@ -17,8 +18,10 @@ from neucrowd_tf.io.importers import (
     sagemaker,
     toloka,
 )
+from neucrowd_tf.io.importers.archives import open_archive
 from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
-from neucrowd_tf.io.importers.sources import Head, open_archive, read_head, read_text, records
+from neucrowd_tf.io.importers.heads import Head, read_head
+from neucrowd_tf.io.importers.records import records
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,11 @@ from collections import defaultdict
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.io.files.reading import read_text
+from neucrowd_tf.io.importers.archives import members
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, members, read_text, records
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import records
 
 ENDINGS = (".jsonl", ".json")
 SHARED = "all"  # what a project in which annotators share their annotations is exported as

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.ids import typed_names
+from neucrowd_tf.io.names.ids import typed_names
 
 Duplicates: TypeAlias = Literal["error", "first", "last"]
 FURTHER = "further choices of an answer"

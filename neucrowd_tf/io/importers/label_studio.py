@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, choices_of, read_text, records
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import choices_of, records
 
 ANNOTATION_LISTS = ("annotations", "completions")  # the second is what versions before 1.0 wrote
 ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")

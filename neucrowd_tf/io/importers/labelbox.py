@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, read_text, records
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import records
 
 
 def is_export(head: Head) -> bool:

@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, choices_of, parse, rows
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import choices_of, parse, rows
 
 INPUT, ANSWER, JSON_ANSWERS = "Input.", "Answer.", "Answer.taskAnswers"
 NEEDED = {"HITId", "WorkerId"}

@@ -10,8 +10,10 @@ References:
 
 from __future__ import annotations
 
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, read_text, records
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import records
 
 CHOICE = "accept"
 

@@ -18,8 +18,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.io.files.reading import read_text
+from neucrowd_tf.io.importers.archives import members
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, choices_of, members, parse, read_text, records
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import choices_of, parse, records
 
 RESPONSES = "worker-response"
 ALL_WORKERS = "annotationsFromAllWorkers"

@@ -12,7 +12,8 @@ References:
 from __future__ import annotations
 
 from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.sources import Head, rows
+from neucrowd_tf.io.importers.heads import Head
+from neucrowd_tf.io.importers.records import rows
 
 WORKER, TASK, STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
 INPUT, OUTPUT, GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"

@@ -21,7 +21,7 @@ from neucrowd_tf.aggregate import main
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files import read_json
+from neucrowd_tf.io.files.json import read_json
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

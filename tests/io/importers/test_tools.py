@@ -13,7 +13,7 @@ import pytest
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.importers import detect, from_table, read_export
-from neucrowd_tf.io.importers.sources import choices_of
+from neucrowd_tf.io.importers.records import choices_of
 from tests.io.importers.exports import label_studio_result, sagemaker, write_lines
 
 

@@ -1,0 +1,1 @@
+"""What instances are described by: tables of features, images, texts."""

@@ -1,0 +1,113 @@
+"""Features in Parquet and NPY files."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.features.numbers import (
+    MANY_ROWS,
+    check_size,
+    loses_variation,
+    tell_fillings,
+    tell_ids,
+)
+from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.files.reading import read_bytes
+from neucrowd_tf.io.names.ids import as_name_array
+from neucrowd_tf.io.tables.format import TableFormat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
+    """Reads a Parquet file; the task ids become text."""
+    content = read_bytes(path, "a Parquet file")
+    try:
+        frame = pd.read_parquet(io.BytesIO(content))
+    except ImportError:
+        raise UsageError(
+            f"{path}: expected pyarrow to read Parquet, received none: pip install"
+            " 'neucrowd-tf[parquet]'"
+        ) from None
+    except Exception as error:  # a damaged file ends in errors of many kinds
+        raise DataError(
+            f"{path}: expected a Parquet file, received {' '.join(str(error).split())[:200]}"
+        ) from None
+    frame.columns = [str(column).strip() for column in frame.columns]
+    twice = [name for name, times in Counter(frame.columns).items() if times > 1]
+    if "" in frame.columns:
+        raise DataError(
+            f"{path}: expected a name for each column, received an empty one for column"
+            f" {list(frame.columns).index('') + 1}"
+        )
+    if twice:
+        raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
+    if not len(frame):
+        raise DataError(f"{path}: expected at least one row, received none")
+    column = layout.roles(list(frame.columns)).get("task")
+    if column is None and "task" in layout.roles([str(frame.index.name)]):
+        frame = frame.reset_index()
+        column = str(frame.columns[0])
+    if column is not None:
+        values = frame[column].astype(object)
+        if any(isinstance(value, bytes) for value in values):  # text that nobody marked as such
+            try:
+                values = values.map(lambda v: v.decode() if isinstance(v, bytes) else v)
+            except UnicodeDecodeError:
+                raise DataError(
+                    f"{path}: column {column!r}: expected task ids of text or numbers, received"
+                    " bytes that are no UTF-8"
+                ) from None
+        frame[column] = values.map(str).where(values.notna(), "")
+    return frame
+
+
+def read_npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
+    array = read_npy(path)
+    if array.dtype.kind == "b":
+        array = array.astype(np.int8)
+    if array.dtype.kind not in "fiu" or array.ndim < 2 or not array.size:
+        raise DataError(
+            f"{path}: expected an array of numbers with a row an instance, received {array.dtype}"
+            f" of shape {array.shape}"
+        )
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    if not np.isfinite(single).all():
+        row, *column = np.argwhere(~np.isfinite(single))[0].tolist()
+        raise DataError(
+            f"{path}: row {row}, column {column[0] if len(column) == 1 else tuple(column)}:"
+            f" expected a finite number, received {array[(row, *column)]}"
+        )
+    names = [str(i) for i in range(single.shape[-1])]
+    if array.ndim == 2:
+        _check_columns(array, single, names, path)
+    return as_name_array([str(i) for i in range(len(single))]), single, names
+
+
+def _check_columns(
+    array: NDArray[Any], single: NDArray[np.float32], names: list[str], path: Path
+) -> None:
+    """Warns of columns of an array that float32 blurs, and of those that number the rows."""
+    for place, name in enumerate(names):
+        check_size(array[:, place], name, path)
+    wide = array.dtype.itemsize > single.dtype.itemsize
+    lost = [place for place in range(len(names)) if wide and loses_variation(array[:, place])]
+    if lost:
+        warnings.warn(
+            f"{path}: {len(lost)} columns vary less than single precision shows at their size (the"
+            f" first: {lost[0]}); subtract their means first",
+            stacklevel=4,
+        )
+    tell_ids(single, names, path, "")
+    if len(single) >= MANY_ROWS:
+        tell_fillings(single, names, path)

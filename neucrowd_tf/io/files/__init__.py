@@ -1,0 +1,1 @@
+"""Files as files: text, JSON and arrays, written whole or not at all."""

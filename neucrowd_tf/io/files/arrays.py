@@ -1,0 +1,97 @@
+"""NumPy's arrays in files, never unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.files.reading import read_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DIGEST = "sha256"
+# NumPy parses an array's header as Python source, and before 3.12 threads that do so at once can
+# fail by "AST constructor recursion depth mismatch": a sound file would be called damaged.
+ARRAY_HEADERS = threading.Lock()
+
+
+def read_npy(path: str | Path) -> NDArray[Any]:
+    """Reads one array from an NPY file, without pickle.
+
+    Raises:
+        DataError: another file, or one that claims to hold more than it does.
+    """
+    if not (content := read_bytes(path, "an NPY file")).startswith(b"\x93NUMPY"):
+        other = "an archive of several arrays" if content.startswith(b"PK") else "another file"
+        raise DataError(f"{path}: expected a NumPy array in an NPY file, received {other}")
+    try:
+        with ARRAY_HEADERS, np.errstate(all="ignore"):
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if (rest := len(content) - getattr(array, "offset", 0) - array.nbytes) and array.size:
+                raise ValueError(f"one with {rest:,} more bytes behind it")
+            return np.array(array)
+    except Exception as error:  # a broken header ends in errors of many kinds
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: expected a NumPy array, received {reason}") from None
+
+
+def save_arrays(
+    path: str | Path, arrays: dict[str, np.ndarray], before: Path | None = None
+) -> None:
+    """Writes arrays as an uncompressed .npz atomically, with a digest of them all; object arrays
+    are refused, so that reading never unpickles.
+
+    Args:
+        path: the file.
+        arrays: what it holds.
+        before: where the file that is there now goes.
+    """
+    for key, array in arrays.items():
+        if np.asarray(array).dtype == object:
+            raise TypeError(f"array {key!r} holds Python objects, which would need pickle")
+    digest = np.frombuffer(_digest_of(arrays), dtype=np.uint8)
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        np.savez(stream, **arrays, **{DIGEST: digest})  # type: ignore[arg-type]
+        if before is not None and Path(path).exists():
+            before.unlink(missing_ok=True)
+            Path(path).rename(before)
+
+
+def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Reads what `save_arrays` wrote.
+
+    Raises:
+        DataError: a file that is damaged, or that something else wrote.
+    """
+    try:
+        with ARRAY_HEADERS, np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        whole = arrays.pop(DIGEST).tobytes() == _digest_of(arrays)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except Exception:  # a broken archive ends in errors of many kinds, and none says more
+        whole = False
+    if not whole:
+        raise DataError(f"{path}: expected arrays as they were written, received a damaged file")
+    return arrays
+
+
+def array_digest(array: np.ndarray) -> str:
+    """Returns the SHA-256 of an array's type, shape and values."""
+    return _digest_of({"": array}).hex()
+
+
+def _digest_of(arrays: dict[str, np.ndarray]) -> bytes:
+    found = hashlib.sha256()
+    for key in sorted(arrays):
+        array = np.asarray(arrays[key])
+        found.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.digest()

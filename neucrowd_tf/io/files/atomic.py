@@ -1,0 +1,120 @@
+"""Files and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from neucrowd_tf.errors import DENIED
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def _check_target(path: Path) -> None:
+    """Raises OSError for what no file may take the place of: a folder, a pipe, a device (/dev/null,
+    where the user may write there); and for a name that is too long.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            said = "expected a file to write, received a name that is too long"
+            raise OSError(error.errno, said, str(path)) from None
+        return  # which writing will say more of
+    if stat.S_ISDIR(mode):
+        said = "expected a file to write, received a folder"
+        raise IsADirectoryError(errno.EISDIR, said, str(path))
+    if not stat.S_ISREG(mode):
+        said = "expected a file to write, received a pipe or a device"
+        raise OSError(errno.EINVAL, said, str(path))
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path`, which takes its place when the block ends without an
+    error.
+
+    The data is flushed to the disk before the rename, so that a crash leaves the old file or the
+    new one. An OSError (a full disk, a folder that cannot be written) goes through to the caller
+    and leaves no temporary file behind.
+    """
+    target = Path(path)
+    _check_target(target)
+    try:
+        with _replacing(target) as temporary:
+            yield temporary
+    except OSError as error:
+        if error.errno in DENIED:  # the user knows nothing of a temporary name
+            raise OSError(error.errno, error.strerror, str(target)) from None
+        if error.errno not in FULL:
+            raise
+        what = os.strerror(error.errno)
+        raise OSError(error.errno, f"{what}; free some and start again", str(target)) from None
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        said = "expected a folder to write to, received a file"
+        raise NotADirectoryError(errno.ENOTDIR, said, str(folder)) from None
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    _make_folder(target.parent)
+    parts = f".{target.name}.", ".part" + target.suffix
+    try:
+        handle, name = tempfile.mkstemp(prefix=parts[0], suffix=parts[1], dir=target.parent)
+    except OSError as error:  # which names the temporary file
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(target)) from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("r+b") as stream:
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(
+            0o666 & ~mask
+        )  # mkstemp makes private files; results are as readable as any other
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """Yields a new folder, which takes the place of `path` when the block ends without an error."""
+    target = Path(path)
+    _make_folder(target.parent)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+    made, old = temporary / "new", temporary / "old"
+    try:
+        made.mkdir()
+        yield made
+        if target.exists():
+            os.rename(target, old)
+        try:
+            os.rename(made, target)
+        except OSError:
+            if old.exists():
+                os.rename(old, target)
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a UTF-8 text file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

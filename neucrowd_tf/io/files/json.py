@@ -1,0 +1,87 @@
+"""JSON, written whole or not at all, and read with errors that name the file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.reading import not_text, read_bytes
+
+
+def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
+    """Writes JSON atomically; NumPy scalars and arrays become numbers and lists, NaN becomes
+    null."""
+    write_text(path, to_json(value, indent=indent) + "\n")
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """Returns a value as JSON text; see `jsonable`."""
+    return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def jsonable(value: Any, spelt: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Returns `value` in JSON's types; other objects as `spelt` has them."""
+    if isinstance(value, dict):
+        return {str(key): jsonable(item, spelt) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [jsonable(item, spelt) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return jsonable(value.tolist(), spelt)
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value if isinstance(value, (bool, int, float, str, type(None))) else spelt(value)
+
+
+def read_json(path: str | Path, *, each_key_once: bool = False) -> Any:
+    """Reads JSON; a file that is not JSON is a DataError that names it.
+
+    Args:
+        path: the file.
+        each_key_once: whether an object with a key that is there twice is refused, where JSON takes
+            the last.
+    """
+    content = read_bytes(path, "JSON")
+    try:
+        return parse_json(content.decode("utf-8-sig"), str(path), each_key_once=each_key_once)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: expected JSON in UTF-8, received {error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: expected JSON in UTF-8, received {not_text(content)}") from None
+
+
+def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
+    """Parses JSON.
+
+    Raises:
+        DataError: nested too deeply, a number of thousands of digits, or a key that is there twice.
+        JSONDecodeError: no JSON.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            twice = next(
+                key for key, times in Counter(key for key, _ in pairs).items() if times > 1
+            )
+            raise DataError(f"{name}: expected each key once, received {twice!r} again")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once if each_key_once else None)
+    except (json.JSONDecodeError, DataError):
+        raise
+    except RecursionError:
+        raise DataError(f"{name}: expected JSON, received one nested too deeply") from None
+    except ValueError:  # more digits than Python turns into a number
+        raise DataError(
+            f"{name}: expected JSON, received a number of thousands of digits"
+        ) from None

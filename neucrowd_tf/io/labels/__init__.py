@@ -1,0 +1,1 @@
+"""Labels in any layout, a file a layout."""

@@ -1,0 +1,110 @@
+"""The cells of tables with a row a task: which are empty, whose they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.labels.checks.wide_values import A_ROW_A_LABEL
+from neucrowd_tf.io.labels.table import is_task_marker, tell_missing
+from neucrowd_tf.io.names.checks import check_names
+from neucrowd_tf.io.names.ids import distinct
+from neucrowd_tf.io.tables.column_names import renamed_twin
+from neucrowd_tf.io.tables.csv_file import CsvFile
+from neucrowd_tf.io.tables.format import TableFormat
+from neucrowd_tf.io.tables.tasks import task_ids
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EMPTY = ("", "nan", "NaN")
+POINT_ZERO = re.compile(r"(?<=\d)\.0+$")
+
+
+def is_named(values: NDArray[Any], missing: Sequence[str]) -> NDArray[np.bool_]:
+    """Returns which cells are spelt as one that --missing names; 9.0 is 9."""
+    if not missing:
+        return np.zeros(values.shape, dtype=bool)
+    texts = [[POINT_ZERO.sub("", str(cell).strip()) for cell in row] for row in values.tolist()]
+    return np.isin(np.array(texts), [*missing, *(POINT_ZERO.sub("", text) for text in missing)])
+
+
+def check_header_names(
+    names: Any, role: str, csv: CsvFile, layout: TableFormat, known: Sequence[str] = ()
+) -> None:
+    """Checks the names of annotators or classes that a table's first line gives, as `check_names`
+    does.
+    """
+    where = f"{csv.path}: {csv.line(0, header=False)}"
+    twin = None if layout.exact_names else renamed_twin(list(map(str, names)))
+    if twin is not None:
+        raise DataError(
+            f"{where}: expected each column once, received {twin!r}, as pandas names a second"
+            f" {twin.rpartition('.')[0]!r}; --exact_names takes it for another"
+        )
+    check_names(
+        *distinct(names),
+        role,
+        lambda _: where,
+        known=known,
+        exact=layout.exact_names,
+        markers=layout.missing is None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kept(CsvFile):
+    """A CSV some of whose rows are left out.
+
+    Attributes:
+        rows: which of the file's are kept.
+    """
+
+    rows: tuple[int, ...] = ()
+
+    def line(self, row: int, header: bool = True) -> str:
+        return super().line(self.rows[int(row)] if header else row, header)
+
+
+def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[CsvFile, NDArray[Any], pd.DataFrame]:
+    """Returns the file, the tasks' ids `[N]` and the other columns as text, without the tasks that
+    --missing names, and with lines that are the file's.
+    """
+    frame = csv.table()
+    tasks = frame.get(layout.roles(list(frame.columns)).get("task"))
+    missing = [name for name in layout.missing or () if is_task_marker(name)]
+    if tasks is not None and (lost := tasks.str.strip().isin(missing).to_numpy()).any():
+        tell_missing(csv.path, int(lost.sum()), "lines", "a task")
+        rows = tuple(np.flatnonzero(~lost).tolist())
+        csv = _Kept(csv.path, csv.content, csv.separator, rows=rows)
+        frame = frame[~lost].reset_index(drop=True)
+        if frame.empty:
+            raise DataError(f"{csv.path}: expected at least one task, received none")
+    try:
+        ids = task_ids(frame, csv.path, layout, csv)
+    except DataError as error:
+        hint = f"; {A_ROW_A_LABEL}" if "each task once" in str(error) else ""
+        raise DataError(f"{error}{hint}") from None
+    one = np.ones(len(ids), dtype=np.int64)
+    check_names(
+        ids.tolist(),
+        one,
+        np.arange(len(ids)),
+        "task",
+        lambda row: f"{csv.path}: {csv.line(row)}",
+        exact=layout.exact_names,
+        markers=layout.missing is None,
+    )
+    cells = frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
+    if cells.empty and not len(cells.columns):
+        raise DataError(
+            f"{csv.path}: {csv.line(0, header=False)}: expected columns of annotators beside the"
+            " tasks', received none"
+        )
+    return csv, ids, cells

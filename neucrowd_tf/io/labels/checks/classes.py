@@ -1,0 +1,101 @@
+"""Labels that are no classes: fractions, negative numbers, lists."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.labels.checks.slips import check_slips
+from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable
+from neucrowd_tf.io.names.checks import times
+from neucrowd_tf.io.names.ids import plain_integers
+from neucrowd_tf.io.names.spelling import plain
+from neucrowd_tf.io.tables.format import TableFormat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# With a digit other than 0 after the point, or an exponent below 0.
+_FRACTION = re.compile(r"[-+]?\d*[.,]\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
+_SHARE = re.compile(r"[-+]?\d+([.,]\d+)?\s*%")
+_NEGATIVE = re.compile(r"-\d+(\.0*)?(e\+?0+)?")
+_NO_NUMBER = re.compile(r"[-+]?(inf|infinity|\d+(\.\d*)?e\+?\d{3,})")
+_SEVERAL = re.compile(r"""\[\s*(['"].*)?\]|\{.*:.*\}""", re.DOTALL)
+_NO_ANSWER = re.compile(r"77+|88+|99+|9+[78]")
+
+
+def is_fraction(name: str) -> bool:
+    """Whether a label is a number that is not whole, or a share in percent, as probabilities and
+    scores are.
+    """
+    return bool(_FRACTION.fullmatch(name.strip()) or _SHARE.fullmatch(name.strip()))
+
+
+def check_classes(
+    names: list[Any],
+    counts: NDArray[np.int64],
+    first: NDArray[np.int64],
+    table: LabelTable,
+    layout: TableFormat,
+    column: str | None,
+) -> None:
+    """Raises DataError for labels that are no classes: negative numbers, fractions, no finite
+    numbers, lists. Numbers that often stand for none are told of.
+    """
+    texts = [str(name) for name in names]
+    numbers = plain_integers(texts)
+    bare = [plain(text) for text in texts]
+    negative = [at for at, text in enumerate(bare) if _NEGATIVE.fullmatch(text)]
+    negative.sort(key=lambda at: bare[at] != MINUS_ONE)
+    code = next((at for at, text in enumerate(texts) if numbers and _is_code(text, texts)), None)
+    if negative and layout.missing is None:
+        at = negative[0]
+        received = texts[at]
+        way_out = f"--missing={received} leaves them out, --missing= takes {received} for a class"
+        if {bare[at].removeprefix("-")} != set(bare) - {bare[at]}:
+            raise DataError(
+                f"{table.place(int(first[at]), column)}: expected a label, received {received}"
+                f"{times(counts[at])}, which often stands for none; {way_out}"
+            )
+        warnings.warn(
+            f"{table.source}: labels are {received}{times(counts[at])}, taken for a class beside"
+            f" {received.removeprefix('-')}; {way_out}",
+            stacklevel=5,
+        )
+    elif code is not None and layout.missing is None:
+        warnings.warn(
+            f"{table.source}: {counts[code]} labels are {texts[code]}, which often stands for none,"
+            f" taken for a class; --missing={texts[code]} leaves them out",
+            stacklevel=5,
+        )
+    for place, text in enumerate(bare):
+        what = ""
+        if _NO_NUMBER.fullmatch(text) or text == "nan":
+            what = ", which is no finite number"
+        elif _SEVERAL.fullmatch(text):
+            what = ", a list or an object"
+        if what:
+            raise DataError(
+                f"{table.place(int(first[place]), column)}: expected a class, received"
+                f" {texts[place]!r}{what}; --exact_names takes it for a class"
+            )
+    check_slips(texts, counts, first, lambda row: table.place(row, column), tell=True)
+    fractions = [place for place, name in enumerate(texts) if is_fraction(name)]
+    if fractions:
+        raise DataError(
+            f"{table.place(int(first[fractions[0]]), column)}: expected a class, received"
+            f" {names[fractions[0]]!r}, a fraction as probabilities and scores are; if these are"
+            f" classes, --classes=... names all of them"
+        )
+
+
+def _is_code(text: str, texts: list[str]) -> bool:
+    """Whether a number is one that questionnaires use for no answer (99, 888 ...), far above the
+    others.
+    """
+    others = [int(other) for other in texts if other != text]
+    return bool(_NO_ANSWER.fullmatch(text)) and len(others) > 1 and 3 * max(others) < int(text)

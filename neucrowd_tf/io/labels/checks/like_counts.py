@@ -1,0 +1,91 @@
+"""Numbers in a wide table or a matrix that look like counts of votes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import stdtr
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.tables.column_names import ANSWERS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+VOTES = "votes_"
+MANY_ROWS = 10  # whose sums are not all the same by chance
+LITTLE = 1.2  # times the agreement by chance
+SELDOM = 1e-3  # how often what is refused or told may be chance
+
+
+def check_no_counts(
+    labels: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str], path: Path
+) -> None:
+    """Raises DataError for rows of numbers that look like a vote count a class (`like_counts`)."""
+    matrix = np.zeros(missing.shape, dtype=np.int64)
+    matrix[~missing] = labels
+    if what := like_counts(matrix, missing, columns):
+        named = ", ".join(VOTES + name for name in columns[:3])
+        named += ", ..." if len(columns) > 3 else ""
+        raise DataError(
+            f"{path}: expected a label in each cell, received {what}, as counts of votes do; if"
+            f" they are, name the columns {named}, if not, --classes=... names the classes"
+        )
+
+
+def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str]) -> str:
+    """Returns what makes numbers, 0 where there are none, look like a vote count a class: columns
+    that are named as answers, rows with one sum or whose numbers fall with how many there are
+    (blanks being zeros), or full columns that agree less than by chance, as those of annotators do
+    not; "" where nothing does.
+    """
+    sums = matrix.sum(axis=1)
+    if matrix.min(initial=0) < 0 or missing.shape[1] < 2:
+        return ""
+    if len(missing) >= MANY_ROWS and len(np.unique(matrix[~missing])) > 1:
+        if sums[0] and (sums == sums[0]).all():
+            return f"numbers that sum to {sums[0]} in every row"
+        times, less = _agreement(matrix, missing)
+        if less and not missing.any():
+            return "numbers whose columns agree less than by chance"
+        if times < LITTLE and matrix[~missing].min() > 0 and _are_parts(matrix, missing):
+            return "numbers that are the smaller the more cells of the row are filled"
+    if columns and {name.strip().lower() for name in columns} <= ANSWERS:
+        return "numbers in columns that are named as answers"
+    return ""
+
+
+def _agreement(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[float, bool]:
+    """Returns how often pairs of cells of a row hold equal numbers, as a multiple of what their
+    columns' shares of each number would make it; and whether that is less (one side, 5 %).
+    """
+    there = (~missing).astype(np.float64)
+    both = there.T @ there
+    equal, expected = np.zeros(len(matrix)), 0.0
+    for value in np.unique(matrix[~missing]):
+        here = ((matrix == value) & ~missing).astype(np.float64)
+        share = here.sum(axis=0) / np.maximum(there.sum(axis=0), 1.0)
+        a_row = here.sum(axis=1)
+        equal += a_row * (a_row - 1)
+        expected += float(share @ both @ share - (share**2 * np.diag(both)).sum())
+    by_chance = 1.645 * float(equal.std()) * np.sqrt(len(matrix))
+    times = float(equal.sum()) / expected if expected else 1.0
+    return times, bool(equal.sum() < expected - by_chance - 1e-6)
+
+
+def _are_parts(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bool:
+    """Whether the means of rows fall with how many cells these have, beyond chance (one side,
+    0.1 %), as those of parts of one number do.
+    """
+    sizes = (~missing).sum(axis=1).astype(np.float64)
+    means = matrix.sum(axis=1)[sizes > 0] / sizes[sizes > 0]
+    sizes, rows = sizes[sizes > 0], len(means)
+    if rows < MANY_ROWS or not sizes.std() or not means.std():
+        return False
+    slope = float(np.corrcoef(sizes, means)[0, 1])
+    return bool(
+        slope < 0
+        and stdtr(rows - 2, slope * np.sqrt((rows - 2) / max(1 - slope**2, 1e-12))) < SELDOM
+    )

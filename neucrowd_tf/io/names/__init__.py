@@ -1,0 +1,1 @@
+"""Ids of tasks, annotators and classes, and how they are spelt."""

@@ -1,0 +1,165 @@
+"""Checks of distinct names: none that often stands for none, that holds signs of a slip, or that
+is another in two spellings.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names.ids import spelt
+from neucrowd_tf.io.names.missing import is_marker
+from neucrowd_tf.io.names.spelling import is_scientific, looks, meant, same_task
+
+_LOST = frozenset("\ufeff\ufffd")
+_UNSEEN = frozenset("\u00ad\u200b\u2060")
+Where = Callable[[int], str]
+
+
+def check_names(
+    names: Sequence[Any],
+    counts: np.ndarray,
+    first: np.ndarray,
+    role: str,
+    where: Where,
+    *,
+    known: Iterable[str] = (),
+    exact: bool = False,
+    markers: bool = True,
+) -> None:
+    """Raises DataError for names that often stand for none, and for two that are one.
+
+    Args:
+        names: `[K]` distinct names.
+        counts, first: `[K]` how often each occurs (0 where that is not known), and the first
+            place.
+        role: task, worker or label.
+        where: says the place: the file, the line and the column.
+        known: names that the user listed, which are meant.
+        exact: whether names that differ in any way are different ones.
+        markers: whether names that often stand for none are looked for.
+    """
+    listed = set(known)
+    for place, name in enumerate(names if markers else ()):
+        if is_marker(name) and name not in listed:
+            raise DataError(
+                f"{where(int(first[place]))}: expected a {role}, received {name!r}"
+                f"{times(counts[place])}, which often stands for none; --missing={name.strip()}"
+                " leaves these out" + ", --missing= takes it for a name" * bool(name.strip())
+            )
+    if exact or all(type(name) is int for name in names):
+        return
+    if role != "label":
+        _check_digits(names, counts, first, role, where)
+    _check_signs(names, first, role, where)
+    ways: tuple[Callable[[Any], Any], ...] = (meant, looks)
+    if role == "task":
+        ways = (same_task,)
+    elif all(not isinstance(name, str) or name.isascii() for name in names):
+        ways = (meant,)
+    for alike in ways:
+        _check_twins(names, counts, first, role, where, listed, alike)
+
+
+def _check_twins(
+    names: Sequence[Any],
+    counts: np.ndarray,
+    first: np.ndarray,
+    role: str,
+    where: Where,
+    listed: set[str],
+    alike: Callable[[Any], Any],
+) -> None:
+    """Raises DataError for two names that `alike` gives the same of."""
+    found: dict[Any, int] = {}
+    for place, name in enumerate(names):
+        if role == "task" and not isinstance(name, str):
+            continue
+        other = found.setdefault(alike(name), place)
+        if other != place and not {str(name), str(names[other])} <= listed:
+            raise DataError(
+                f"{where(int(first[place]))}: expected {role}s that differ in more than case,"
+                f" spaces, dashes, quotes or how a number is spelt, received {_shown(name)}"
+                f"{times(counts[place])}"
+                f" beside {_shown(names[other])}{times(counts[other])}; --exact_names takes them"
+                " for different ones"
+            )
+
+
+def _check_digits(
+    names: Sequence[Any], counts: np.ndarray, first: np.ndarray, role: str, where: Where
+) -> None:
+    """Raises DataError for an id whose digits a spreadsheet cut off: several ids may be one."""
+    for place, name in enumerate(names):
+        if is_scientific(name):
+            raise DataError(
+                f"{where(int(first[place]))}: expected a {role}, received {name!r}"
+                f"{times(counts[place])}, a number whose other digits a spreadsheet cut off;"
+                " --exact_names takes it for a name"
+            )
+
+
+def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Where) -> None:
+    """Raises DataError for a name with a line break or another control character: quotes that are
+    not closed make one of several rows. A task's, which may be a text, is told of.
+    """
+    texts = [(place, name) for place, name in enumerate(names) if isinstance(name, str)]
+    odd = next((item for item in texts if _odd(item[1])), None)
+    if odd is not None:
+        what = (
+            "a spreadsheet's formula"
+            if odd[1][:2] == '="'
+            else "a byte order mark (several files in one?)"
+            if "\ufeff" in odd[1]
+            else "a sign that was lost when it was read in another encoding"
+        )
+        raise DataError(
+            f"{where(int(first[odd[0]]))}: expected a {role}, received {_cut(ascii(odd[1]))}, with"
+            f" {what}; --exact_names takes it for a name"
+        )
+    unseen = [
+        item
+        for item in texts
+        if item[1] != item[1].strip() or (not item[1].isascii() and not _UNSEEN.isdisjoint(item[1]))
+    ]
+    if unseen:
+        warnings.warn(
+            f"{where(int(first[unseen[0][0]]))}: {len(unseen)} {role}s hold characters that cannot"
+            " be seen, or spaces around them, and are taken with these (the first:"
+            f" {_cut(ascii(unseen[0][1]))})",
+            stacklevel=6,
+        )
+    signs = ("Cc", "Zl", "Zp")
+    for place, name in texts:
+        if not name.isprintable() and any(unicodedata.category(c) in signs for c in name):
+            said = f"received {_cut(ascii(name))}, with a line break or another control character"
+            if role != "task":
+                raise DataError(
+                    f"{where(int(first[place]))}: expected a {role}, {said} (a quote that is not"
+                    " closed?); --exact_names takes it for a name"
+                )
+            warnings.warn(f"{where(int(first[place]))}: a task id is {said}", stacklevel=6)
+            return
+
+
+def _odd(name: str) -> bool:
+    """Whether a name is a spreadsheet's formula, or has a sign of an encoding that went wrong."""
+    return name.startswith('="') or (not name.isascii() and not _LOST.isdisjoint(name))
+
+
+def times(count: int) -> str:
+    """Returns how an error says how often a name occurs; nothing where that is not known."""
+    return f" ({count} times)" if count else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def _shown(name: Any) -> str:
+    return spelt(name) if not isinstance(name, str) else ascii(name)

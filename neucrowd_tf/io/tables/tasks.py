@@ -1,0 +1,94 @@
+"""Tables with a row a task: the tasks' ids, and true labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names.ids import as_name_array
+from neucrowd_tf.io.tables.csv_file import CsvFile
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def task_ids(
+    frame: pd.DataFrame, path: Path, layout: TableFormat = PLAIN, csv: CsvFile | None = None
+) -> NDArray[Any]:
+    """Returns the task ids `[N]` as text; each must be there, once."""
+    line = (lambda row: f"row {row}") if csv is None else csv.line
+    (column,) = layout.require(path, list(frame.columns), "task")
+    ids = frame[column]
+    bad = np.flatnonzero((ids.isna() | (ids == "")).to_numpy())
+    if len(bad):
+        raise DataError(
+            f"{path}: {line(bad[0])}, column {column!r}: expected a task id, received an empty cell"
+        )
+    twice = np.flatnonzero(ids.duplicated().to_numpy())
+    if len(twice):
+        raise DataError(
+            f"{path}: {line(twice[0])}, column {column!r}: expected each task once, received"
+            f" {ids.iloc[twice[0]]!r} again"
+        )
+    twice = np.flatnonzero(ids.str.strip().duplicated().to_numpy())
+    if len(twice) and not layout.exact_names:
+        raise DataError(
+            f"{path}: {line(twice[0])}, column {column!r}: expected each task once, received"
+            f" {ids.iloc[twice[0]]!r} again but for spaces; --exact_names takes them for two"
+        )
+    return as_name_array(ids.tolist())
+
+
+def read_truth(
+    path: Path,
+    tasks: NDArray[Any],
+    class_names: NDArray[Any],
+    *,
+    others: bool = False,
+    layout: TableFormat = PLAIN,
+) -> NDArray[np.int64]:
+    """Reads `task,label`.
+
+    Args:
+        path: the CSV.
+        tasks: `[N]` known task ids, as text.
+        class_names: `[C]`; labels are compared with them as they are spelt.
+        others: whether the file may have further tasks, which are then left out.
+        layout: how the file is written.
+
+    Returns:
+        `[N]` class codes in the order of `tasks`, -1 for tasks that the file does not have.
+
+    Raises:
+        DataError: a missing column, an unknown task, a task twice, an empty cell, or a label that
+            is no class.
+    """
+    csv = CsvFile.open(path, layout)
+    frame = csv.table()
+    ids = task_ids(frame, path, layout, csv)
+    (column,) = layout.require(path, list(frame.columns), "label")
+    rows = pd.Index(tasks).get_indexer(pd.Index(ids))
+    code = {str(name): number for number, name in enumerate(class_names.tolist())}
+    truth = np.full(len(tasks), -1, dtype=np.int64)
+    for row, (place, label) in enumerate(zip(rows.tolist(), frame[column].tolist(), strict=True)):
+        if place < 0:
+            if others:
+                continue
+            raise DataError(
+                f"{path}: {csv.line(row)}, column 'task': expected a task of the features table,"
+                f" received {ids[row]!r}"
+            )
+        if label not in code:
+            shown = ", ".join(repr(name) for name in list(code)[:8])
+            hint = "" if label else "; leave out tasks whose label is unknown"
+            raise DataError(
+                f"{path}: {csv.line(row)}, column {column!r}: expected one of the annotated classes"
+                f" {shown} (--classes names more), received {label!r}{hint}"
+            )
+        truth[place] = code[label]
+    return truth

@@ -1,0 +1,177 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import pathlib
+import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.errors import DataError, one_line
+from neucrowd_tf.io.files.arrays import load_arrays, read_npy, save_arrays
+from neucrowd_tf.io.files.atomic import atomic_path, write_text
+from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.files.reading import read_bytes
+
+
+class _Slow:
+    """Garbage whose end lets other threads run."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        sum(range(20))
+
+
+def test_threads_read_arrays_at_once(tmp_path: pathlib.Path) -> None:
+    # Before Python 3.12 a header fails that is parsed while garbage collection lets another thread
+    # parse one.
+    save_arrays(tmp_path / "a.npz", {"x": np.arange(3)})
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+
+    def read(_: int) -> list[int]:
+        _Slow()
+        return list(load_arrays(tmp_path / "a.npz")["x"])
+
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(read, range(300))) == [[0, 1, 2]] * 300
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*threshold)
+
+
+def test_atomic_path_replaces_whole(tmp_path: pathlib.Path) -> None:
+    target = tmp_path / "sub" / "a.txt"
+    write_text(target, "one")
+    with atomic_path(target) as temporary:
+        temporary.write_text("two")
+        assert (
+            target.read_text() == "one"
+            and temporary.parent == target.parent
+            and temporary.suffix == ".txt"
+        )
+    assert target.read_text() == "two" and os.listdir(target.parent) == ["a.txt"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~mask
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/version").is_file(), reason="needs /proc")
+def test_a_folder_that_takes_no_files_is_told_by_the_files_name() -> None:
+    with pytest.raises(OSError) as caught:
+        write_text("/proc/page.html", "x")
+    assert caught.value.filename == "/proc/page.html"
+
+
+def test_atomic_path_leaves_the_old_file_on_errors(tmp_path: pathlib.Path) -> None:
+    target = tmp_path / "a.txt"
+    write_text(target, "old")
+    with pytest.raises(OSError, match="No space left"), atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise OSError(28, "No space left on device")
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["a.txt"]
+    with pytest.raises(OSError):
+        write_text(target / "below a file" / "b.txt", "x")
+
+
+def test_json(tmp_path: pathlib.Path) -> None:
+    value = {
+        1: np.float32(0.5),
+        "array": np.arange(3),
+        "nan": float("nan"),
+        "inf": np.inf,
+        "text": "ü",
+        "path": tmp_path,
+        "set": {2},
+        "none": None,
+    }
+    write_json(tmp_path / "a.json", value)
+    assert read_json(tmp_path / "a.json") == {
+        "1": 0.5, "array": [0, 1, 2], "nan": None, "inf": None, "text": "ü", "path": str(tmp_path), "set": [2], "none": None,  # noqa: E501
+    }  # fmt: skip
+    (tmp_path / "b.json").write_bytes(b"\xff")
+    with pytest.raises(DataError, match=r"b\.json: expected JSON in UTF-8"):
+        read_json(tmp_path / "b.json")
+    with pytest.raises(DataError, match=r"c\.json: no such file"):
+        read_json(tmp_path / "c.json")
+
+
+def test_arrays_there_and_back_without_pickle(tmp_path: pathlib.Path) -> None:
+    arrays = {
+        "a": np.arange(4.0).reshape(2, 2),
+        "empty": np.zeros((0, 3), np.int32),
+        "text": np.array(["x", "yy"]),
+    }
+    save_arrays(tmp_path / "a.npz", arrays)
+    again = load_arrays(tmp_path / "a.npz")
+    assert list(again) == list(arrays)
+    for key, array in arrays.items():
+        assert again[key].dtype == array.dtype and np.array_equal(again[key], array)
+    with pytest.raises(TypeError, match="array 'o' holds Python objects"):
+        save_arrays(tmp_path / "b.npz", {"o": np.array([{}], dtype=object)})
+    assert os.listdir(tmp_path) == ["a.npz"]
+
+
+def test_a_file_in_place_of_a_folder(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a").write_text("x")
+    with pytest.raises(NotADirectoryError, match=r"expected a folder .*, received a file"):
+        write_text(tmp_path / "a" / "b.txt", "y")
+
+
+def test_a_disk_that_fails(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: pathlib.Path) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "a").write_text("x")
+    monkeypatch.setattr(pathlib.Path, "read_bytes", fails)
+    with pytest.raises(DataError, match=r"a: expected a file, received Input/output error"):
+        read_bytes(tmp_path / "a")
+
+
+def test_an_array_with_more_behind_it(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    size = (tmp_path / "a.npy").stat().st_size
+    np.testing.assert_array_equal(read_npy(tmp_path / "a.npy"), [0, 1, 2])
+    with (tmp_path / "a.npy").open("ab") as stream:
+        np.save(stream, np.arange(3))
+    with pytest.raises(DataError, match=f"one with {size} more bytes behind it"):
+        read_npy(tmp_path / "a.npy")
+
+
+def test_nothing_takes_the_place_of_a_pipe(tmp_path: pathlib.Path) -> None:
+    """As a file would that of /dev/null, where the user may write there."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="expected a file to write, received a pipe or a device"):
+        write_text(pipe, "x")
+    assert pipe.is_fifo() and [*tmp_path.iterdir()] == [pipe]
+
+
+def test_a_name_that_is_too_long(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(OSError, match="received a name that is too long"):
+        write_text(tmp_path / ("x" * 300), "x")
+
+
+def test_a_folder_without_permission_is_named_and_not_a_temporary_file(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / ".a.csv.x.part"))
+
+    monkeypatch.setattr("tempfile.mkstemp", denied)
+    with pytest.raises(PermissionError) as caught:
+        write_text(tmp_path / "a.csv", "x")
+    assert one_line(caught.value) == (
+        f"{tmp_path / 'a.csv'}: expected permission to read or write it, received none"
+        " (Permission denied)"
+    )

@@ -1,0 +1,136 @@
+"""Matrices and `answers.json`: what holds counts, sums, row numbers or a frame's columns."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations import Annotations, read_annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.labels.checks.like_counts import like_counts
+from neucrowd_tf.io.tables.format import TableFormat
+
+
+def crowd(seed: int = 0, classes: int = 3, rows: int = 30, width: int = 5) -> NDArray[np.int64]:
+    """Returns codes of annotators who are right in seven of ten."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, rows)
+    wrong = rng.integers(0, classes, (rows, width))
+    return np.where(rng.random((rows, width)) < 0.7, truth[:, None], wrong)
+
+
+def counts(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.array([np.bincount(row, minlength=codes.max() + 1) for row in codes])
+
+
+def read(path: Path, array: NDArray[Any], **flags: str) -> Annotations:
+    """Reads what was written as NPY, or as CSV; nothing may be told."""
+    np.save(path, array) if path.suffix == ".npy" else np.savetxt(path, array, delimiter=",")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return read_annotations(path, layout=TableFormat.of(**flags))  # type: ignore[arg-type]
+
+
+CODES = crowd()
+REFUSED = {
+    "numbers that sum to 5 in every row": counts(CODES),
+    "numbers that sum to 1 in every row": np.eye(3, dtype=int)[CODES[:, 0]],
+    "the sums of the other columns": np.c_[CODES, CODES.sum(1)],
+    "the sums of the other rows": np.r_[CODES, CODES.sum(0)[None]],
+    "the rows' numbers": np.c_[np.arange(8), crowd(1, 2, 8, 3)],
+}
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv"])
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_matrix_of_something_else(tmp_path: Path, what: str, ending: str) -> None:
+    path = tmp_path / f"a.{ending}"
+    with pytest.raises(DataError, match=f"received {what}.*--classes=... takes them for labels"):
+        read(path, REFUSED[what])
+    names = ",".join(map(str, range(REFUSED[what].max() + 1)))
+    assert read(path, REFUSED[what], classes=names).num_annotations == REFUSED[what].size
+
+
+@pytest.mark.parametrize("kind", ["<U3", "datetime64[D]", "object", "complex64"])
+def test_an_array_of_something_else(tmp_path: Path, kind: str) -> None:
+    np.save(tmp_path / "a.npy", np.array([["2001-01-01"] * 2] * 12).astype("datetime64[D]")
+            if kind.startswith("date") else np.full((12, 2), 1).astype(kind))  # fmt: skip
+    with pytest.raises(DataError, match=r"a\.npy"):
+        read_annotations(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_matrix_of_codes(tmp_path: Path, ending: str, seed: int) -> None:
+    for classes, rows, width in ((2, 5, 3), (2, 40, 3), (4, 40, 9), (10, 12, 4)):
+        codes = crowd(seed, classes, rows, width)
+        found = read(tmp_path / f"a.{ending}", codes.astype(np.float16))
+        shown = found.class_names.astype(int)[found.to_dense()]
+        np.testing.assert_array_equal(shown, codes)
+
+
+def test_blanks_and_nan_are_no_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1.0,,0.0\n0.0,1.0,nan\n1.0,1.0,1.0\n")
+    assert read_annotations(tmp_path / "a.csv").to_dense().tolist() == [
+        [1, -1, 0],
+        [0, 1, -1],
+        [1, 1, 1],
+    ]
+
+
+def test_columns_agree_less_than_by_chance() -> None:
+    # By hand: of columns 0, 1, 0, 1 ... and 1, 0, 1, 0 ... no row has two equal numbers, by chance
+    # half of them would. Of random ones a difference within the error tells nothing.
+    against = np.array([[0, 1, 2], [1, 0, 0]] * 10)
+    none = np.zeros(against.shape, dtype=bool)
+    assert like_counts(against, none, []) == "numbers whose columns agree less than by chance"
+    random = [crowd(seed, 2, 60, 3)[np.random.default_rng(seed).permutation(60)] for seed in (0, 1)]
+    for codes in random:
+        assert like_counts(codes, np.zeros(codes.shape, dtype=bool), []) == ""
+
+
+def written(path: Path, answers: object) -> Path:
+    path.write_text(json.dumps(answers), encoding="utf-8")
+    return path
+
+
+WORDS = np.array(["yes", "no", "maybe"])[CODES]
+ROWS = {f"t{i}": dict(zip("abcde", row, strict=True)) for i, row in enumerate(WORDS.tolist())}
+FRAMES = {
+    "the task 'task'": {"task": {"0": "t0", "1": "t1"}, "anna": {"0": "yes", "1": "no"}},
+    "the worker 'id'": {"0": {"id": "t0", "anna": "yes"}, "1": {"id": "t1", "anna": "no"}},
+    "in columns that are named as answers": {"t0": {"yes": 2, "no": 1}, "t1": {"no": 3}},
+    "numbers in columns that are named": {"t0": {"yes": True, "no": False}, "t1": {"no": True}},
+    "numbers that sum to 5": {
+        f"t{i}": Counter(f"class {code}" for code in row) for i, row in enumerate(CODES.tolist())
+    },
+}
+
+
+@pytest.mark.parametrize("what", FRAMES)
+def test_answers_of_something_else(tmp_path: Path, what: str) -> None:
+    with pytest.raises(DataError, match=f"received .*{what}"):
+        Annotations.from_answers_json(written(tmp_path / "a.json", FRAMES[what]))
+
+
+def test_answers_of_a_crowd(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Annotations.from_answers_json(written(tmp_path / "a.json", ROWS))
+        numbers = {f"t{i}": dict(enumerate(row)) for i, row in enumerate(CODES.tolist())}
+        codes = Annotations.from_answers_json(written(tmp_path / "b.json", numbers))
+    assert (found.num_annotations, found.num_annotators) == (150, 5)
+    assert (codes.num_annotations, codes.num_classes) == (150, 3)
+
+
+def test_workers_that_hold_tasks_are_told(tmp_path: Path) -> None:
+    turned = {a: {f"t{i}": row[j] for i, row in enumerate(WORDS)} for j, a in enumerate("abcde")}
+    with pytest.warns(UserWarning, match="5 tasks each have a label by all of 30 workers"):
+        Annotations.from_answers_json(written(tmp_path / "a.json", turned))
