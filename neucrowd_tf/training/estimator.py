@@ -18,6 +18,7 @@ from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, 
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
 from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.training.retracing import retracing_expected
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
 
@@ -122,7 +123,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         check_arguments(self)
         self._check_together()
         data = self._check(features, annotations, validation)
-        self._fit(data, (run or Run()) if self.distributed else self._on_one_device(run or Run()))
+        run = (run or Run()) if self.distributed else self._on_one_device(run or Run())
+        with retracing_expected():
+            self._fit(data, run)
         return self
 
     def _on_one_device(self, run: Run) -> Run:
@@ -247,7 +250,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def predict_proba(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M, C]` class probabilities in the order of `classes_`."""
-        return self._predict_proba(self._check_fitted(features))
+        with retracing_expected():
+            return self._predict_proba(self._check_fitted(features))
 
     def predict(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M]` labels (class names)."""
