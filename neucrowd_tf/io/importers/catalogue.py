@@ -136,32 +136,37 @@ def read_export(
     if tool != "auto" and tool not in TOOLS:
         raise UsageError(f"expected a tool of auto, {', '.join(TOOLS)}, received {tool!r}")
     head = read_head(source)
+    chosen = TOOLS[name := _recognised(source, tool, head)]
+    found = Collector(source, question)
+    try:
+        chosen.read(head, found)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        # Parts of records are of other types than the tool writes.
+        after = f" after {found.last}" if found.last else ""
+        raise DataError(
+            f"{source}: expected {chosen.title} ({chosen.marks}), received a record of another"
+            f" form{after}"
+        ) from None
+    return found.finish(name, first=first, duplicates=duplicates)
+
+
+def _recognised(source: Path, tool: str, head: Head) -> str:
+    """Returns the name of the tool whose export a file is: `tool`, or any for "auto"."""
     name = _detect(head)
     if name is None and head.kind == "zip":
         open_archive(source).close()  # says what is wrong with a broken one
     if name is None and head.kind == "json" and not head.first:
         list(records(read_text(source), str(source)))  # and with JSON that is cut off
-    if tool == "auto" and name is None:
-        raise DataError(
-            f"{source}: expected an export of {', '.join(TOOLS)}, received a file that looks like"
-            f" none of them ({head.shown()})"
-        )
-    if tool != "auto" and not TOOLS[tool].recognises(head):
+    if tool == "auto":
+        if name is None:
+            raise DataError(
+                f"{source}: expected an export of {', '.join(TOOLS)}, received a file that looks"
+                f" like none of them ({head.shown()})"
+            )
+        return name
+    if not TOOLS[tool].recognises(head):
         other = f"what looks like {TOOLS[name].title}" if name else "a file without them"
         raise DataError(
             f"{source}: expected {TOOLS[tool].title} ({TOOLS[tool].marks}), received {other}"
         )
-    chosen = name if tool == "auto" else tool
-    if chosen is None:  # for the type checker: "auto" without a name has been refused
-        raise DataError(f"{source}: no tool")
-    found = Collector(source, question)
-    try:
-        TOOLS[chosen].read(head, found)
-    except (AttributeError, IndexError, KeyError, TypeError):
-        # Parts of records are of other types than the tool writes.
-        after = f" after {found.last}" if found.last else ""
-        raise DataError(
-            f"{source}: expected {TOOLS[chosen].title} ({TOOLS[chosen].marks}), received a record"
-            f" of another form{after}"
-        ) from None
-    return found.finish(chosen, first=first, duplicates=duplicates)
+    return tool

@@ -16,7 +16,6 @@ from neucrowd_tf.io.names.ids import spelt
 from neucrowd_tf.io.names.missing import is_marker
 from neucrowd_tf.io.names.spelling import is_scientific, looks, meant, same_task
 
-_LOST = frozenset("\ufeff\ufffd")
 _UNSEEN = frozenset("\u00ad\u200b\u2060")
 Where = Callable[[int], str]
 
@@ -109,19 +108,12 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
     not closed make one of several rows. A task's, which may be a text, is told of.
     """
     texts = [(place, name) for place, name in enumerate(names) if isinstance(name, str)]
-    odd = next((item for item in texts if _odd(item[1])), None)
-    if odd is not None:
-        what = (
-            "a spreadsheet's formula"
-            if odd[1][:2] == '="'
-            else "a byte order mark (several files in one?)"
-            if "\ufeff" in odd[1]
-            else "a sign that was lost when it was read in another encoding"
-        )
-        raise DataError(
-            f"{where(int(first[odd[0]]))}: expected a {role}, received {_cut(ascii(odd[1]))}, with"
-            f" {what}; --exact_names takes it for a name"
-        )
+    for place, name in texts:
+        if what := _odd(name):
+            raise DataError(
+                f"{where(int(first[place]))}: expected a {role}, received {_cut(ascii(name))}, with"
+                f" {what}; --exact_names takes it for a name"
+            )
     unseen = [
         item
         for item in texts
@@ -147,9 +139,15 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
             return
 
 
-def _odd(name: str) -> bool:
-    """Whether a name is a spreadsheet's formula, or has a sign of an encoding that went wrong."""
-    return name.startswith('="') or (not name.isascii() and not _LOST.isdisjoint(name))
+def _odd(name: str) -> str:
+    """Returns what a spreadsheet or an encoding that went wrong left in a name, "" for nothing."""
+    if name.startswith('="'):
+        return "a spreadsheet's formula"
+    if name.isascii():
+        return ""
+    if "\ufeff" in name:
+        return "a byte order mark (several files in one?)"
+    return "a sign that was lost when it was read in another encoding" * ("\ufffd" in name)
 
 
 def times(count: int) -> str:

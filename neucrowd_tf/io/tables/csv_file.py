@@ -47,24 +47,26 @@ class CsvFile:
             raise DataError(f"{path}: expected text in UTF-8, received {not_text(content)}")
         # pandas passes over the first separator behind a lone CR at the beginning of a line.
         content = re.sub(rb"\n\r(?!\n)", b"\n\n", content)
-        first = content.partition(b"\n")[0]
-        if len(first) > LONGEST_HEADER:
-            raise DataError(
-                f"{path}: expected a header of columns, received a first line of"
-                f" {len(first):,} bytes"
-            )
         file = cls(Path(path), content, layout.separator or separator_of(content[:SAMPLE]))
+        if (length := len(file._first_line)) > LONGEST_HEADER:
+            raise DataError(
+                f"{path}: expected a header of columns, received a first line of {length:,} bytes"
+            )
         if b'"' in content:
             file._check_quotes(layout.exact_names)
-        file._check_longest(first)
+        file._check_longest()
         return dataclasses.replace(file, content=file._without_blank_end())
+
+    @cached_property
+    def _first_line(self) -> bytes:
+        return self.content.partition(b"\n")[0]
 
     def _without_blank_end(self) -> bytes:
         """Returns the content without last lines of empty cells alone, which spreadsheets write; a
         matrix without a header keeps them, as rows without labels.
         """
         sign = self.separator.encode()
-        if not re.search(rb"[a-zA-Z\x80-\xff]", self.content.partition(b"\n")[0]):
+        if not re.search(rb"[a-zA-Z\x80-\xff]", self._first_line):
             return self.content
         text = self.content.rstrip(b" \r\n" + sign)
         last = self.content[len(text) :]
@@ -74,17 +76,16 @@ class CsvFile:
     def _spaced(self) -> bool:
         """Whether a space follows every separator: then it is none of the cells'."""
         sign = re.escape(self.separator.encode())
-        first = self.content.partition(b"\n")[0]
         return bool(
             sign != b"\\ "
-            and re.search(sign + rb" ", first)
+            and re.search(sign + rb" ", self._first_line)
             and not re.search(sign + rb"[^ \r\n]", self.content)
         )
 
-    def _lines(self, strict: bool = False) -> Any:
-        """Returns a reader of each line's cells."""
+    def _lines(self, strict: bool = False, errors: str = "replace") -> Any:
+        """Returns a reader of each line's cells; `errors` as for `bytes.decode`."""
         csv.field_size_limit(MOST_FIELD)
-        text = io.StringIO(self.content.decode("utf-8-sig", "replace"), newline="")
+        text = io.StringIO(self.content.decode("utf-8-sig", errors), newline="")
         return csv.reader(
             text, delimiter=self.separator, strict=strict, skipinitialspace=self._spaced
         )
@@ -106,12 +107,12 @@ class CsvFile:
         if broken and not exact:
             check_swallowed(self.path, self._lines, self.separator)
 
-    def _check_longest(self, first: bytes) -> None:
+    def _check_longest(self) -> None:
         """Raises DataError for a row with thousands of cells that the header has not, which pandas
         would make columns of.
         """
         sign = self.separator.encode()
-        most = 2 * (self.content.count(b"\n") + 1) * (first.count(sign) + 1)
+        most = 2 * (self.content.count(b"\n") + 1) * (self._first_line.count(sign) + 1)
         if self.content.count(sign) <= most + MANY_COLUMNS:
             return
         width = 0
@@ -176,8 +177,7 @@ class CsvFile:
             ) from None
         except pd.errors.ParserError as error:
             # Numbers like 1,5 make rows of different lengths.
-            line = self.content.partition(b"\n")[0].decode("utf-8", "replace")
-            self.check_separator(line.split(self.separator))
+            self.check_separator(self._first_line.decode("utf-8", "replace").split(self.separator))
             what = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
             raise DataError(
                 f"{self.path}: expected a CSV, received one that cannot be read: {what}"
@@ -191,20 +191,13 @@ class CsvFile:
     @cached_property
     def _wide(self) -> bool:
         """Whether there are so many columns that pandas, which works by columns, is slow."""
-        return self.content.partition(b"\n")[0].count(self.separator.encode()) > MANY_COLUMNS
+        return self._first_line.count(self.separator.encode()) > MANY_COLUMNS
 
     @cached_property
     def _cells(self) -> list[list[str]]:
         """The cells of all lines that are not empty."""
         try:
-            text = self.content.decode("utf-8-sig")
-            csv.field_size_limit(MOST_FIELD)
-            lines = csv.reader(
-                io.StringIO(text, newline=""),
-                delimiter=self.separator,
-                skipinitialspace=self._spaced,
-            )
-            cells = [line for line in lines if line]
+            cells = [line for line in self._lines(errors="strict") if line]
         except (UnicodeDecodeError, csv.Error) as error:
             what = not_text(self.content) or error
             raise DataError(f"{self.path}: expected a CSV in UTF-8, received {what}") from None
@@ -253,12 +246,9 @@ class CsvFile:
             frame = self.frame(**{"dtype": str, "keep_default_na": False, **options})
         frame.columns = [str(column).strip() for column in frame.columns]
         if self._wide and "" in frame.columns:
-            where = frame.columns.tolist().index("")
-            frame.columns = [
-                *frame.columns[:where],
-                f"Unnamed: {where}",
-                *frame.columns[where + 1 :],
-            ]
+            names = frame.columns.tolist()
+            names[names.index("")] = f"Unnamed: {names.index('')}"
+            frame.columns = names
         if "dtype" not in options and not self._wide and (frame.iloc[:, -1] == "").any():
             self._check_lengths(len(frame.columns))
         nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]

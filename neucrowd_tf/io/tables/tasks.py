@@ -21,26 +21,21 @@ def task_ids(
     frame: pd.DataFrame, path: Path, layout: TableFormat = PLAIN, csv: CsvFile | None = None
 ) -> NDArray[Any]:
     """Returns the task ids `[N]` as text; each must be there, once."""
-    line = (lambda row: f"row {row}") if csv is None else csv.line
     (column,) = layout.require(path, list(frame.columns), "task")
     ids = frame[column]
-    bad = np.flatnonzero((ids.isna() | (ids == "")).to_numpy())
-    if len(bad):
-        raise DataError(
-            f"{path}: {line(bad[0])}, column {column!r}: expected a task id, received an empty cell"
-        )
-    twice = np.flatnonzero(ids.duplicated().to_numpy())
-    if len(twice):
-        raise DataError(
-            f"{path}: {line(twice[0])}, column {column!r}: expected each task once, received"
-            f" {ids.iloc[twice[0]]!r} again"
-        )
-    twice = np.flatnonzero(ids.str.strip().duplicated().to_numpy())
-    if len(twice) and not layout.exact_names:
-        raise DataError(
-            f"{path}: {line(twice[0])}, column {column!r}: expected each task once, received"
-            f" {ids.iloc[twice[0]]!r} again but for spaces; --exact_names takes them for two"
-        )
+    once = "expected each task once, received {!r} again"
+    for found, said in (
+        (ids.isna() | (ids == ""), "expected a task id, received an empty cell"),
+        (ids.duplicated(), once),
+        (
+            ids.str.strip().duplicated() & (not layout.exact_names),
+            f"{once} but for spaces; --exact_names takes them for two",
+        ),
+    ):
+        if found.any():
+            row = int(found.to_numpy().argmax())
+            line = f"row {row}" if csv is None else csv.line(row)
+            raise DataError(f"{path}: {line}, column {column!r}: {said.format(ids.iloc[row])}")
     return as_name_array(ids.tolist())
 
 

@@ -51,7 +51,7 @@ def check_classes(
     bare = [plain(text) for text in texts]
     negative = [at for at, text in enumerate(bare) if _NEGATIVE.fullmatch(text)]
     negative.sort(key=lambda at: bare[at] != MINUS_ONE)
-    code = next((at for at, text in enumerate(texts) if numbers and _is_code(text, texts)), None)
+    codes = [at for at, text in enumerate(texts) if numbers and _is_code(text, texts)]
     if negative and layout.missing is None:
         at = negative[0]
         received = texts[at]
@@ -66,31 +66,29 @@ def check_classes(
             f" {received.removeprefix('-')}; {way_out}",
             stacklevel=5,
         )
-    elif code is not None and layout.missing is None:
+    elif codes and layout.missing is None:
+        text = texts[codes[0]]
         warnings.warn(
-            f"{table.source}: {counts[code]} labels are {texts[code]}, which often stands for none,"
-            f" taken for a class; --missing={texts[code]} leaves them out",
+            f"{table.source}: {counts[codes[0]]} labels are {text}, which often stands for none,"
+            f" taken for a class; --missing={text} leaves them out",
             stacklevel=5,
         )
-    for place, text in enumerate(bare):
-        what = ""
-        if _NO_NUMBER.fullmatch(text) or text == "nan":
-            what = ", which is no finite number"
-        elif _SEVERAL.fullmatch(text):
-            what = ", a list or an object"
-        if what:
+    for at, text in enumerate(bare):
+        endless = _NO_NUMBER.fullmatch(text) or text == "nan"
+        if endless or _SEVERAL.fullmatch(text):
+            what = "which is no finite number" if endless else "a list or an object"
             raise DataError(
-                f"{table.place(int(first[place]), column)}: expected a class, received"
-                f" {texts[place]!r}{what}; --exact_names takes it for a class"
+                f"{table.place(int(first[at]), column)}: expected a class, received {texts[at]!r},"
+                f" {what}; --exact_names takes it for a class"
             )
     check_slips(texts, counts, first, lambda row: table.place(row, column), tell=True)
-    fractions = [place for place, name in enumerate(texts) if is_fraction(name)]
-    if fractions:
-        raise DataError(
-            f"{table.place(int(first[fractions[0]]), column)}: expected a class, received"
-            f" {names[fractions[0]]!r}, a fraction as probabilities and scores are; if these are"
-            f" classes, --classes=... names all of them"
-        )
+    for at, text in enumerate(texts):
+        if is_fraction(text):
+            raise DataError(
+                f"{table.place(int(first[at]), column)}: expected a class, received {names[at]!r},"
+                " a fraction as probabilities and scores are; if these are classes, --classes=..."
+                " names all of them"
+            )
 
 
 def _is_code(text: str, texts: list[str]) -> bool:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.io.labels.checks.classes import check_classes
 from neucrowd_tf.io.labels.checks.roles import check_roles
@@ -56,16 +55,12 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
         alone.append(set(first[counts == 1].tolist()))
         if role != "label" and len(names) == len(column) >= FEW_ROWS:
             single.append(role)
-        alone_there = role == "worker" and len(names) == 1  # who labels each task once
-        single = [] if alone_there else single
+        if role == "worker" and len(names) == 1:  # who labels each task once
+            single = []
     if len(column) and not layout.classes and not layout.exact_names:
-        check_roles(
-            found[0],
-            found[1],
-            found[2],
-            table.source,
-            lambda row: table.place(row, None if wide else "label"),
-        )
+        tasks, workers, labels = found
+        where = functools.partial(table.place, column=None if wide else "label")
+        check_roles(tasks, workers, labels, table.source, where)
     if single and not wide and not layout.exact_names:
         of = {"task": "task has one label alone", "worker": "annotator gave one label alone"}
         warnings.warn(
@@ -76,16 +71,12 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
     rows = set() if wide else alone[1] & alone[2]
     if rows and len(rows) * FEW_ROWS <= len(column):
         row = min(rows)
+        worker, label = (spelt(names[codes[row]]) for names, codes in found[1:])
         warnings.warn(
-            f"{table.place(row)}: the annotator {spelt(_at(table.triples[1], row))} and the label"
-            f" {spelt(_at(table.triples[2], row))} occur in this place alone, and are taken as they"
-            " are (a footer, or a note?)",
+            f"{table.place(row)}: the annotator {worker} and the label {label} occur in this place"
+            " alone, and are taken as they are (a footer, or a note?)",
             stacklevel=4,
         )
-
-
-def _at(column: Any, row: int) -> Any:
-    return column.iloc[row] if isinstance(column, pd.Series) else column[row]
 
 
 def check_vocabulary(

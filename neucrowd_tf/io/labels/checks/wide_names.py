@@ -4,7 +4,6 @@ times, sums, headers.
 
 from __future__ import annotations
 
-import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.checks.like_counts import VOTES
 from neucrowd_tf.io.labels.checks.wide_values import (
     ALONE,
+    NUMBER,
     check_no_sums,
     check_values,
     tell_consensus,
@@ -32,8 +32,6 @@ from neucrowd_tf.io.tables.format import TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_NUMBER = re.compile(r"-?\d+([.,]\d+)?")
 
 
 def check_annotators(
@@ -99,7 +97,7 @@ def _check_first_row(
     tasks is, or its cells, several different ones, are in no other row of a table of few classes.
     """
     here, rest = set(values[0].tolist()), values[1:][~missing[1:]].tolist()
-    words = not missing[0].any() and not any(map(_NUMBER.fullmatch, here))
+    words = not missing[0].any() and not any(map(NUMBER.fullmatch, here))
     apart = len(here) > 1 and words and here.isdisjoint(rest) and 4 * len(set(rest)) <= len(rest)
     others = list(map(str, ids[1:]))
     if others and ((len(ids) > ALONE and apart) or is_task_header(str(ids[0]), others)):

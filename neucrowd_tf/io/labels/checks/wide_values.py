@@ -28,7 +28,7 @@ A_ROW_A_LABEL = (
     "if each row is one label, --worker_column and --label_column name the columns of annotators"
     " and labels"
 )
-_NUMBER = re.compile(r"-?\d+([.,]\d+)?")
+NUMBER = re.compile(r"-?\d+([.,]\d+)?")
 
 
 def check_values(
@@ -50,7 +50,7 @@ def check_values(
     kinds = [len(labels) / max(len(column), 1) for labels, column in zip(found, cells, strict=True)]
     apart = np.median(kinds) < 0.5
     for place, column in enumerate(cells):
-        numbers = len(column) >= MANY_ROWS and all(map(_NUMBER.fullmatch, found[place]))
+        numbers = len(column) >= MANY_ROWS and all(map(NUMBER.fullmatch, found[place]))
         mine, at = own[place], 0
         if numbers and apart and kinds[place] >= 0.9 and _alike(cells, place) < 0.5:
             what = "one of a different number in (nearly) each row"
