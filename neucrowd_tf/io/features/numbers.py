@@ -48,16 +48,10 @@ def finite_numbers(column: pd.Series, path: Path, line: Callable[[int], str]) ->
     bad = np.flatnonzero(~np.isfinite(single))
     if len(bad):
         cell = column.iloc[bad[0]]
-        shown = (
-            "an empty cell"
-            if cell is None or (isinstance(cell, str) and cell == "")
-            else repr(cell)
-            if isinstance(cell, str)
-            else str(cell)
-        )
+        shown = repr(cell) if isinstance(cell, str) else str(cell)
         raise DataError(
             f"{path}: {line(int(bad[0]))}, column {column.name!r}: expected a finite number,"
-            f" received {shown}"
+            f" received {shown if cell is not None and shown != repr('') else 'an empty cell'}"
         )
     return values
 

@@ -48,8 +48,7 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     """
     columns = csv.header
     lost = layout.missing or ()
-    named_lost = is_named(np.array([columns], dtype=object), lost)[0]
-    lost_here = named_lost | np.isin(columns, EMPTY)
+    lost_here = is_named(np.array([columns], dtype=object), lost)[0] | np.isin(columns, EMPTY)
     numeric = all(map(is_code, np.array(columns, dtype=object)[~lost_here]))
     frame = csv.table(header=None) if numeric else csv.table()
     if numeric and not lost_here.any() and _is_header(csv, frame, num_tasks):
@@ -58,7 +57,8 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
         check_columns(columns, csv, layout)
         check_header_names(columns, "annotator", csv, layout)
     values = frame.to_numpy(dtype=object)
-    missing = is_named(values, lost) | pd.isna(values) | np.isin(values.astype(str), EMPTY)
+    named = is_named(values, lost)
+    missing = named | pd.isna(values) | np.isin(values.astype(str), EMPTY)
     for row, cells in enumerate(values):
         for column, cell in enumerate(cells):
             code = isinstance(cell, str) and is_code(cell.strip())
@@ -69,11 +69,11 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
                 )
-    tell_lost(is_named(values, lost) & (values != MINUS_ONE), csv.path)
+    tell_lost(named & (values != MINUS_ONE), csv.path)
     matrix = np.where(missing, MINUS_ONE, values).astype(np.float64).astype(np.int64)
-    named = None if numeric else columns
+    annotators = None if numeric else columns
     return matrix_table(
-        matrix, named, num_tasks, csv.path, lambda row: csv.line(row, not numeric), layout
+        matrix, annotators, num_tasks, csv.path, lambda row: csv.line(row, not numeric), layout
     )
 
 
