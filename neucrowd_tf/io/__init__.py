@@ -1,1 +1,1 @@
-"""Each kind of file once, a room each: files as such, tables, features, labels, tools' exports."""
+"""Each kind of file once, in rooms: files as such, names, tables, features, exports, labels."""
