@@ -17,7 +17,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers import TOOLS, detect
 from neucrowd_tf.io.importers.records import rows
-from neucrowd_tf.io.names.ids import spelt
+from neucrowd_tf.io.names.ids import listed, spelt
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES
@@ -92,7 +92,7 @@ def read_names(source: str | Path) -> list[str]:
         names = [name for name in cells if name]
         names = names[names[:1] in [[alias] for alias in ALIASES["worker"]] :]
     else:
-        names = [name.strip() for name in source.split(",") if name.strip()]
+        names = [name for name in listed(source) if name]
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if not names or twice:
         received = f"{twice[0]!r} again" if twice else "none"

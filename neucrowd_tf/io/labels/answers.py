@@ -47,11 +47,16 @@ def read_answers(
         raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
     given = list(_triples(answers, where, fields=of_file and not layout.exact_names))
     missing = () if layout.missing is None else layout.missing
-    nameless = {task for task in answers if str(task).strip() in filter(is_task_marker, missing)}
+    named = {name for name in missing if is_task_marker(name)}
+    nameless = {task for task in answers if str(task).strip() in named}
     if nameless:
         tell_missing(where, len(nameless), "objects", "a task")
         given = [triple for triple in given if triple[0] not in nameless]
-    triples = [triple for triple in given if str(triple[2]).strip() not in missing]
+    triples = [
+        triple
+        for triple in given
+        if str(triple[2]).strip() not in missing and str(triple[1]).strip() not in named
+    ]
     if len(triples) < len(given):
         tell_missing(where, len(given) - len(triples), "answers")
     for triple in triples:

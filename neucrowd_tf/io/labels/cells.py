@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.labels.checks.like_counts import VOTES
 from neucrowd_tf.io.labels.checks.wide_values import A_ROW_A_LABEL
 from neucrowd_tf.io.labels.table import is_task_marker, tell_missing
 from neucrowd_tf.io.names.checks import check_names
@@ -24,15 +25,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EMPTY = ("", "nan", "NaN")
-POINT_ZERO = re.compile(r"(?<=\d)\.0+$")
+_POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
+
+
+def without_point(cell: str) -> str:
+    """Returns a whole number without the `.0` that NaN gives a column of them; any other text, a
+    name that ends so too, as it is.
+    """
+    found = _POINT_ZERO.fullmatch(cell)
+    return cell if found is None else found[1]
 
 
 def is_named(values: NDArray[Any], missing: Sequence[str]) -> NDArray[np.bool_]:
     """Returns which cells are spelt as one that --missing names; 9.0 is 9."""
     if not missing:
         return np.zeros(values.shape, dtype=bool)
-    texts = [[POINT_ZERO.sub("", str(cell).strip()) for cell in row] for row in values.tolist()]
-    return np.isin(np.array(texts), [*missing, *(POINT_ZERO.sub("", text) for text in missing)])
+    texts = [[without_point(str(cell).strip()) for cell in row] for row in values.tolist()]
+    return np.isin(np.array(texts), [*missing, *map(without_point, missing)])
 
 
 def check_header_names(
@@ -54,7 +63,7 @@ def check_header_names(
         lambda _: where,
         known=known,
         exact=layout.exact_names,
-        markers=layout.missing is None,
+        missing=layout.missing,
     )
 
 
@@ -73,8 +82,8 @@ class _Kept(CsvFile):
 
 
 def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[CsvFile, NDArray[Any], pd.DataFrame]:
-    """Returns the file, the tasks' ids `[N]` and the other columns as text, without the tasks that
-    --missing names, and with lines that are the file's.
+    """Returns the file, the tasks' ids `[N]` and the other columns as text, without the tasks and
+    columns that --missing names, and with lines that are the file's.
     """
     frame = csv.table()
     tasks = frame.get(layout.roles(list(frame.columns)).get("task"))
@@ -99,9 +108,13 @@ def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[CsvFile, NDArray[Any]
         "task",
         lambda row: f"{csv.path}: {csv.line(row)}",
         exact=layout.exact_names,
-        markers=layout.missing is None,
+        missing=layout.missing,
     )
     cells = frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
+    nameless = [name for name in map(str, cells) if name.removeprefix(VOTES).strip() in missing]
+    if nameless:
+        tell_missing(csv.path, len(nameless), "columns", "a name")
+        cells = cells.drop(columns=nameless)
     if cells.empty and not len(cells.columns):
         raise DataError(
             f"{csv.path}: {csv.line(0, header=False)}: expected columns of annotators beside the"

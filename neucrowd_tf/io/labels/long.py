@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.table import LabelTable, is_task_marker, tell_missing
 from neucrowd_tf.io.names.ids import plain_integers
+from neucrowd_tf.io.names.missing import missing_flag
 from neucrowd_tf.io.names.spelling import same_header
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
@@ -97,18 +98,16 @@ def _check_no_header(columns: dict[str, Column], wanted: list[str], csv: CsvFile
 def _without_missing(
     columns: dict[str, Column], wanted: list[str], csv: CsvFile, layout: TableFormat
 ) -> NDArray[np.int64] | None:
-    """Leaves out the rows whose worker or label is spelt as the user says that missing ones are,
-    and those whose task is (see `is_task_marker`); returns the rows that stay, None for all of
+    """Leaves out the rows whose label is spelt as the user says that missing ones are, and those
+    whose task or worker is (see `is_task_marker`); returns the rows that stay, None for all of
     them.
     """
     if not layout.missing:
         return None
-    tasks = _is_missing(
-        columns[wanted[0]], {name for name in layout.missing if is_task_marker(name)}
-    )
-    lost = np.zeros(len(tasks), dtype=bool)
-    for name in wanted[1:]:
-        lost |= _is_missing(columns[name], set(layout.missing))
+    named = {name for name in layout.missing if is_task_marker(name)}
+    tasks = _is_missing(columns[wanted[0]], named)
+    lost = _is_missing(columns[wanted[1]], named | {""} & set(layout.missing))
+    lost |= _is_missing(columns[wanted[2]], set(layout.missing))
     if tasks.any():
         tell_missing(csv.path, int(tasks.sum()), "lines", "a task")
     if not (lost | tasks).any():
@@ -231,7 +230,7 @@ def _typed(
     role: str,
     csv: CsvFile,
     rows: NDArray[np.int64] | None = None,
-    missing: Iterable[str] | None = None,
+    missing: Sequence[str] | None = None,
 ) -> Any:
     """Returns a column's values, text as ints or bools where every distinct text is spelt as
     one."""
@@ -240,8 +239,7 @@ def _typed(
     codes, texts = column
     if len(codes) and codes.min() < 0:
         row = int(np.flatnonzero(codes < 0)[0])
-        flag = f"--missing={''.join(f'{text},' for text in missing or ())}"
-        way_out = f"; {flag} leaves out what is empty"
+        way_out = f"; {missing_flag(missing, '')} leaves out what is empty"
         raise DataError(
             f"{csv.path}: {csv.line(row if rows is None else rows[row])}, column {role!r}: expected"
             f" a value, received an empty cell{way_out if role != 'task' else ''}"

@@ -16,6 +16,7 @@ from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named
 from neucrowd_tf.io.labels.checks.like_counts import MANY_ROWS, like_counts
 from neucrowd_tf.io.labels.checks.wide_names import check_columns
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
+from neucrowd_tf.io.names.missing import missing_flag
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 
@@ -65,7 +66,8 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
             if not missing[row, column] and not (code and abs(float(cell)) < MOST_CODE):
                 name = column + 1 if numeric else repr(columns[column])
                 where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name}"
-                hint = f"; --missing={cell} takes it for none" if column else f"; {HEADER}"
+                flag = missing_flag(layout.missing, cell)
+                hint = f"; {flag} takes it for none" if column else f"; {HEADER}"
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
                 )
@@ -149,7 +151,8 @@ def matrix_table(
     if matrix.dtype.kind == "f":
         matrix = matrix.astype(np.float64)  # half precision holds no MOST_CODE
         for row, column in np.argwhere(~(np.abs(matrix) < MOST_CODE))[:1]:
-            hint = "; --missing=nan takes it for none" if np.isnan(matrix[row, column]) else ""
+            flag = missing_flag(layout.missing, "nan")
+            hint = f"; {flag} takes it for none" if np.isnan(matrix[row, column]) else ""
             raise DataError(
                 f"{path}: {line(row)}, column {column}: expected a class code, or -1 for no label,"
                 f" received {matrix[row, column]}{hint}"

@@ -58,8 +58,8 @@ class LabelTable:
 
 
 def is_task_marker(name: str) -> bool:
-    """Whether --missing means tasks of this name too: not numbers, which are labels' alone, nor
-    empty cells.
+    """Whether --missing means tasks and annotators of this name too: not numbers and words, which
+    are labels' alone, nor empty cells.
     """
     return name != "" and is_marker(name)
 

@@ -47,7 +47,7 @@ def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
     check_ends(ids, votes == 0, csv)
     plain = [name.removeprefix(VOTES).strip() for name in names]
     check_header_names(plain, "label", csv, layout, known=layout.classes)
-    if not layout.classes and not layout.exact_names:
+    if not layout.classes and not layout.own:
         found, counts, first = distinct(plain)
         header = LabelTable(csv.path, line=lambda _: csv.line(0, header=False))
         check_classes(found, 0 * counts, first, header, layout, None)

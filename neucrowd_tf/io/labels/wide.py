@@ -10,7 +10,13 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.labels.cells import EMPTY, POINT_ZERO, check_header_names, is_named, task_cells
+from neucrowd_tf.io.labels.cells import (
+    EMPTY,
+    check_header_names,
+    is_named,
+    task_cells,
+    without_point,
+)
 from neucrowd_tf.io.labels.checks.like_counts import check_no_counts
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.checks.wide_names import check_annotators
@@ -18,6 +24,7 @@ from neucrowd_tf.io.labels.checks.wide_values import check_no_triples
 from neucrowd_tf.io.labels.long import as_frame
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
 from neucrowd_tf.io.names.ids import as_name_array, plain_integers
+from neucrowd_tf.io.names.missing import missing_flag, nothing_is_missing
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import TableFormat
 
@@ -60,8 +67,7 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
     missing = _missing(values, csv, layout)
     check_annotators(cells.columns.tolist(), ids, values, missing, csv, layout)
     rows, columns = np.nonzero(~missing)
-    # NaN turns a column of whole numbers into 1.0, 2.0, and leaves others of the table as they are.
-    labels = [POINT_ZERO.sub("", label) for label in values[rows, columns].tolist()]
+    labels = _labels(values[rows, columns].tolist(), layout)
     annotators = as_name_array(cells.columns.tolist())
     table = LabelTable(
         csv.path,
@@ -75,7 +81,8 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
     if not layout.classes:
         check_no_triples(cells.columns.tolist(), values, missing, csv)
     check_table(table, layout, wide=True)
-    if len(set(labels)) < 2 and (values[missing] == MINUS_ONE).any() and layout.missing is None:
+    named = MINUS_ONE in (layout.missing or ())
+    if len(set(labels)) < 2 and (values[missing] == MINUS_ONE).any() and not named:
         raise DataError(
             f"{csv.path}: expected labels of at least two classes, received only"
             f" {labels[0] if labels else 'none'!r} beside -1, which stands for no label where no"
@@ -91,21 +98,33 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
 
 def _missing(values: NDArray[Any], csv: CsvFile, layout: TableFormat) -> NDArray[np.bool_]:
     """Returns which cells hold no label: the empty ones and those that --missing names, or, where
-    there are none and nothing is named, those of -1, which is told, unless --classes has it.
+    there are none, those of -1, which is told, unless a flag says that it is a class.
     """
     missing = pd.isna(values) | np.isin(values.astype(str), EMPTY)
-    if layout.missing is not None:
-        named = is_named(values, layout.missing) & ~missing
-        if named.any():
-            tell_missing(csv.path, int(named.sum()), "cells")
-        return missing | named
-    if missing.any() or MINUS_ONE in layout.classes:
+    named = is_named(values, layout.missing or ()) & ~missing
+    if named.any():
+        tell_missing(csv.path, int(named.sum()), "cells")
+        missing |= named
+    if missing.any() or MINUS_ONE in layout.classes or nothing_is_missing(layout.missing):
         return missing
     missing = values == MINUS_ONE
     if missing.any():
         warnings.warn(
             f"{csv.path}: {int(missing.sum())} cells of -1 are taken for no label, as no cell is"
-            " empty; --missing= takes -1 for a class, --missing=-1 says that it is none",
+            f" empty; --missing= takes -1 for a class, {missing_flag(layout.missing, MINUS_ONE)}"
+            " says that it is none",
             stacklevel=5,
         )
     return missing
+
+
+def _labels(cells: list[str], layout: TableFormat) -> list[str]:
+    """Returns labels without what NaN adds to whole numbers, in tables of whole numbers (a few
+    words beside them); names as --classes has them stay.
+    """
+    found = set(cells) - set(layout.classes)
+    plain = {cell: without_point(cell) for cell in found}
+    whole = {cell for cell in found if plain_integers([plain[cell]])}
+    if whole == found or any(cell == plain[cell] for cell in whole):
+        return [plain.get(cell, cell) for cell in cells]
+    return cells

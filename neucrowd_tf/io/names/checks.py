@@ -13,7 +13,7 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names.ids import spelt
-from neucrowd_tf.io.names.missing import is_marker
+from neucrowd_tf.io.names.missing import is_marker, missing_flag, nothing_is_missing
 from neucrowd_tf.io.names.spelling import is_scientific, looks, meant, same_task
 
 _UNSEEN = frozenset("\u00ad\u200b\u2060")
@@ -29,7 +29,7 @@ def check_names(
     *,
     known: Iterable[str] = (),
     exact: bool = False,
-    markers: bool = True,
+    missing: Sequence[str] | None = None,
 ) -> None:
     """Raises DataError for names that often stand for none, and for two that are one.
 
@@ -41,16 +41,13 @@ def check_names(
         where: says the place: the file, the line and the column.
         known: names that the user listed, which are meant.
         exact: whether names that differ in any way are different ones.
-        markers: whether names that often stand for none are looked for.
+        missing: the texts that the user says stand for none, which are left out before; others
+            that often do are refused, unless none does (`nothing_is_missing`).
     """
     listed = set(known)
-    for place, name in enumerate(names if markers else ()):
+    for place, name in enumerate(() if nothing_is_missing(missing) else names):
         if is_marker(name) and name not in listed:
-            raise DataError(
-                f"{where(int(first[place]))}: expected a {role}, received {name!r}"
-                f"{times(counts[place])}, which often stands for none; --missing={name.strip()}"
-                " leaves these out" + ", --missing= takes it for a name" * bool(name.strip())
-            )
+            _refuse_marker(name, counts[place], role, where(int(first[place])), missing, exact)
     if exact or all(type(name) is int for name in names):
         return
     if role != "label":
@@ -63,6 +60,28 @@ def check_names(
         ways = (meant,)
     for alike in ways:
         _check_twins(names, counts, first, role, where, listed, alike)
+
+
+def _refuse_marker(
+    name: str, count: int, role: str, where: str, missing: Sequence[str] | None, exact: bool
+) -> None:
+    """Raises DataError for a name that often stands for none; where the user names others that do,
+    and that names are exact, a task or an annotator of that name is told of.
+    """
+    said = f"{where}: expected a {role}, received {name!r}{times(count)}, which often stands for"
+    out = f"{missing_flag(missing, name)} leaves these out"
+    if not any(missing or ()):
+        other = ", --missing= takes it for a name" * bool(name.strip())
+    elif role == "label":
+        other = ", --classes=... names all classes"
+    elif exact:
+        warnings.warn(f"{said} none, and is taken for a name (--exact_names); {out}", stacklevel=7)
+        return
+    else:
+        other = ", --exact_names takes it for a name"
+    if name.strip() in (missing or ()):
+        raise DataError(f"{said} none, as --missing says; take it out of the file{other}")
+    raise DataError(f"{said} none; {out}{other}")
 
 
 def _check_twins(

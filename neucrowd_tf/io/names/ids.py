@@ -4,7 +4,8 @@ which of them are distinct.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,25 @@ def as_name_array(values: Any) -> NDArray[Any]:
 def spelt(name: Any) -> str:
     """Returns how an error message shows an id: a NumPy number as the plain number."""
     return repr(name.item() if isinstance(name, np.generic) else name)
+
+
+def listed(text: str) -> list[str]:
+    """Returns the names that a flag lists, without spaces around them: separated by commas, in
+    quotes where they hold one, as a CSV has them (`"Smith, A.",bot`).
+    """
+    try:
+        (names,) = csv.reader([text], skipinitialspace=True, strict=True) if text else ([""],)
+    except (csv.Error, ValueError):  # a quote within a name
+        names = text.split(",")
+    return [name.strip() for name in names]
+
+
+def as_list(names: Iterable[str]) -> str:
+    """Returns names as a flag takes them, see `listed`."""
+    return ",".join(
+        '"{}"'.format(name.replace('"', '""')) if "," in name or name[:1] == '"' else name
+        for name in names
+    )
 
 
 def plain_integers(values: Sequence[str]) -> bool:

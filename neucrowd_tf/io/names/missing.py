@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
+from neucrowd_tf.io.names.ids import as_list
 from neucrowd_tf.io.names.spelling import LONGEST, is_plain_id, plain
 
 # How tables say that there is no value, in lower case: an empty cell, what spreadsheets show for an
@@ -51,3 +53,17 @@ def is_marker(name: Any) -> bool:
         or text.replace(" ", "").replace("\\", "/").rstrip(".") in MARKERS
         or _NOTHING.fullmatch(text) is not None
     )
+
+
+def nothing_is_missing(missing: Sequence[str] | None) -> bool:
+    """Whether the user says that no text stands for none, as the empty --missing= does; where the
+    flag names some, others may stand for none too.
+    """
+    return missing is not None and len(missing) < 2 and not any(missing)
+
+
+def missing_flag(missing: Sequence[str] | None, name: str) -> str:
+    """Returns the flag by which a text too is none, beside those that it names already."""
+    texts = [*(missing or ()), name.strip()]
+    named = [text for text in texts if text]
+    return f"--missing={as_list(named)}{',' * (len(named) < len(texts))}"

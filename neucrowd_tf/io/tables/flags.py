@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.names.ids import as_list, listed
 from neucrowd_tf.io.tables.format import TableFormat
 
 ANNOTATIONS = (
@@ -68,9 +69,12 @@ def model_names(text: str | None, annotators: Iterable[Any]) -> list[str]:
     Raises:
         UsageError: one that is no annotator's.
     """
-    names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    known = {str(name) for name in annotators}
+    names = [name for name in listed(text or "") if name]
+    known = dict.fromkeys(map(str, annotators))
     for name in names:
         if name not in known:
-            raise UsageError(f"--model_annotator: expected an annotator's name, received {name!r}")
+            hint = next((f"; {as_list([other])} is one" for other in known if "," in other), "")
+            raise UsageError(
+                f"--model_annotator: expected an annotator's name, received {name!r}{hint}"
+            )
     return names

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.names.ids import listed
 from neucrowd_tf.io.tables.headers import ALIASES, also_named, require_columns
 
 
@@ -19,13 +20,14 @@ class TableFormat:
         separator: the sign between columns; None for commas or tabs, see `separator_of`.
         task, worker, label: the columns' names; None for those of `ALIASES`.
         missing: the texts that stand for a label that is missing, beside an empty cell; None where
-            the user did not say: then what often does is refused.
+            the user did not say. What else often does is refused, unless none does: ("",).
         classes: all classes, where the user names them.
         exact_names: whether names that differ in case, spaces or how a number is spelt only are
             different ones, rather than refused.
         ignored: columns of features that are left out.
         question: which question's answers, where an annotation tool's export has several.
         first: whether the first of several choices in an export's answer is taken.
+        own: whether the file is this project's, and every label a class.
     """
 
     separator: str | None = None
@@ -38,6 +40,7 @@ class TableFormat:
     ignored: tuple[str, ...] = ()
     question: str | None = None
     first: bool = False
+    own: bool = False
 
     @classmethod
     def of(
@@ -54,7 +57,7 @@ class TableFormat:
         question: str | None = None,
         first: bool = False,
     ) -> TableFormat:
-        """Returns the format that flags of these names say; lists are separated by commas.
+        """Returns the format that flags of these names say; lists are as `listed` takes them.
 
         Raises:
             UsageError: a separator of several signs, or classes that are not all different.
@@ -70,19 +73,18 @@ class TableFormat:
                 "--task_column, --worker_column, --label_column: expected different columns,"
                 f" received {', '.join(map(repr, columns))}"
             )
-        names = () if classes is None else tuple(name.strip() for name in classes.split(","))
+        names = () if classes is None else tuple(listed(classes))
         if len(set(names)) != len(names) or "" in names:
             raise UsageError(
                 f"--classes: expected different names separated by commas, received {classes!r}"
             )
-        listed = None if missing is None else tuple(text.strip() for text in missing.split(","))
-        ignored = tuple(name.strip() for name in (ignore_columns or "").split(",") if name.strip())
+        ignored = tuple(name for name in listed(ignore_columns or "") if name)
         return cls(
             separator=sign,
             task=task_column,
             worker=worker_column,
             label=label_column,
-            missing=listed,
+            missing=None if missing is None else tuple(listed(missing)),
             classes=names,
             exact_names=exact_names,
             ignored=ignored,
@@ -132,4 +134,4 @@ class TableFormat:
 
 PLAIN = TableFormat()
 # For files that this project wrote: every name is what it says.
-EXACT = TableFormat(missing=(), exact_names=True)
+EXACT = TableFormat(missing=(), exact_names=True, own=True)

@@ -388,7 +388,7 @@ def test_columns_that_are_named_may_have_numbers_for_names(tmp_path: pathlib.Pat
     assert triples(read_annotations(path, layout=layout)) == [("a", "x", "yes"), ("b", "x", "no")]
 
 
-@pytest.mark.parametrize(("missing", "flag"), [(None, "--missing= "), ("NA", "--missing=NA, ")])
+@pytest.mark.parametrize(("missing", "flag"), [(None, "--missing=, "), ("NA", "--missing=NA, ")])
 def test_an_empty_label_names_the_way_out(
     tmp_path: pathlib.Path, missing: str | None, flag: str
 ) -> None:

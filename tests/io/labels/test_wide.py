@@ -246,3 +246,33 @@ def test_sparse_annotators_stay_annotators(tmp_path: Path) -> None:
     ]
     header = "task," + ",".join(f"w{j}" for j in range(12))
     assert read(tmp_path, " ".join([header, *rows])).num_annotators == 12
+
+
+def test_names_that_end_in_point_zero_stay(tmp_path: Path) -> None:
+    found = read(tmp_path, "task,a,b,c t1,BY_3.0,BY_3.0,MIT t2,BY_4.0,,BY_4.0 t3,MIT,MIT,")
+    assert found.class_names.tolist() == ["BY_3.0", "BY_4.0", "MIT"]
+    found = read(tmp_path, "task,a,b t1,3.0,3.0 t2,MIT,3.0 t3,4.0,4.0 t4,MIT,")
+    assert found.class_names.tolist() == ["3.0", "4.0", "MIT"]
+    versions = "task,a,b t1,1.0,1.0 t2,1.1,2.0 t3,2.0, t4,1.1,1.1"
+    with pytest.raises(DataError, match=r"'1\.1', a fraction .*--classes=1\.1,\.\.\. names all"):
+        read(tmp_path, versions)
+    found = read(tmp_path, versions, classes="1.0,1.1,2.0")
+    assert found.class_names.tolist() == ["1.0", "1.1", "2.0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("task,a,b t1,1.0,2 t2,2.0,1 t3,,2", [1, 2]),
+        ("task,a,b t1,1.0,2.0 t2,2.0,1.0", [1, 2]),
+        ("task,a,b t1,1.0,unsure t2,2.0,1 t3,,2 t4,1.0,unsure", ["1", "2", "unsure"]),
+    ],
+)
+def test_whole_numbers_lose_what_nan_adds(
+    tmp_path: Path, text: str, classes: list[int | str]
+) -> None:
+    (tmp_path / "a.csv").write_text("\n".join(text.split(" ")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = read_annotations(tmp_path / "a.csv")
+    assert found.class_names.tolist() == classes

@@ -12,7 +12,8 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.checks.slips import check_slips
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable
 from neucrowd_tf.io.names.checks import times
-from neucrowd_tf.io.names.ids import plain_integers
+from neucrowd_tf.io.names.ids import as_list, plain_integers
+from neucrowd_tf.io.names.missing import missing_flag, nothing_is_missing
 from neucrowd_tf.io.names.spelling import plain
 from neucrowd_tf.io.tables.format import TableFormat
 
@@ -52,10 +53,17 @@ def check_classes(
     negative = [at for at, text in enumerate(bare) if _NEGATIVE.fullmatch(text)]
     negative.sort(key=lambda at: bare[at] != MINUS_ONE)
     codes = [at for at, text in enumerate(texts) if numbers and _is_code(text, texts)]
-    if negative and layout.missing is None:
+    if nothing_is_missing(layout.missing):
+        negative, codes = [], []
+    if negative:
         at = negative[0]
         received = texts[at]
-        way_out = f"--missing={received} leaves them out, --missing= takes {received} for a class"
+        way_out = f"{missing_flag(layout.missing, received)} leaves them out, "
+        way_out += (
+            "--classes=... names all classes"
+            if any(layout.missing or ())
+            else f"--missing= takes {received} for a class"
+        )
         if {bare[at].removeprefix("-")} != set(bare) - {bare[at]}:
             raise DataError(
                 f"{table.place(int(first[at]), column)}: expected a label, received {received}"
@@ -66,11 +74,11 @@ def check_classes(
             f" {received.removeprefix('-')}; {way_out}",
             stacklevel=5,
         )
-    elif codes and layout.missing is None:
+    elif codes:
         text = texts[codes[0]]
         warnings.warn(
             f"{table.source}: {counts[codes[0]]} labels are {text}, which often stands for none,"
-            f" taken for a class; --missing={text} leaves them out",
+            f" taken for a class; {missing_flag(layout.missing, text)} leaves them out",
             stacklevel=5,
         )
     for at, text in enumerate(bare):
@@ -79,15 +87,15 @@ def check_classes(
             what = "which is no finite number" if endless else "a list or an object"
             raise DataError(
                 f"{table.place(int(first[at]), column)}: expected a class, received {texts[at]!r},"
-                f" {what}; --exact_names takes it for a class"
+                f" {what}; --classes=... names all classes"
             )
-    check_slips(texts, counts, first, lambda row: table.place(row, column), tell=True)
+    check_slips(texts, counts, first, lambda row: table.place(row, column), layout.missing)
     for at, text in enumerate(texts):
         if is_fraction(text):
             raise DataError(
                 f"{table.place(int(first[at]), column)}: expected a class, received {names[at]!r},"
-                " a fraction as probabilities and scores are; if these are classes, --classes=..."
-                " names all of them"
+                " a fraction as probabilities and scores are; if these are classes,"
+                f" --classes={as_list([text])},... names all of them"
             )
 
 

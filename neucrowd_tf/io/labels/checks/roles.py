@@ -44,8 +44,8 @@ def check_roles(
         if texts <= set(map(str, column[0])) and (not codes or _same(column, labels)):
             raise DataError(
                 f"{where(0)}: expected a label, received {spelt(labels[0][labels[1][0]])}, as all"
-                f" labels one of the {what}' names (columns exchanged?); --exact_names takes them"
-                " for classes"
+                f" labels one of the {what}' names (columns exchanged?); --classes=... names all"
+                " classes"
             )
     _check_exchanged(_words(workers) & set(labels[0]), workers, labels, where)
     both = {name for name in _words(workers) & set(tasks[0]) if len(name) > _SHORT}
@@ -88,7 +88,7 @@ def _check_exchanged(
     worker, label = workers[0][workers[1][row]], labels[0][labels[1][row]]
     raise DataError(
         f"{where(row)}: expected a label, received {spelt(label)}, which only annotators named as"
-        f" classes give, as {spelt(worker)} is (columns exchanged?); --exact_names takes them for"
+        f" classes give, as {spelt(worker)} is (columns exchanged?); --classes=... names all"
         " classes"
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names.checks import times
 from neucrowd_tf.io.names.ids import plain_integers
-from neucrowd_tf.io.names.missing import SOFT
+from neucrowd_tf.io.names.missing import SOFT, missing_flag
 from neucrowd_tf.io.names.spelling import LONGEST, meant, plain
 
 # So many labels, and so many of each class on average, make a class that occurs once a rare one.
@@ -60,7 +60,11 @@ Place = Callable[[int], str]
 
 
 def check_slips(
-    texts: Sequence[str], counts: np.ndarray, first: np.ndarray, where: Place, *, tell: bool = True
+    texts: Sequence[str],
+    counts: np.ndarray,
+    first: np.ndarray,
+    where: Place,
+    missing: Sequence[str] | None = None,
 ) -> None:
     """Raises DataError for a label that is no class of its own, and warns of what may be none.
 
@@ -68,7 +72,7 @@ def check_slips(
         texts: `[K]` distinct labels, as they are spelt.
         counts, first: `[K]` how often each occurs (0 where that is not known), and where first.
         where: says the place: the file, the line and the column.
-        tell: whether to warn.
+        missing: the texts that the user says stand for none, as for `check_names`.
     """
     known = {meant(text): place for place, text in enumerate(texts)}
     for place, text in enumerate(texts):
@@ -77,16 +81,14 @@ def check_slips(
         ):
             raise DataError(
                 f"{where(int(first[place]))}: expected one class, received {text!r}"
-                f"{times(counts[place])}, {what}; --classes=... names all classes, --exact_names"
-                " takes it for one"
+                f"{times(counts[place])}, {what}; --classes=... names all classes"
             )
-    if tell:
-        for at, what in _doubts(texts, counts):
-            warnings.warn(
-                f"{where(int(first[at]))}: the label {texts[at]!r}{times(counts[at])} is taken for"
-                f" a class: {what}",
-                stacklevel=6,
-            )
+    for at, what in _doubts(texts, counts, missing):
+        warnings.warn(
+            f"{where(int(first[at]))}: the label {texts[at]!r}{times(counts[at])} is taken for"
+            f" a class: {what}",
+            stacklevel=6,
+        )
 
 
 def _slip(text: str, place: int, known: dict[Any, int], texts: Sequence[str]) -> str:
@@ -122,13 +124,15 @@ def _names_several(text: str, is_other: Callable[[str], bool]) -> bool:
     return len(parts) > 1 and all(map(_LETTER.search, parts)) and any(map(is_other, parts))
 
 
-def _doubts(texts: Sequence[str], counts: np.ndarray) -> list[tuple[int, str]]:
+def _doubts(
+    texts: Sequence[str], counts: np.ndarray, missing: Sequence[str] | None
+) -> list[tuple[int, str]]:
     """Returns labels that may be slips, and why; of each kind the first."""
     found: list[tuple[int, str]] = []
     bare = [plain(text) for text in texts]
     soft = [at for at, text in enumerate(bare) if text.strip("<>()[]") in SOFT]
     if soft and len(soft) < len(bare):
-        way = f"--missing={texts[soft[0]]} leaves such labels out"
+        way = f"{missing_flag(missing, texts[soft[0]])} leaves such labels out"
         found.append((soft[0], f"it may stand for none; {way}"))
     numbers = [at for at, text in enumerate(texts) if plain_integers([text])]
     if numbers and len(numbers) < len(texts):

@@ -48,20 +48,22 @@ def check_table(table: LabelTable, layout: TableFormat, *, wide: bool = False) -
             functools.partial(table.place, column=None if wide else role),
             known=known,
             exact=layout.exact_names,
-            markers=layout.missing is None,
+            missing=layout.missing,
         )
-        if role == "label" and not known and not layout.exact_names:
+        if role == "label" and not known and not layout.own:
             check_classes(names, counts, first, table, layout, None if wide else role)
         alone.append(set(first[counts == 1].tolist()))
         if role != "label" and len(names) == len(column) >= FEW_ROWS:
             single.append(role)
         if role == "worker" and len(names) == 1:  # who labels each task once
             single = []
-    if len(column) and not layout.classes and not layout.exact_names:
+    if layout.own:
+        return
+    if len(column) and not layout.classes:
         tasks, workers, labels = found
         where = functools.partial(table.place, column=None if wide else "label")
         check_roles(tasks, workers, labels, table.source, where)
-    if single and not wide and not layout.exact_names:
+    if single and not wide:
         of = {"task": "task has one label alone", "worker": "annotator gave one label alone"}
         warnings.warn(
             f"{table.source}: every {of[single[0]]}, as where the column numbers the rows"
@@ -97,7 +99,7 @@ def check_vocabulary(
             functools.partial(table.place, column=role),
             known=known,
             exact=layout.exact_names,
-            markers=not layout.exact_names,
+            missing=layout.missing,
         )
-        if role == "label" and not known and not layout.exact_names:
+        if role == "label" and not known and not layout.own:
             check_classes(column, nowhere, nowhere, table, layout, role)

@@ -35,10 +35,10 @@ def test_sound_tables_are_told_nothing(tmp_path: Path) -> None:
 def test_worker_and_label_exchanged_in_some_rows(tmp_path: Path) -> None:
     rows = [*BASE, "t0,yes,ann", "t1,yes,ann", "t2,no,ann"]
     with pytest.raises(
-        DataError, match=r"line 20, column 'label': .*'ann'.* as 'yes' is .*--exact"
+        DataError, match=r"line 20, column 'label': .*'ann'.* as 'yes' is .*--classes"
     ):
         read(tmp_path, rows)
-    assert read(tmp_path, rows, exact_names=True).num_annotators == 5  # type: ignore[arg-type]
+    assert read(tmp_path, rows, classes="yes,no,ann").num_annotators == 5
 
 
 def test_annotators_who_are_classes_too(tmp_path: Path) -> None:
