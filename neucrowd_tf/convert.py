@@ -20,6 +20,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
+from neucrowd_tf.io.importers.heads import read_head
 from neucrowd_tf.io.importers.records import records, rows
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.table import LabelTable
@@ -56,9 +57,9 @@ def _parser() -> argparse.ArgumentParser:
         help="which answer, where a worker answered a task again and differently",
     )
     for name in COLUMNS:
-        add(f"--{name}_column", default=name, help=f"with --from=table: the {name}'s column")
+        add(f"--{name}_column", help=f"of a table, or of a tool's CSV: the {name}'s column")
     add("--text_column", help="with --from=table: the column of what was labelled")
-    add("--separator", help="with --from=table: what separates columns (default: by the ending)")
+    add("--separator", help="of a table or a tool's CSV: what separates its columns")
     return parser
 
 
@@ -87,12 +88,41 @@ def _table(arguments: argparse.Namespace) -> Export:
         frame = pd.DataFrame([row for _, row in rows(path, separator)]).replace("", None)
     return from_table(
         frame,
-        task=arguments.task_column,
-        worker=arguments.worker_column,
-        label=arguments.label_column,
+        task=arguments.task_column or "task",
+        worker=arguments.worker_column or "worker",
+        label=arguments.label_column or "label",
         text=arguments.text_column,
         source=path,
         duplicates=arguments.duplicates,
+    )
+
+
+def _export(arguments: argparse.Namespace) -> Export:
+    """Reads a tool's export.
+
+    Raises:
+        UsageError: columns named of what has none.
+    """
+    path: Path = arguments.input
+    of_tables = ["text_column"]
+    if read_head(path, arguments.separator).kind != "table":
+        of_tables += ["separator", *(f"{name}_column" for name in COLUMNS)]
+    for name in of_tables:
+        if getattr(arguments, name) is not None:
+            raise UsageError(f"--{name}: expected --from=table with it, received {path}")
+    layout = TableFormat.of(
+        separator=arguments.separator,
+        task_column=arguments.task_column,
+        worker_column=arguments.worker_column,
+        label_column=arguments.label_column,
+    )
+    return read_export(
+        path,
+        arguments.tool,
+        question=arguments.question,
+        first=arguments.first,
+        duplicates=arguments.duplicates,
+        layout=layout,
     )
 
 
@@ -116,17 +146,7 @@ def convert(arguments: argparse.Namespace) -> Export:
         UsageError, DataError: what cannot be used, in a line.
     """
     check_outputs(arguments, ("output", "tasks", "gold"), ("input",))
-    export = (
-        _table(arguments)
-        if arguments.tool == "table"
-        else read_export(
-            arguments.input,
-            arguments.tool,
-            question=arguments.question,
-            first=arguments.first,
-            duplicates=arguments.duplicates,
-        )
-    )
+    export = _table(arguments) if arguments.tool == "table" else _export(arguments)
     if arguments.tasks is not None and not export.texts:
         raise UsageError("--tasks: expected an export that says what was labelled, received none")
     if arguments.gold is not None and not export.gold:

@@ -50,7 +50,7 @@ def read_crowd(
         warnings.simplefilter("always")
         try:
             crowd = read_annotations(file, tasks, layout=layout)
-            tool = detect(file)
+            tool = detect(file, layout.separator)
         except DataError as error:
             raise DataError(str(error).replace(str(file), str(path))) from None
     notes = [f"warning: {one_line(w.message)}" for w in told]  # type: ignore[arg-type]

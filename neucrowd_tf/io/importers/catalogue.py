@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from neucrowd_tf.io.importers.archives import open_archive
 from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
 from neucrowd_tf.io.importers.heads import Head, read_head
 from neucrowd_tf.io.importers.records import records
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.tables.headers import ALIASES, require_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,13 +99,14 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-def detect(path: str | Path) -> str | None:
-    """Returns the name of the tool whose export a file looks like, None for any other file.
+def detect(path: str | Path, separator: str | None = None) -> str | None:
+    """Returns the name of the tool whose export a file looks like, None for any other file; the
+    separator is a table's, as for `read_head`.
 
     Raises:
         DataError: no such file.
     """
-    return _detect(read_head(Path(path)))
+    return _detect(read_head(Path(path), separator))
 
 
 def _detect(head: Head) -> str | None:
@@ -116,6 +120,7 @@ def read_export(
     question: str | None = None,
     first: bool = False,
     duplicates: Duplicates = "error",
+    layout: TableFormat = PLAIN,
 ) -> Export:
     """Reads the export of an annotation tool.
 
@@ -126,6 +131,8 @@ def read_export(
         first: takes the first of several choices in an answer, where it is an error otherwise.
         duplicates: "error", "first" or "last" where a worker answered a task again with another
             label; the same label again is left out and counted.
+        layout: a table's separator, and the columns that the user named; an export in JSON has
+            none, and a warning says so.
 
     Raises:
         UsageError: an unknown tool.
@@ -135,8 +142,9 @@ def read_export(
     source = Path(path)
     if tool != "auto" and tool not in TOOLS:
         raise UsageError(f"expected a tool of auto, {', '.join(TOOLS)}, received {tool!r}")
-    head = read_head(source)
+    head = read_head(source, layout.separator)
     chosen = TOOLS[name := _recognised(source, tool, head)]
+    head = dataclasses.replace(head, named=_named(head, chosen.title, layout))
     found = Collector(source, question)
     try:
         chosen.read(head, found)
@@ -148,6 +156,24 @@ def read_export(
             f" form{after}"
         ) from None
     return found.finish(name, first=first, duplicates=duplicates)
+
+
+def _named(head: Head, title: str, layout: TableFormat) -> dict[str, str]:
+    """Returns the columns that the user named, by role.
+
+    Raises:
+        DataError: one that the table does not have.
+    """
+    wanted = {role: name for role in ALIASES if (name := getattr(layout, role)) is not None}
+    if wanted and head.kind != "table":
+        flags = ", ".join(f"--{role}_column={name}" for role, name in wanted.items())
+        warnings.warn(
+            f"{head.path}: {flags} is without effect: {title} has no columns", stacklevel=5
+        )
+        return {}
+    roles = layout.roles(head.columns)
+    require_columns(head.path, head.columns, [name for r, name in wanted.items() if r not in roles])
+    return {role: roles[role] for role in wanted}
 
 
 def _recognised(source: Path, tool: str, head: Head) -> str:

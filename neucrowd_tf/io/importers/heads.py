@@ -7,6 +7,7 @@ import dataclasses
 import gzip
 import itertools
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ class Head:
         kind: what it is.
         first: the first record of JSON, {} where there is none.
         columns: a table's header.
+        separator: the sign between a table's columns.
+        named: the columns that the user named for task, worker and label, by role.
         members: the names in an archive or a folder, with `/` between folders.
     """
 
@@ -36,6 +39,8 @@ class Head:
     kind: Kind
     first: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    separator: str = ","
+    named: Mapping[str, str] = dataclasses.field(default_factory=dict)
     members: tuple[str, ...] = ()
 
     def shown(self) -> str:
@@ -51,8 +56,13 @@ class Head:
         return f"{what} {listed}{', ...' * (len(names) > 6)}"
 
 
-def read_head(path: Path) -> Head:
+def read_head(path: Path, separator: str | None = None) -> Head:
     """Looks at the beginning of a file.
+
+    Args:
+        path: a file or a folder.
+        separator: the sign between a table's columns; None for tabs where there are any, else
+            commas.
 
     Raises:
         DataError: no such file.
@@ -91,14 +101,16 @@ def read_head(path: Path) -> Head:
             whole = read_bytes(path) if packed else path.read_bytes()
             first = _first_record(whole.decode("utf-8-sig", errors="replace"))
         return Head(path, "json", first=first if isinstance(first, dict) else {})
-    line = text.split("\n", 1)[0].rstrip("\r")
+    line = re.split("[\r\n]", text, maxsplit=1)[0]  # old Macs end lines with "\r" alone
     if "\0" in line or not line.strip():
         return Head(path, "other")
+    sign = separator or ("\t" if "\t" in line else ",")
     try:
-        columns = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
+        columns = next(csv.reader([line], delimiter=sign))
     except csv.Error:  # no tool's
         return Head(path, "other")
-    return Head(path, "table", columns=tuple(column.strip() for column in columns))
+    header = tuple(column.strip() for column in columns)
+    return Head(path, "table", columns=header, separator=sign)
 
 
 def _first_record(text: str) -> Any:

@@ -33,11 +33,12 @@ def is_export(head: Head) -> bool:
 
 
 def read(head: Head, found: Collector) -> None:
-    """Reads the assignments that were not rejected."""
-    for place, row in rows(head.path, ","):
+    """Reads the assignments that were not rejected; columns that the user named go before."""
+    tasks, workers = head.named.get("task", "HITId"), head.named.get("worker", "WorkerId")
+    for place, row in rows(head.path, head.separator):
         found.text(
             place,
-            row["HITId"],
+            row[tasks],
             {
                 name.removeprefix(INPUT): cell
                 for name, cell in row.items()
@@ -47,7 +48,7 @@ def read(head: Head, found: Collector) -> None:
         if row.get("AssignmentStatus", "").lower() == "rejected" or row.get("Reject", "").strip():
             found.leave_out(REJECTED)
             continue
-        answers = _answers(row, f"{found.path}: {place}")
+        answers = _answers(row, f"{found.path}: {place}", head.named.get("label"))
         if not answers:
             found.leave_out("without a choice")
         for question, value in answers.items():
@@ -55,11 +56,14 @@ def read(head: Head, found: Collector) -> None:
             if choices is None:
                 found.leave_out_kind(question)
             else:
-                found.answer(place, row["HITId"], row["WorkerId"], question, choices)
+                found.answer(place, row[tasks], row[workers], question, choices)
 
 
-def _answers(row: dict[str, str], where: str) -> dict[str, Any]:
-    """Returns what was answered by question."""
+def _answers(row: dict[str, str], where: str, named: str | None) -> dict[str, Any]:
+    """Returns what was answered by question, or what the column that the user named holds."""
+    if named is not None:
+        option = named.rpartition(".")[2]
+        return {named: _cell(row[named], option, f"{where}, column {named!r}")}
     if row.get(JSON_ANSWERS):
         parsed = parse(row[JSON_ANSWERS], f"{where}, column {JSON_ANSWERS!r}")
         form = parsed[0] if isinstance(parsed, list) and parsed else parsed

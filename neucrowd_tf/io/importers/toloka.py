@@ -1,4 +1,4 @@
-"""Toloka's results: a TSV with a row for each answer.
+"""Toloka's results: a TSV (a CSV, as toloka-kit's frames are saved) with a row for each answer.
 
 `INPUT:<field>` is the task, `OUTPUT:<field>` the answer, `GOLDEN:<field>` the right answer of a
 control task, `ASSIGNMENT:worker_id` who gave it and `ASSIGNMENT:status` whether it was accepted. An
@@ -30,13 +30,18 @@ def is_export(head: Head) -> bool:
 
 
 def read(head: Head, found: Collector) -> None:
-    """Reads the rows; without `ASSIGNMENT:task_id`, a task is called by its inputs."""
-    questions = [name.removeprefix(OUTPUT) for name in head.columns if name.startswith(OUTPUT)]
+    """Reads the rows; without `ASSIGNMENT:task_id`, a task is called by its inputs. Columns that
+    the user named go before.
+    """
+    answers = {name.removeprefix(OUTPUT): name for name in head.columns if name.startswith(OUTPUT)}
+    if (label := head.named.get("label")) is not None:
+        answers = {label.removeprefix(OUTPUT): label}
     inputs = [name for name in head.columns if name.startswith(INPUT)]
-    for place, row in rows(head.path, "\t"):
-        task = row.get(TASK) or " | ".join(row[name] for name in inputs)
+    tasks, workers = head.named.get("task", TASK), head.named.get("worker", WORKER)
+    for place, row in rows(head.path, head.separator):
+        task = row.get(tasks) or " | ".join(row[name] for name in inputs)
         found.text(place, task, {name.removeprefix(INPUT): row[name] for name in inputs})
-        for question in questions:
+        for question in answers:
             golden = row.get(GOLDEN + question, "")
             if golden:
                 found.gold(place, task, question, [golden])
@@ -44,7 +49,7 @@ def read(head: Head, found: Collector) -> None:
         if status not in KEPT:
             found.leave_out(f"{status.lower()} answers")
             continue
-        for question in questions:
-            given = row[OUTPUT + question]
+        for question, column in answers.items():
+            given = row[column]
             # A worker sees each of several questions; an empty cell is an answer without a choice.
-            found.answer(place, task, row[WORKER], question, [given] if given else [])
+            found.answer(place, task, row[workers], question, [given] if given else [])

@@ -6,19 +6,21 @@ import dataclasses
 import difflib
 import re
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import check_regular
-from neucrowd_tf.io.importers import detect, read_export
+from neucrowd_tf.io.importers import Export, detect, read_export
 from neucrowd_tf.io.importers.heads import read_head
 from neucrowd_tf.io.labels.answers import read_answers
 from neucrowd_tf.io.labels.checks.like_counts import VOTES
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.long import read_long
 from neucrowd_tf.io.labels.matrix import is_row, matrix_table, read_matrix
-from neucrowd_tf.io.labels.table import LabelTable
+from neucrowd_tf.io.labels.table import LabelTable, is_task_marker
 from neucrowd_tf.io.labels.vote_counts import read_votes
 from neucrowd_tf.io.labels.wide import read_wide
 from neucrowd_tf.io.tables.csv_file import CsvFile
@@ -52,7 +54,7 @@ def read_labels(
     """
     if path.is_dir() or path.suffix != ".npy":
         check_regular(path)
-        if (tool := detect(path)) is not None:
+        if (tool := detect(path, layout.separator)) is not None:
             return _exported(path, tool, layout)
     for name in ("question", "first"):
         if getattr(layout, name):
@@ -86,7 +88,9 @@ def read_labels(
 
 
 def _exported(path: Path, tool: str, layout: TableFormat) -> LabelTable:
-    export = read_export(path, tool, question=layout.question, first=layout.first)
+    export = read_export(path, tool, question=layout.question, first=layout.first, layout=layout)
+    if layout.missing:
+        export = _without_missing(export, layout.missing)
     if export.left_out:
         warnings.warn(f"{path}: {export.summary()}", stacklevel=2)
     triples = (export.tasks, export.workers, export.labels)
@@ -94,6 +98,37 @@ def _exported(path: Path, tool: str, layout: TableFormat) -> LabelTable:
     check_table(table, layout)
     frame = export.frame()
     return dataclasses.replace(table, triples=(frame["task"], frame["worker"], frame["label"]))
+
+
+def _without_missing(export: Export, missing: Sequence[str]) -> Export:
+    """Leaves out the labels that the user says stand for none, and tasks and annotators so named
+    (see `is_task_marker`), and counts them.
+    """
+    names = {name for name in missing if is_task_marker(name)}
+    columns = (export.tasks, export.workers, export.labels)
+    kept = [
+        row
+        for row, (task, worker, label) in enumerate(zip(*columns, strict=True))
+        if not {task.strip(), worker.strip()} & names and label.strip() not in missing
+    ]
+    if not kept:
+        raise DataError(
+            f"{export.path}: expected at least one label beside --missing, received none"
+        )
+    lost = Counter({"without a label (--missing)": len(export.labels) - len(kept)})
+    tasks, workers, labels, places = (
+        [column[row] for row in kept] for column in (*columns, export.places)
+    )
+    gold = {task: label for task, label in export.gold.items() if label.strip() not in missing}
+    return dataclasses.replace(
+        export,
+        tasks=tasks,
+        workers=workers,
+        labels=labels,
+        places=places,
+        gold=gold,
+        left_out=export.left_out + lost,  # without counts of none
+    )
 
 
 def _misspelt_long(columns: list[str]) -> bool:
