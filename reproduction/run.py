@@ -13,7 +13,7 @@ from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.harness import runner
+from neucrowd_tf.harness import process, runner
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED
 from neucrowd_tf.harness.runner import Report
@@ -55,7 +55,10 @@ def _available(options: Options, suite: Suite) -> dict[str, str]:
     reasons = {}
     for name in dict.fromkeys(name for case in suite.cases for name in case.datasets):
         try:
-            registry.dataset(name).load(options.data_dir, FIRST_SEED)
+            dataset = registry.dataset(name)
+            if dataset.simulated:  # by TensorFlow, which takes threads before it computes
+                process.start(options)
+            dataset.load(options.data_dir, FIRST_SEED)
         except (DataError, UsageError, OSError) as error:
             reasons[name] = one_line(error)
     return reasons

@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from neucrowd_tf.annotations.statistics import imbalance_ratio
+from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.calibration import Calibration
 from neucrowd_tf.choice.candidates import BASELINE
 from neucrowd_tf.choice.criteria import Evidence
-from neucrowd_tf.choice.ranking import LEAST_KNOWN, Known, Ranked, paired_interval, rank
+from neucrowd_tf.choice.ranking import (
+    CONFIDENCE,
+    LEAST_KNOWN,
+    Known,
+    Ranked,
+    paired_interval,
+    rank,
+    shifted,
+)
 
 Array = NDArray[np.float64]
 AVERAGE = "average"
@@ -50,11 +60,13 @@ def recommend(
         rows.append(row)
     best = next(row for row in rows if row["method"] == chosen)
     picked = {key: best[key] for key in ("method", "difference", "low", "high", "more_than_noise")}
+    by_truth = by_known(ranked, shares, known, folds)
     return {
         **picked,
         "members": list(ranked.kept),
         "weights": list(shares),
         "target": target,
+        "by_known_labels": by_truth,
         "calibration": {
             "temperature": fit.temperature,
             "expected_calibration_error_before": fit.before,
@@ -64,13 +76,40 @@ def recommend(
         "text": " ".join(
             [
                 sentence(best, ranked.kept, len(rows), folds),
-                *advice(held_out, ranked, evidence, known, target),
+                *advice(held_out, ranked, evidence, known, by_truth, target),
             ]
         ),
         "methods": [
             *rows,
             *({"method": name, "score": None, "reason": why} for name, why in reasons.items()),
         ],
+    }
+
+
+def by_known(
+    ranked: Ranked, shares: Sequence[float], known: Known, folds: int
+) -> dict[str, float] | None:
+    """Returns how often what is recommended is right by the labels known to be true, Wilson's
+    interval of that, and how far it is above the baseline, paired, with the interval of this; None
+    where fewer than thirty are known.
+    """
+    if len(known.labels) < LEAST_KNOWN:
+        return None
+    seen = [shifted(known.predictions[name], ranked.corrections[name]) for name in ranked.kept]
+    right = mean_logits(seen, shares).argmax(axis=1) == known.labels
+    baseline = known.predictions[BASELINE].argmax(axis=1) == known.labels
+    count = len(known.labels)
+    interval = binomtest(int(right.sum()), count).proportion_ci(CONFIDENCE, "wilson")
+    difference, low, high = paired_interval(right, baseline, folds)
+    return {
+        "labels": count,
+        "right": float(right.mean()),
+        "right_low": float(interval.low),
+        "right_high": float(interval.high),
+        "baseline_right": float(baseline.mean()),
+        "difference": difference,
+        "difference_low": low,
+        "difference_high": high,
     }
 
 
@@ -104,7 +143,8 @@ def sentence(best: Mapping[str, Any], kept: list[str], tried: int, folds: int) -
     noise = (
         "more than noise"
         if best["more_than_noise"]
-        else f"no more than noise: the simpler {BASELINE} may serve as well"
+        else f"no more than noise: the crowd's labels do not tell it from {BASELINE}, nor show"
+        " mistakes that annotators share"
     )
     count = "one comparison" if tried == 2 else f"{tried - 1} comparisons together"
     interval = f"95 % interval {points[1]:.1f} to {points[2]:.1f} points, for {count}"
@@ -115,24 +155,34 @@ def sentence(best: Mapping[str, Any], kept: list[str], tried: int, folds: int) -
 
 
 def advice(
-    held_out: Mapping[str, Array], ranked: Ranked, evidence: Evidence, known: Known, target: str
+    held_out: Mapping[str, Array],
+    ranked: Ranked,
+    evidence: Evidence,
+    known: Known,
+    by_truth: Mapping[str, float] | None,
+    target: str,
 ) -> list[str]:
-    """Returns sentences on what would make the choice surer."""
+    """Returns sentences on what the truth says, and on what would make the choice surer."""
     said = []
-    if len(known.labels) < LEAST_KNOWN:
+    if by_truth is None:
         said.append(
-            "Gold labels of 50 tasks (--gold) would tell how often it is right to 14 points or"
-            " better."
+            "Gold labels of 50 tasks (--gold) would tell how often it is right, to within 14 points"
+            f" at worst, and how it compares with {BASELINE}."
         )
     else:
-        hits = known.predictions[ranked.kept[0]].argmax(axis=1) == known.labels
+        points = {name: 100 * value for name, value in by_truth.items()}
+        above = (
+            f", {points['difference']:.1f} points ({points['difference_low']:.1f} to"
+            f" {points['difference_high']:.1f}) above {BASELINE}"
+        )
         said.append(
-            f"By {len(known.labels)} labels known to be true {ranked.kept[0]} is right in"
-            f" {100 * hits.mean():.0f} % of cases."
+            f"By {by_truth['labels']} labels known to be true it is right in"
+            f" {points['right']:.0f} % of cases (95 % interval {points['right_low']:.0f} to"
+            f" {points['right_high']:.0f}){above if ranked.kept != [BASELINE] else ''}."
         )
     each = evidence.weights.sum() / evidence.num_instances
     if each < FEW_LABELS:
-        said.append(f"So would more labels an instance (now {each:.1f}).")
+        said.append(f"More labels an instance (now {each:.1f}) would make the choice surer.")
     ratio = imbalance_ratio(np.bincount(evidence.consensus, minlength=evidence.num_classes))
     if ratio > IMBALANCED:
         other = rank(held_out, evidence, known, balanced=target == "as_trained")

@@ -4,11 +4,8 @@ installed.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +26,7 @@ CHECKOUT = (
     "Further methods, the benchmark data and the suites are in a checkout:"
     " python run_experiment.py there."
 )
+MOST_PLACES = 10  # of reports and of SavedModels, that are listed in the end
 
 
 def _tell(text: str) -> None:
@@ -52,9 +50,9 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
     quiet()
     process.plain_warnings()
     try:
-        with _stopped_by_sigterm():
+        with process.stopped_by_sigterm():
             return _run(options, tuple(modules), installed)
-    except Stopped:
+    except process.Stopped:
         _tell("stopped (SIGTERM): start again with --resume to go on")
         return 143
     except (UsageError, DataError, OSError) as error:
@@ -66,27 +64,6 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
         _tell("interrupted: start again with --resume to go on")
         return INTERRUPTED
     return PROBLEM
-
-
-class Stopped(KeyboardInterrupt):
-    """SIGTERM: what a scheduler sends before it kills."""
-
-
-@contextlib.contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
-    """Turns SIGTERM into an exception, as SIGINT is; outside the main thread nothing changes."""
-
-    def stop(*_: object) -> NoReturn:
-        raise Stopped
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
 
 
 def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> int:
@@ -174,7 +151,9 @@ def _places(out: Path, folders: Sequence[Path]) -> Iterator[str]:
     yield f"TensorBoard: tensorboard --logdir {out}"
     for title, name in (("Report:     ", "report.html"), ("SavedModel: ", "saved_model")):
         places = [folder / name for folder in folders if (folder / name).exists()]
-        yield from (f"{title} {path}" for path in places[:10])
+        yield from (f"{title} {path}" for path in places[:MOST_PLACES])
+        if len(places) > MOST_PLACES:
+            yield f"{title} ... and {len(places) - MOST_PLACES} more"
 
 
 def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:

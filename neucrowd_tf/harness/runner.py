@@ -256,6 +256,7 @@ def _ended(
     waiting = iter(works)
     running: dict[Any, Work] = {}
     while True:
+        process.check_stopped()
         for work in islice(waiting, executor.width - len(running)):
             running[executor.submit(make_run, work)] = work
         if not running:
@@ -327,6 +328,7 @@ def _elsewhere(options: Options) -> bool:
 
 
 def progress_wanted(options: Options) -> bool | None:
-    """Whether to show the bars of each fit: on a terminal, when there is one process to show
-    them."""
-    return not _elsewhere(options) and sys.stdout.isatty() and sys.stderr.isatty()
+    """Whether to show the progress of each fit: never where several processes would, else as a
+    terminal or none takes it (None).
+    """
+    return False if _elsewhere(options) else None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf import registry
+from neucrowd_tf.harness import cli
 from neucrowd_tf.harness.run_folder import RunFolder
 
 Command = Callable[..., int]
@@ -530,3 +534,38 @@ def test_list(command: Command, parse: Any, capsys: pytest.CaptureFixture[str]) 
     assert command("--list") == 0
     out = capsys.readouterr().out
     assert "Methods:" in out and "Datasets:" in out and "  neucrowd " in out
+
+
+def test_more_places_than_are_listed_are_counted(tmp_path: Path) -> None:
+    folders = [tmp_path / str(seed) for seed in range(cli.MOST_PLACES + 2)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "report.html").touch()
+    listed = [line for line in cli._places(tmp_path, folders) if line.startswith("Report")]
+    assert len(listed) == cli.MOST_PLACES + 1 and listed[-1].endswith("and 2 more")
+
+
+def test_a_lost_sigterm_stops_before_the_next_run(
+    command: Command, tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is raised while an object is released is told and dropped by Python."""
+
+    class Released:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+    def fit(self: Any, *_: Any) -> None:
+        fitted(self, *_)
+        sys.unraisablehook, before = lambda *_: None, sys.unraisablehook
+        Released()
+        sys.unraisablehook = before
+
+    fitted = tiny._fit
+    monkeypatch.setattr(tiny, "_fit", fit)
+    arguments = ("--dataset=tiny", "--method=mean", "--num_runs=3", f"--output_dir={tmp_path}")
+    assert command(*arguments) == 143
+    assert tiny.calls == 1 and len(pd.read_csv(tmp_path / "results.csv")) == 1
+    monkeypatch.setattr(tiny, "_fit", fitted)
+    assert command(*arguments, "--resume") == 0
+    assert tiny.calls == 3

@@ -12,6 +12,7 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.harness import process
 from neucrowd_tf.io.files.json import read_json, write_json
 from reproduction import catalogue, curves, page, printed, run, smoke
 from reproduction.suite import FIRST_SEED, Case, Suite
@@ -268,6 +269,24 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     done = tiny.calls
     assert command("--suite=b", f"--output_dir={tmp_path}") == 0
     assert tiny.calls == done
+
+
+def test_a_simulated_dataset_is_drawn_after_threads_are_set(
+    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """TensorFlow, which draws it, does not take their number once it has computed."""
+    entry, order = registry.dataset("tiny"), []
+
+    def load(*_: Any) -> Any:
+        order.append("load")
+        return entry.load(None, 0)
+
+    drawn = registry.Dataset("tiny", load, "for tests", simulated=True)
+    monkeypatch.setitem(registry._DATASETS, "tiny", drawn)
+    monkeypatch.setattr(process, "start", lambda options: order.append(options.threads))
+    tiny_suites(monkeypatch, a=Suite("a", "A", (Case(("tiny",), ("mean",), seeds=1),)))
+    assert command("--suite=a", f"--output_dir={tmp_path}", "--threads=3") == 0
+    assert order[:2] == [3, "load"]
 
 
 @pytest.mark.ci
