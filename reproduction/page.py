@@ -6,6 +6,8 @@ python -m reproduction.page results RESULTS.md
 
 from __future__ import annotations
 
+import posixpath
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,6 +24,7 @@ from reproduction.table import ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA, REPRODUC
 # Columns of the summary, and what is not one of them.
 STATUSES = (REPRODUCED, ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA)
 OTHER = "not run"
+_LINK = re.compile(r"\]\((?!\w+:|#)([^)]+)\)")
 # Where NOTES.md wants the counts; without it they come first.
 COUNTS = "<!-- counts -->"
 
@@ -103,7 +106,7 @@ def page(results: Path) -> str:
     if not records:
         raise DataError(f"{results}: expected tables that --suite wrote, received none")
     notes = results / "NOTES.md"
-    text = notes.read_text(encoding="utf-8").strip() if notes.exists() else ""
+    text = _from_root(notes.read_text(encoding="utf-8").strip()) if notes.exists() else ""
     before, after = text.split(COUNTS, 1) if COUNTS in text else ("", text)
     lines = ["# Results", ""]
     for text in (before.strip(), "\n".join(summary(records)), after.strip()):
@@ -115,7 +118,9 @@ def page(results: Path) -> str:
             " suite's note says), with Student's 95 % intervals; no choice was"
             " made on these seeds' test labels. \"Reproduced\" says that the paper's figure lies"
             " within our interval, which holds the test set fixed and so is narrower than what"
-            " another test set would give."
+            " another test set would give. A row by itself: `--dataset`, `--method`, its first seed"
+            " as `--seed`, `--num_runs`, and what its name says as `--hparam` (k=3:"
+            " `--hparam=k=3`)."
         ),
         "",
         commits(record for _, record in records),
@@ -132,6 +137,13 @@ def page(results: Path) -> str:
             "",
         ]
     return "\n".join(lines)
+
+
+def _from_root(text: str) -> str:
+    """Returns a text of the results' folder with its links as the page beside that folder needs
+    them.
+    """
+    return _LINK.sub(lambda found: f"]({posixpath.normpath(f'results/{found[1]}')})", text)
 
 
 def main(arguments: list[str]) -> int:

@@ -31,6 +31,7 @@ _RANKED = {
     "accuracy_high": "accuracy_high",
     "agreement": "agreement_others",
     "knows": "knows",
+    "informedness": "knows_by_others",
 }
 
 
@@ -94,8 +95,9 @@ def annotator_table(
     majority's (ties count in part); `agreement_model`, the share that a model predicts; `skill` and
     `recall_<class>` where the method estimates how good annotators are (the diagonal of their
     confusion matrices); `rank`, `accuracy` with its interval (against Dawid and Skene's labels),
-    `agreement_others`, `knows` (the share of instances whose class they know rather than guess) and
-    `note`, what stands out.
+    `agreement_others`, `knows` (the share of instances whose class they know rather than guess),
+    `knows_by_others` (the same by what the others say alone, which rank and note go by) and `note`,
+    what stands out.
 
     Args:
         annotations: N instances.

@@ -55,7 +55,8 @@ RULES: tuple[tuple[tuple[str, ...], Callable[[Options, str], object], str], ...]
     (
         ("dataset", "method"),
         lambda o, name: not o.suite and not getattr(o, name),
-        "expected at least one name, received none (--list shows them)",
+        "expected at least one name, received none (--list shows them; --dataset=table is for files"
+        " of your own)",
     ),
     (
         ("num_runs",),

@@ -7,10 +7,12 @@ their labels alone.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf import aggregation
 from neucrowd_tf.aggregation import Aggregator
@@ -88,7 +90,10 @@ class LabelsFirst(CrowdEstimator):
         )
         if needs and not isinstance(stage, aggregation.MajorityVote):
             annotations.require_identities(f"{type(stage).__name__} with {needs}")
-        stage.fit(annotations)
+        with warnings.catch_warnings():
+            if isinstance(self.aggregator, str):  # labels settle long before its last digits
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            stage.fit(annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
         self.confusion_matrices_ = stage.errors_
 

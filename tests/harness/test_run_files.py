@@ -47,7 +47,16 @@ def test_annotators_by_hand() -> None:
     frame = pd.read_csv(io.StringIO(text)).set_index("annotator")
     assert frame.columns.tolist() == [
         *("num_labels", "agreement_consensus", "agreement_model", "skill", "recall_0", "recall_1"),
-        *("rank", "accuracy", "accuracy_low", "accuracy_high", "agreement_others", "knows", "note"),
+        *(
+            "rank",
+            "accuracy",
+            "accuracy_low",
+            "accuracy_high",
+            "agreement_others",
+            "knows",
+            "knows_by_others",
+            "note",
+        ),
     ]
     assert frame.index.tolist() == ["'+a", "b", "c", "idle"]
     assert frame["num_labels"].tolist() == [3, 2, 3, 0]

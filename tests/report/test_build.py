@@ -81,7 +81,7 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
         assert piece.replace("&#39;", "'") in text
     rows = _download(page, "annotators.csv")
     assert rows[0][:2] == ["annotator", "num_labels"] and rows[0][-1] == "note" and len(rows) == 12
-    knows = {row[0]: float(row[-2]) for row in rows[1:]}
+    knows = {row[0]: float(row[rows[0].index("knows")]) for row in rows[1:]}
     assert {"spam0", "spam1", "adversary"} == set(sorted(knows, key=lambda name: knows[name])[:3])
     ranked = text[text.rindex("Whom to trust") :]
     assert max(ranked.index(f" {name} ") for name in ("spam0", "spam1", "adversary")) < min(

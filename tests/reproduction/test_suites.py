@@ -117,10 +117,14 @@ def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
     (tmp_path / "neucrowd_table3.md").write_text("## NeuCrowd, table 3\n")
     for name in ("neucrowd_table3.csv", "neucrowd_table3_curve.png", "neucrowd_table30.png"):
         (tmp_path / name).write_text("")
-    (tmp_path / "NOTES.md").write_text("By hand.\n")
+    (tmp_path / "NOTES.md").write_text(
+        "By hand: [a](../docs/a.md), [b](b.md#c), [d](https://d.e)\n"
+    )
     text = page.page(tmp_path)
     first = text.splitlines()[:8]
-    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in first and "By hand." in first
+    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in first and first[2] == (
+        "By hand: [a](docs/a.md), [b](results/b.md#c), [d](https://d.e)"
+    )
     assert "`aaaaaaaaaaaa`, `bbbbbbbbbbbb+changes`" in text and "it broke" in text
     assert (
         "results/neucrowd_table3_curve.png" in text
