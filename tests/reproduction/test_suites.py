@@ -122,9 +122,8 @@ def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
     )
     text = page.page(tmp_path)
     first = text.splitlines()[:8]
-    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in first and first[2] == (
-        "By hand: [a](docs/a.md), [b](results/b.md#c), [d](https://d.e)"
-    )
+    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in first
+    assert "By hand: [a](docs/a.md), [b](results/b.md#c), [d](https://d.e)" in first
     assert "`aaaaaaaaaaaa`, `bbbbbbbbbbbb+changes`" in text and "it broke" in text
     assert (
         "results/neucrowd_table3_curve.png" in text
