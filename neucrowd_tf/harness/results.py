@@ -225,17 +225,25 @@ def _cell(value: str | float) -> str:
 
 
 def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:
-    """Returns the summary as a table for a terminal."""
+    """Returns the summary as a table for a terminal, without columns that say nothing, and what its
+    signs mean.
+    """
     head = (
         *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
         *("paper acc/AUC", "beats mv_lr (acc/AUC)"),
     )
-    lines = [head, *map(_cells, summarise(rows, output_dir))]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
+    columns = list(zip(head, *map(_cells, summarise(rows, output_dir)), strict=True))
+    columns = [column for column in columns if any(set(cell) - {"-", "/"} for cell in column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+        for line in zip(*columns, strict=True)
+    ]
+    if any("±" in line for line in lines):
+        lines.append("±: half of the 95 % interval over runs")
+    if any(name.startswith("beats") for name, *_ in columns):
+        lines[-1] += "; beats: whether the interval of the paired difference lies above 0"
+    return "\n".join(lines)
 
 
 def _cells(record: dict[str, Any]) -> tuple[str, ...]:

@@ -169,3 +169,9 @@ def test_runs_without_figures_are_counted_apart() -> None:
     first, second = summarise(rows)
     assert (first["runs"], first["not_run"], second["runs"], second["not_run"]) == (1, 1, 0, 1)
     assert len(summary_table(rows).splitlines()) == 3
+    head = summary_table(rows).splitlines()[0]
+    assert "accuracy" in head and "paper" not in head and "beats" not in head
+    both = [row(name, seed, 0.8 + seed / 100) for name in ("m", "mv_lr") for seed in (0, 1)]
+    assert summary_table(both).splitlines()[-1].startswith("±: half") and "; beats" in (
+        summary_table(both)
+    )
