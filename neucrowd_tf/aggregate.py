@@ -91,11 +91,12 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     from neucrowd_tf.labelling.source import read_crowd, read_gold
 
     method = make_aggregator(arguments.method, arguments.seed)
-    crowd, notes = read_crowd(arguments.annotations, layout=layout_of(arguments))
+    layout = layout_of(arguments)
+    crowd, notes = read_crowd(arguments.annotations, layout=layout)
     models = model_names(arguments.model_annotator, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
+        gold = None if arguments.gold is None else read_gold(arguments.gold, crowd, layout)
         try:
             if arguments.annotators is not None:
                 crowd.require_identities("--annotators")

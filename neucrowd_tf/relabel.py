@@ -132,8 +132,9 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
             f"{path}: expected who gave which label, as relabel needs, received counts of votes"
         )
     models = model_names(apart, crowd.annotator_names.tolist())
-    asked = None if arguments.ask is None else read_names(arguments.ask)
     size = crowd.num_annotators
+    known = list(map(str, crowd.annotator_names.tolist()))
+    asked = None if arguments.ask is None else read_names(arguments.ask, known)
     crowd = crowd.with_annotators(asked or ())
     names = list(map(str, crowd.annotator_names.tolist()))
     if names[size:]:
@@ -142,11 +143,11 @@ def relabel(arguments: argparse.Namespace) -> list[str]:
     free = people if asked is None else np.isin(names, asked)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        gold = None if arguments.gold is None else read_gold(arguments.gold, crowd)
+        gold = None if arguments.gold is None else read_gold(arguments.gold, crowd, layout)
     notes.extend(f"warning: {one_line(w.message)}" for w in raised)  # type: ignore[arg-type]
     belief = believe(crowd, gold, people)
     if arguments.probabilities is not None:
-        probabilities, told = read_probabilities(arguments.probabilities, crowd)
+        probabilities, told = read_probabilities(arguments.probabilities, crowd, layout)
         belief, notes = informed(belief, crowd, probabilities), [*notes, *told]
     plan = make_plan(
         crowd,

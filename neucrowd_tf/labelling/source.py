@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import dataclasses
+import io
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +17,15 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.files.reading import read_text
+from neucrowd_tf.io.files.reading import read_bytes, read_text
 from neucrowd_tf.io.importers import TOOLS, detect
 from neucrowd_tf.io.importers.records import rows
 from neucrowd_tf.io.names.ids import listed, spelt
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
-from neucrowd_tf.io.tables.headers import ALIASES
+from neucrowd_tf.io.tables.headers import ALIASES, SAMPLE, separator_of
+from neucrowd_tf.io.tables.tasks import no_class, tell_without
+from neucrowd_tf.io.tables.writing import name_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,16 +85,21 @@ def _on_disk(path: Path) -> Iterator[Path]:
         yield file
 
 
-def read_names(source: str | Path) -> list[str]:
+def read_names(source: str | Path, known: Collection[str] = ()) -> list[str]:
     """Returns annotators' names: those in a file, a line each (the first cell of a CSV, whose
     header `annotator` or `worker` is left out), or those that a text separates by commas.
 
+    Args:
+        source: the file, or the text.
+        known: the annotators that there are, as this project or the user may have written them:
+            with an apostrophe before a formula's sign, or with a comma and without quotes.
+
     Raises:
+        DataError: quotes that are not closed.
         UsageError: none, or one twice.
     """
     if isinstance(source, Path):
-        cells = [line.split(",")[0].strip() for line in read_text(source).splitlines()]
-        names = [name for name in cells if name]
+        names = [name for name in _first_cells(source, known) if name]
         names = names[names[:1] in [[alias] for alias in ALIASES["worker"]] :]
     else:
         names = [name for name in listed(source) if name]
@@ -100,42 +110,92 @@ def read_names(source: str | Path) -> list[str]:
     return names
 
 
-def read_gold(path: Path, annotations: Annotations) -> dict[object, object]:
+def _first_cells(path: Path, known: Collection[str]) -> Iterator[str]:
+    """Yields the first cell of each line, or the line where that is a name."""
+    text = read_text(path)
+    sign = separator_of(text[:SAMPLE].encode())
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=sign, strict=True)
+    try:
+        for cells in lines:
+            whole = sign.join(cells).strip()
+            yield name_of(whole if whole in known else cells[0].strip() if cells else "", known)
+    except csv.Error as error:
+        raise DataError(
+            f"{path}: line {lines.line_num}: expected an annotator's name, received {error}"
+        ) from None
+
+
+def _beside(path: Path, layout: TableFormat) -> TableFormat:
+    """Returns how a file beside the labels is written: as the user says of these, but for a
+    separator or columns that it does not have.
+    """
+    start = read_bytes(path, "a CSV file")[:SAMPLE]
+    if layout.separator is not None and layout.separator.encode() not in start:
+        layout = dataclasses.replace(layout, separator=None)
+    columns = CsvFile.open(path, layout).header
+    task, worker, label = (
+        name if name in columns else None for name in (layout.task, layout.worker, layout.label)
+    )
+    return dataclasses.replace(layout, task=task, worker=worker, label=label)
+
+
+def read_gold(
+    path: Path, annotations: Annotations, layout: TableFormat = PLAIN
+) -> dict[object, object]:
     """Reads labels that are known: CSV `task,label` or their aliases, as `read_truth` takes them;
-    ids are compared as they are spelt.
+    ids are compared as they are spelt. A warning counts tasks that are none of the annotations',
+    as a tool's gold labels may have, and labels that stand for none.
+
+    Args:
+        path: the CSV.
+        annotations: the labels beside.
+        layout: how these are written: what names a column that the file has, or a separator in it,
+            counts here too.
 
     Returns:
         label by task, with the annotations' own names.
 
     Raises:
-        DataError: other columns, a task that has no labels, an unknown class, or a task twice.
+        DataError: other columns, no task that has labels, an unknown class, or a task twice.
     """
     tasks = {str(name): name for name in annotations.instance_names.tolist()}
     classes = {str(name): name for name in annotations.class_names.tolist()}
     gold: dict[object, object] = {}
-    table = CsvFile.open(path)
+    layout = _beside(path, layout)
+    table = CsvFile.open(path, layout)
     frame = table.table()
-    columns = PLAIN.require(path, list(frame.columns), "task", "label")
+    columns = layout.require(path, list(frame.columns), "task", "label")
     cells = zip(*(frame[column].tolist() for column in columns), strict=True)
-    for number, (task, label) in enumerate(cells):
+    others: list[str] = []
+    without = 0
+    for number, (cell, given) in enumerate(cells):
         where = f"{path}: {table.line(number)}"
-        if task not in tasks:
-            raise DataError(f"{where}: expected a task that has labels, received {task!r}")
-        if label not in classes:
-            shown = ", ".join(repr(name) for name in list(classes)[:8])
-            raise DataError(f"{where}: expected one of the classes {shown}, received {label!r}")
-        if gold.setdefault(tasks[task], classes[label]) != classes[label]:
+        task, label = name_of(cell, tasks), name_of(given, classes)
+        if label.strip() in (layout.missing or ()):
+            without += 1
+        elif task not in tasks:
+            others.append(f"{where}: expected a task that has labels, received {task!r}")
+        elif label not in classes:
+            raise DataError(
+                f"{where}: expected one of the {no_class(label, classes, layout.missing)}"
+            )
+        elif gold.setdefault(tasks[task], classes[label]) != classes[label]:
             raise DataError(f"{where}: expected each task once, received {task!r} again")
+    if others and not gold:
+        raise DataError(others[0])
+    if others:
+        warnings.warn(f"{others[0]}; {len(others)} such lines are left out", stacklevel=2)
+    tell_without(path, without)
     if not gold:
         raise DataError(f"{path}: expected at least one row of task,label, received none")
     return gold
 
 
 def read_probabilities(
-    path: Path, annotations: Annotations
+    path: Path, annotations: Annotations, layout: TableFormat = PLAIN
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Reads a model's probabilities: CSV `task` and `p_<class>` for each class, as predictions.csv
-    has them.
+    has them; `layout` as for `read_gold`.
 
     Returns:
         `[N, C]` in the annotations' order, rows summing to one, and lines for stderr: a task that
@@ -148,7 +208,8 @@ def read_probabilities(
     classes = [f"p_{name}" for name in annotations.class_names.tolist()]
     places = {str(name): code for code, name in enumerate(annotations.instance_names.tolist())}
     found = np.full((annotations.num_instances, len(classes)), np.nan)
-    for place, row in rows(path, ","):
+    sign = _beside(path, layout).separator or separator_of(read_bytes(path)[:SAMPLE])
+    for place, row in rows(path, sign):
         where = f"{path}: {place}"
         for name in ("task", *classes):
             if name not in row:
@@ -156,11 +217,12 @@ def read_probabilities(
         other = next((name for name in row if name[:2] == "p_" and name not in classes), None)
         if other is not None:
             raise DataError(f"{path}: expected columns of the classes, received also {other!r}")
-        if row["task"] not in places:
+        task = name_of(row["task"], places)
+        if task not in places:
             continue
-        if not np.isnan(found[places[row["task"]], 0]):
-            raise DataError(f"{where}: expected each task once, received {row['task']!r} again")
-        found[places[row["task"]]] = _probabilities([row[name] for name in classes], where)
+        if not np.isnan(found[places[task], 0]):
+            raise DataError(f"{where}: expected each task once, received {task!r} again")
+        found[places[task]] = _probabilities([row[name] for name in classes], where)
     bare = int(np.isnan(found[:, 0]).sum())
     if bare == len(found):
         raise DataError(f"{path}: expected tasks of the annotations, received none of them")

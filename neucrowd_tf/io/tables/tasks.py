@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +12,10 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names.ids import as_name_array
+from neucrowd_tf.io.names.missing import is_marker, missing_flag
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.tables.writing import name_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +61,8 @@ def read_truth(
         layout: how the file is written.
 
     Returns:
-        `[N]` class codes in the order of `tasks`, -1 for tasks that the file does not have.
+        `[N]` class codes in the order of `tasks`, -1 for tasks that the file does not have, or
+        whose label is one that the user says stands for none.
 
     Raises:
         DataError: a missing column, an unknown task, a task twice, an empty cell, or a label that
@@ -67,10 +72,16 @@ def read_truth(
     frame = csv.table()
     ids = task_ids(frame, path, layout, csv)
     (column,) = layout.require(path, list(frame.columns), "label")
-    rows = pd.Index(tasks).get_indexer(pd.Index(ids))
+    known = pd.Index(tasks)
+    rows = known.get_indexer(pd.Index([name_of(name, known) for name in ids.tolist()]))
     code = {str(name): number for number, name in enumerate(class_names.tolist())}
     truth = np.full(len(tasks), -1, dtype=np.int64)
-    for row, (place, label) in enumerate(zip(rows.tolist(), frame[column].tolist(), strict=True)):
+    labels = [name_of(label, code) for label in frame[column].tolist()]
+    without = 0
+    for row, (place, label) in enumerate(zip(rows.tolist(), labels, strict=True)):
+        if label.strip() in (layout.missing or ()):
+            without += 1
+            continue
         if place < 0:
             if others:
                 continue
@@ -79,11 +90,27 @@ def read_truth(
                 f" received {ids[row]!r}"
             )
         if label not in code:
-            shown = ", ".join(repr(name) for name in list(code)[:8])
-            hint = "" if label else "; leave out tasks whose label is unknown"
             raise DataError(
-                f"{path}: {csv.line(row)}, column {column!r}: expected one of the annotated classes"
-                f" {shown} (--classes names more), received {label!r}{hint}"
+                f"{path}: {csv.line(row)}, column {column!r}: expected one of the annotated"
+                f" {no_class(label, code, layout.missing)}"
             )
         truth[place] = code[label]
+    tell_without(path, without)
     return truth
+
+
+def no_class(label: str, classes: Iterable[str], missing: Sequence[str] | None) -> str:
+    """Returns how an error goes on about a true label that is none of the classes."""
+    shown = ", ".join(repr(name) for name in list(classes)[:8])
+    none = is_marker(label)
+    more = "" if none else " (--classes names more)"
+    hint = f"; {missing_flag(missing, label)} leaves out tasks whose label is unknown" * none
+    return f"classes {shown}{more}, received {label!r}{hint}"
+
+
+def tell_without(path: Path, count: int) -> None:
+    """Warns of how many true labels --missing leaves out."""
+    if count:
+        warnings.warn(
+            f"{path}: {count} tasks without a label are left out (--missing)", stacklevel=3
+        )

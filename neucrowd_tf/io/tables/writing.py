@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, TextIO
 
 import numpy as np
@@ -31,6 +31,12 @@ def text_cell(value: Any) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def name_of(cell: str, known: Container[str]) -> str:
+    """Returns the known name that `text_cell` wrote so, or the cell as it is."""
+    plain = cell[1:] if cell.startswith("'") else cell
+    return plain if cell not in known and plain in known else cell
 
 
 def number_cell(value: Any) -> str:
