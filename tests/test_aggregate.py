@@ -106,7 +106,7 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
     assert pd.read_csv(output)["label"][0] == "y" and pd.read_csv(output)["probability"][0] == 1
     for content, message in {
         "task,label\nz,y\n": "line 2: expected a task that has labels, received 'z'",
-        "task,label\na,z\n": "line 2: classes 'x', 'y' (--classes names more), received 'z'",
+        "task,label\na,z\n": "of the classes 'x', 'y' (--classes names more), received 'z'",
         "name,label\na,y\n": "gold.csv: expected a column 'task'",
         'task,label\na,y\n"b,x\n': "line 3: expected",
     }.items():
