@@ -31,7 +31,7 @@ from neucrowd_tf.errors import (
     UsageError,
     one_line,
 )
-from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_outputs
 from neucrowd_tf.io.importers.catalogue import detect
 from neucrowd_tf.io.tables.flags import TABLE_OPTIONS, add_table_options, layout_of, model_names
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
@@ -104,9 +104,10 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{arguments.annotations}: {error}") from None
     labels = to_csv(("task", "label", "probability", "num_labels"), label_rows(crowd, method))
-    write_output(arguments.output, labels)
+    written = {arguments.output: labels}
     if arguments.annotators is not None:
-        write_output(arguments.annotators, annotators_csv(crowd, method, models))
+        written[arguments.annotators] = annotators_csv(crowd, method, models)
+    write_outputs(written)
     return [*notes, *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_outputs
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.heads import read_head
@@ -152,11 +152,12 @@ def convert(arguments: argparse.Namespace) -> Export:
     if arguments.gold is not None and not export.gold:
         raise UsageError("--gold: expected an export with gold labels, received none")
     rows = zip(export.tasks, export.workers, export.labels, strict=True)
-    write_output(arguments.output, to_csv(COLUMNS, rows))
+    written = {arguments.output: to_csv(COLUMNS, rows)}
     if arguments.tasks is not None:
-        write_output(arguments.tasks, to_csv(("task", "text"), export.texts.items()))
+        written[arguments.tasks] = to_csv(("task", "text"), export.texts.items())
     if arguments.gold is not None:
-        write_output(arguments.gold, to_csv(("task", "label"), export.gold.items()))
+        written[arguments.gold] = to_csv(("task", "label"), export.gold.items())
+    write_outputs(written)
     return export
 
 

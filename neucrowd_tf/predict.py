@@ -18,7 +18,7 @@ from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run
-from neucrowd_tf.io.features.images import IMAGES, read_images
+from neucrowd_tf.io.features.images import IMAGES, MAX_PIXELS, read_images
 from neucrowd_tf.io.features.table import read_feature_table
 from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.files.atomic import atomic_path
@@ -180,6 +180,7 @@ def predict(
     texts: Path | None = None,
     batch_size: int = BATCH,
     layout: TableFormat = PLAIN,
+    max_pixels: int = MAX_PIXELS,
 ) -> int:
     """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at
     all, where it is not `-` for stdout.
@@ -192,6 +193,7 @@ def predict(
         output: the CSV to write.
         batch_size: rows a call of the model.
         layout: how the table is written, and which columns are no features.
+        max_pixels: of an image; larger ones are refused.
 
     Returns:
         the number of rows.
@@ -203,7 +205,9 @@ def predict(
         raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
     if model.resolve() in output.resolve().parents:
         raise UsageError(f"--output: expected a file outside of the model, received {output}")
-    scorer, tasks, rows = _scored(model, features, texts, layout)
+    if max_pixels < 1:
+        raise UsageError(f"--max_pixels: expected a whole number from 1, received {max_pixels}")
+    scorer, tasks, rows = _scored(model, features, texts, layout, max_pixels)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
     with _stream(output) as stream:
@@ -233,7 +237,7 @@ def _stream(output: Path) -> Iterator[TextIO]:
 
 
 def _scored(
-    model: Path, features: Path | None, texts: Path | None, layout: TableFormat
+    model: Path, features: Path | None, texts: Path | None, layout: TableFormat, max_pixels: int
 ) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     """Returns the model, and the tasks and what it takes of them."""
     names: list[str] = []
@@ -250,7 +254,7 @@ def _scored(
     if features.is_dir():
         scorer = Scorer(model)
         height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
-        tasks, rows = read_images(features, height if height == width else None)
+        tasks, rows = read_images(features, height if height == width else None, max_pixels)
     else:
         check_regular(features)
         scorer = Scorer(model)
@@ -288,7 +292,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
     parser.add_argument("--ignore_columns", help="columns that are no features, by commas")
-    for name in ("separator", "task_column"):
+    parser.add_argument(
+        "--max_pixels", type=int, default=MAX_PIXELS, help="--images: the most pixels of one"
+    )
+    for name in ("separator", "task_column", "exact_names"):
         add_option(parser.add_argument, name)
     return parser.parse_args(argv)
 
@@ -305,6 +312,7 @@ def _score(given: argparse.Namespace) -> list[str]:
         separator=given.separator,
         task_column=given.task_column,
         ignore_columns=given.ignore_columns,
+        exact_names=given.exact_names,
     )
     size = predict(
         given.model,
@@ -313,6 +321,7 @@ def _score(given: argparse.Namespace) -> list[str]:
         texts=given.texts,
         batch_size=given.batch_size,
         layout=layout,
+        max_pixels=given.max_pixels,
     )
     if given.output == STDOUT:
         return [f"{size} rows"]

@@ -170,6 +170,9 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     first, last = told.err.splitlines()
     assert first.startswith("warning: ") and "2 files or folders" in first and "dusk.tif" in first
     assert last == "2 rows"
+    assert main([*flags, "--output=-", "--max_pixels=63"]) == 2
+    assert "at most 63 pixels, received 8x8; --max_pixels" in capsys.readouterr().err
+    assert main([*flags, "--output=-", "--max_pixels=64"]) == 0
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
     assert (
         main(
@@ -234,4 +237,8 @@ def test_other_errors_are_a_line_each(
         and "--batch_size" in capsys.readouterr().err
     )
     assert main([]) == 2 and "--model" in capsys.readouterr().err
+    (tmp_path / "twins.csv").write_text("task,width,height,=weight\na,1,2,3\na ,1,2,3\n")
+    assert _run(model, tmp_path / "twins.csv", tmp_path / "y.csv") == 2
+    assert "--exact_names" in capsys.readouterr().err
+    assert _run(model, tmp_path / "twins.csv", tmp_path / "y.csv", "--exact_names") == 0
     assert not (tmp_path / "y.csv").exists()

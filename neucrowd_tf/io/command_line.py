@@ -5,6 +5,7 @@ ends, and where its output goes.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -14,11 +15,16 @@ from pathlib import Path
 from typing import NoReturn
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.run_files import files_read, run_that_holds
 
 PROBLEM, INTERRUPTED = 2, 130
 STDOUT = Path("-")
+# Endings of files that are no plain text, which is what is written.
+OTHER_KINDS = (
+    *(".gz", ".bz2", ".xz", ".zst", ".zip", ".parquet", ".pq", ".npy", ".npz"),
+    *(".xlsx", ".xls", ".feather", ".arrow"),
+)
 KINDS = {"int": "a whole number", "float": "a number", "Path": "a path"}
 # What argparse says, and what is said here of an option and what was given.
 _SAID = (
@@ -56,8 +62,9 @@ def check_outputs(
     folders: bool = False,
     kinds: Collection[str] | None = None,
 ) -> None:
-    """Raises UsageError for a file to write that is a folder (unless there may be `folders`), is
-    read or written too, or is a run's: what the run of `--run` was made from counts as read.
+    """Raises UsageError for a file to write that is a folder or named as one of another kind than
+    text (unless there may be `folders`), is read or written too, or is a run's: what the run of
+    `--run` was made from counts as read.
     Options that are no paths are passed over.
 
     Args:
@@ -83,6 +90,11 @@ def check_outputs(
                 raise UsageError(
                     f"--{name}: expected another file than those of the run in {owner}, received"
                     f" {path}"
+                )
+            if path.suffix.lower() in OTHER_KINDS and not folders:
+                raise UsageError(
+                    f"--{name}: expected a name as {path.stem.partition('.')[0]}.csv, as plain text"
+                    f" is written, received {path}"
                 )
         for other, taken in written.items():
             if os.path.realpath(taken) == os.path.realpath(path):
@@ -170,9 +182,18 @@ def run(command: Callable[[], Iterable[str]]) -> int:
     return 0
 
 
+def write_outputs(texts: Mapping[Path, str]) -> None:
+    """Writes files, all or none of them where one cannot be written; to stdout where a path is
+    `-`.
+    """
+    with contextlib.ExitStack() as files:
+        for path, text in texts.items():
+            if path != STDOUT:
+                files.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
+    if STDOUT in texts:
+        sys.stdout.write(texts[STDOUT])
+
+
 def write_output(path: Path, text: str) -> None:
     """Writes a file, or to stdout where the path is `-`."""
-    if path == STDOUT:
-        sys.stdout.write(text)
-    else:
-        write_text(path, text)
+    write_outputs({path: text})

@@ -13,7 +13,7 @@ import pytest
 
 import neucrowd_tf.__main__
 from neucrowd_tf.errors import UsageError, show_interrupt
-from neucrowd_tf.io.command_line import Parser, check_outputs, run
+from neucrowd_tf.io.command_line import Parser, check_outputs, run, write_outputs
 
 
 @pytest.mark.parametrize(
@@ -140,3 +140,26 @@ def test_a_command_that_is_stopped_while_it_loads(
     with pytest.raises(SystemExit, match="130"):
         neucrowd_tf.__main__.console_main()
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("name", ["labels.csv.gz", "l.parquet", "a.npy", "A.XLSX"])
+def test_plain_text_is_written_under_no_other_name(name: str, tmp_path: Path) -> None:
+    given = argparse.Namespace(output=tmp_path / name)
+    with pytest.raises(UsageError, match=r"expected a name as \w+\.csv, as plain text is written"):
+        check_outputs(given, ("output",))
+    check_outputs(given, ("output",), folders=True)
+
+
+def test_several_files_are_written_or_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "a.csv").write_text("before")
+    texts = {tmp_path / "a.csv": "a", Path("-"): "shown", tmp_path / "file" / "b.csv": "b"}
+    with pytest.raises(OSError, match="expected a folder to write to"):
+        write_outputs(texts)
+    assert (tmp_path / "a.csv").read_text() == "before" and not capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "file"]
+    del texts[tmp_path / "file" / "b.csv"]
+    write_outputs(texts)
+    assert (tmp_path / "a.csv").read_text() == "a" and capsys.readouterr().out == "shown"

@@ -10,6 +10,7 @@ References:
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from neucrowd_tf.io.files.reading import read_text
@@ -25,7 +26,7 @@ def is_export(head: Head) -> bool:
 
 def read(head: Head, found: Collector) -> None:
     """Reads the data rows; a task is called by its global key, or its id where it has none."""
-    project = ""
+    project, reviewed = "", 0
     for place, line in records(read_text(head.path), str(head.path)):
         row, projects = line.get("data_row"), line.get("projects")
         if not isinstance(row, dict) or not isinstance(projects, dict):
@@ -40,6 +41,13 @@ def read(head: Head, found: Collector) -> None:
                     found.fail(place, f"labels of one project ({project})", f"of {name} too")
                 project = name
                 _label(place, task, label, found)
+                reviewed += bool(label["label_details"].get("reviews"))
+    if reviewed:  # what a review says is documented nowhere
+        warnings.warn(
+            f"{found.path}: {reviewed:,} labels have reviews, which are not looked at: rejected"
+            " labels count, unless the export leaves them out",
+            stacklevel=5,
+        )
 
 
 def _label(place: str, task: Any, label: Any, found: Collector) -> None:

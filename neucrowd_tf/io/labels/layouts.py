@@ -112,9 +112,7 @@ def _without_missing(export: Export, missing: Sequence[str]) -> Export:
         if not {task.strip(), worker.strip()} & names and label.strip() not in missing
     ]
     if not kept:
-        raise DataError(
-            f"{export.path}: expected at least one label beside --missing, received none"
-        )
+        raise DataError(f"{export.path}: expected labels beside --missing, received none")
     lost = Counter({"without a label (--missing)": len(export.labels) - len(kept)})
     tasks, workers, labels, places = (
         [column[row] for row in kept] for column in (*columns, export.places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ import pytest
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.importers import detect, from_table, read_export
 from neucrowd_tf.io.importers.records import choices_of
-from tests.io.importers.exports import label_studio_result, sagemaker, write_lines
+from tests.io.importers.exports import label_studio_result, labelbox, sagemaker, write_lines
 
 
 def one_task(annotations: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -337,3 +338,92 @@ def test_an_export_may_be_packed(tmp_path: Path) -> None:
     tasks = one_task([{"completed_by": 1, "result": label_studio_result("x")}])
     path.write_bytes(gzip.compress(json.dumps(tasks).encode()))
     assert detect(path) == "label_studio" and read_export(path).labels == ["x"]
+
+
+def test_label_studio_choices_about_regions_are_none_of_the_task(tmp_path: Path) -> None:
+    place = {"x": 1, "y": 1, "width": 5, "height": 5}
+    box = {"id": "r1", "type": "rectanglelabels", "value": {**place, "rectanglelabels": ["Car"]}}
+    about = {"id": "r1", "from_name": "quality", "type": "choices"}
+    tasks = one_task(
+        [
+            {
+                "completed_by": worker,
+                "result": [
+                    box,
+                    {**about, "value": {**place, "choices": ["blurry"]}},
+                    {**about, "value": {"choices": ["dark"]}},
+                    *label_studio_result("pos"),
+                ],
+            }
+            for worker in (1, 2)
+        ]
+    )
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(tasks))
+    export = read_export(path)
+    assert export.labels == ["pos", "pos"]
+    assert export.left_out["choices about a region"] == 4
+    for annotation in tasks[0]["annotations"]:
+        annotation["result"].pop()
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(DataError, match=r"received none .*4 choices about a region"):
+        read_export(path)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ({"last_action": "rejected", "reviews": [{"accepted": False}]}, False),
+        ({"last_action": "rejected"}, False),
+        ({"reviews": [{"accepted": True}, {"accepted": False}]}, False),
+        ({"reviews": [{"accepted": False}, {"accepted": True}]}, True),
+        ({"last_action": "updated", "reviews": [{"accepted": False}]}, True),
+        ({"last_action": "fixed_and_accepted", "reviews": [{"accepted": True}]}, True),
+    ],
+)
+def test_label_studio_rejected_by_a_reviewer(
+    said: dict[str, Any], kept: bool, tmp_path: Path
+) -> None:
+    annotations = [
+        {"completed_by": 1, "result": label_studio_result("pos")},
+        {"completed_by": 2, "result": label_studio_result("neg"), **said},
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(one_task(annotations)))
+    export = read_export(path)
+    assert export.labels == ["pos", "neg"][: 1 + kept]
+    assert export.left_out["rejected by a reviewer"] == (not kept)
+
+
+def test_labelbox_reviews_are_told_of(tmp_path: Path) -> None:
+    path = labelbox(tmp_path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    held = next(iter(lines[0]["projects"].values()))
+    held["labels"][0]["label_details"]["reviews"] = [{"score": -1}]
+    write_lines(path, lines)
+    with pytest.warns(UserWarning, match="1 labels have reviews, which are not looked at"):
+        read_export(path)
+
+
+def test_label_studio_min_says_which_field_holds_the_answers(tmp_path: Path) -> None:
+    path = tmp_path / "min.json"
+
+    def write(name: str, agreed: list[str]) -> None:
+        rows = [
+            {"id": task, "text": f"T{task}", "kind": kind, name: said, "annotator": worker}
+            for task, kind in enumerate(agreed)
+            for worker, said in enumerate(("easy", "sure", "easy"))
+        ]
+        path.write_text(json.dumps([{**row, "annotation_id": n} for n, row in enumerate(rows)]))
+
+    write("comment", ["pos", "neg", "pos"])
+    with pytest.raises(DataError, match="'comment', 'kind'; --question names one"):
+        read_export(path)
+    assert read_export(path, question="kind").labels[3:6] == ["neg"] * 3
+    write("mood", ["pos", "neg", "pos"])
+    with pytest.warns(UserWarning, match="taken from 'mood'.*--question names another, as 'kind'"):
+        assert read_export(path).labels[:2] == ["easy", "sure"]
+    write("comment", ["pos", "neg", "meh"])  # no field of choices beside it
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_export(path).labels[:2] == ["easy", "sure"]
