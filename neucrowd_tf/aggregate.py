@@ -33,7 +33,7 @@ from neucrowd_tf.errors import (
 )
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_outputs
 from neucrowd_tf.io.importers.catalogue import detect
-from neucrowd_tf.io.tables.flags import TABLE_OPTIONS, add_table_options, layout_of, model_names
+from neucrowd_tf.io.tables.flags import add_table_options, layout_of, model_names
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
@@ -113,9 +113,8 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
 
 def _out_of_core(arguments: argparse.Namespace) -> list[str]:
     """Fits by parts; returns no notes, as progress goes to stderr."""
-    ignored = ("annotators", "gold", "seed", "model_annotator", *TABLE_OPTIONS)
-    for name in ignored:
-        if name != "exact_names" and getattr(arguments, name) not in (None, False, 0):
+    for name in ("annotators", "gold", "seed", "model_annotator", "question", "first"):
+        if getattr(arguments, name) not in (None, False, 0):
             raise UsageError(
                 f"--{name}: expected labels that are read as a whole, a CSV without --engine,"
                 f" received {arguments.annotations}, which is read by parts"
@@ -149,7 +148,7 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
         arguments.max_iter,
         arguments.tol,
         arguments.resume,
-        arguments.exact_names,
+        layout_of(arguments),
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
     try:

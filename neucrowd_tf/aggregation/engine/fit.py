@@ -23,6 +23,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 
 WORK = "work"
 DONE = "fit.json"
@@ -39,7 +40,7 @@ class Request:
             to; what is needed on the way is in its `work/`.
         max_iter, tol: None for the method's defaults.
         resume: go on with an unfinished fit in that folder, or begin one.
-        exact_names: any two names are different ones, and none stands for a missing one.
+        layout: how the annotations are written, which labels are left out, and the classes.
         report: takes a line on what was done.
     """
 
@@ -49,7 +50,7 @@ class Request:
     max_iter: int | None = None
     tol: float | None = None
     resume: bool = False
-    exact_names: bool = False
+    layout: TableFormat = PLAIN
     report: Callable[[str], None] = lambda line: None
 
 
@@ -78,7 +79,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     began = time.perf_counter()
     method = find_method(request.method)
     _check(request)
-    source = find_source(request.annotations)
+    source = find_source(request.annotations, request.layout)
     of = _settings(request, method, source)
     found = _finished(request, of)
     if found is not None:
@@ -129,7 +130,7 @@ def _shards(request: Request, source: Source, engine: Engine) -> Shards:
         shutil.rmtree(work, ignore_errors=True)
         new = not request.output.exists()
         try:
-            shards = make_shards(source, work / "shards", engine, request.exact_names)
+            shards = make_shards(source, work / "shards", engine)
         except DataError:  # the folder is none in use, once the annotations are mended
             shutil.rmtree(request.output if new else work, ignore_errors=True)
             raise
@@ -143,6 +144,10 @@ def _report_read(request: Request, source: Source, shards: Shards, read: float) 
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {read:.1f} s"
     )
+    if shards.num_missing:
+        request.report(
+            f"warning: {shards.num_missing:,} rows without a label are left out (--missing)"
+        )
     if source.others:
         request.report(
             f"warning: {len(source.others)} files that are no .parquet or .csv are passed over (the"
@@ -183,7 +188,7 @@ def _settings(request: Request, method: Method, source: Source) -> dict[str, Any
     """Returns what a finished fit depends on, as JSON gives it back."""
     return {
         "source": source.stamp,
-        "exact_names": request.exact_names,
+        "exact_names": request.layout.exact_names,
         "max_iter": method.max_iter if request.max_iter is None else request.max_iter,
         "tol": method.tol if request.tol is None else request.tol,
     }

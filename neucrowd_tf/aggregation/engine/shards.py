@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -28,11 +27,10 @@ from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_json, write_json
 from neucrowd_tf.io.labels.checks.triples import check_vocabulary
-from neucrowd_tf.io.names.ids import typed_names
-from neucrowd_tf.io.tables.format import EXACT, PLAIN
+from neucrowd_tf.io.names.ids import plain_integers, typed_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,6 +64,7 @@ class Shards:
         num_annotations: of all.
         num_annotators: R.
         classes: `[C]` names.
+        num_missing: rows that --missing leaves out.
     """
 
     folder: Path
@@ -73,6 +72,7 @@ class Shards:
     num_annotations: int
     num_annotators: int
     classes: tuple[Any, ...]
+    num_missing: int = 0
 
     @property
     def num_classes(self) -> int:
@@ -115,26 +115,27 @@ def load_shards(folder: Path, source: Source) -> Shards | None:
             found["num_annotations"],
             found["num_annotators"],
             tuple(found["classes"]),
+            found.get("num_missing", 0),
         )
     except (DataError, KeyError, TypeError):  # damaged: they are made again
         return None
 
 
-def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = False) -> Shards:
+def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
     """Reads a source twice (which ids there are; the rows) and sorts it into shards.
 
     Args:
         source: what is read.
         folder: of the shards.
         engine: runs the parts.
-        exact: whether any two names are different ones, and none stands for a missing one.
 
     Raises:
         DataError: rows that cannot be used, no row, or an annotator with two labels of one task.
     """
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "runs").mkdir(parents=True)
-    found = list(engine.map(functools.partial(vocabulary, exact=exact), source.parts))
+    layout = source.layout
+    found = list(engine.map(vocabulary, source.parts))
     annotators = _ordered(united([part[0] for part in found]))
     classes = _ordered(united([part[1] for part in found]))
     first = str(source.stamp[0][0])
@@ -144,7 +145,9 @@ def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = Fals
         raise DataError(
             f"{first}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
         )
-    check_vocabulary(first, _plain(annotators), _plain(classes), EXACT if exact else PLAIN)
+    check_vocabulary(first, _plain(annotators), _plain(classes), layout)
+    if layout.classes:
+        classes = _listed(classes, layout.classes, first)
     header = set(source.parts[0].columns[0])
     if header & set(annotators.to_pylist()) and header & set(classes.to_pylist()):
         raise DataError(f"{first}: expected annotators and labels, received the header again")
@@ -152,9 +155,11 @@ def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = Fals
     with atomic_path(names) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
-    scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets, exact)
+    scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets)
     runs = [run for files in engine.map(scatter, enumerate(source.parts)) for run in files]
-    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes), first, exact)
+    gather = Gather(
+        str(folder), tuple(runs), len(annotators), len(classes), first, layout.exact_names
+    )
     counts = list(engine.map(gather, range(buckets)))
     shutil.rmtree(folder / "runs")
     result = {
@@ -163,12 +168,28 @@ def make_shards(source: Source, folder: Path, engine: Engine, exact: bool = Fals
         "num_annotations": sum(rows for _, rows in counts),
         "num_annotators": len(annotators),
         "classes": _plain(classes),
+        "num_missing": sum(part[2] for part in found),
     }
     write_json(folder / "shards.json", result)
     shards = load_shards(folder, source)
     if shards is None:
         raise DataError(f"{first}: expected a file at rest, received one that changes")
     return shards
+
+
+def _listed(found: pa.Array, wanted: Sequence[str], source: str) -> pa.Array:
+    """Returns the classes that the user names, in that order.
+
+    Raises:
+        DataError: labels of another.
+    """
+    other = [name for name in map(str, found.to_pylist()) if name not in wanted]
+    if other:
+        shown = ", ".join(map(repr, wanted))
+        raise DataError(f"{source}: label: expected one of {shown}, received {other[0]!r}")
+    if _is_text(found) or not plain_integers(wanted):
+        return pa.array(wanted, pa.large_string())
+    return pa.array(list(map(int, wanted)), found.type)
 
 
 def _plain(names: pa.Array) -> list[Any]:

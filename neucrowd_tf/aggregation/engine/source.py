@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,11 @@ import pyarrow.parquet as pq
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import check_regular
-from neucrowd_tf.io.names.missing import is_marker
-from neucrowd_tf.io.names.spelling import is_scientific
-from neucrowd_tf.io.tables.format import PLAIN
+from neucrowd_tf.io.labels.table import is_task_marker
+from neucrowd_tf.io.names.ids import plain_integers
+from neucrowd_tf.io.names.missing import is_marker, missing_flag, nothing_is_missing
+from neucrowd_tf.io.names.spelling import is_scientific, same_task
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import SAMPLE, separator_of
 from neucrowd_tf.io.tables.quotes import check_swallowed
 
@@ -35,6 +37,9 @@ COLUMNS = ("task", "worker", "label")
 RUN_ROWS = 2_000_000
 # Of tasks that stand for none, or are spoilt, none is of these signs with a digit among them.
 PLAIN_ID = r"^[A-Za-z0-9_./-]*[0-9][A-Za-z0-9_./-]*$"
+# Whole numbers with an exponent, as spreadsheets write them; those from `LONG` are left alone.
+POWER = r"^\+?\d+(\.\d*)?e\+?\d+$"
+LONG = 10**30
 # At most this many parts a source is read in, so that many small files do not make as many runs.
 MOST_PARTS = 1024
 
@@ -42,13 +47,14 @@ MOST_PARTS = 1024
 @dataclasses.dataclass(frozen=True)
 class Part:
     """Some of the rows of a source: files, and of a Parquet file the row groups from `first` to
-    before `last` (all where None).
+    before `last` (all where None); `layout` says how they are written.
     """
 
     files: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     first: int = 0
     last: int | None = None
+    layout: TableFormat = PLAIN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,18 +64,23 @@ class Source:
     Attributes:
         parts: what is read at a time.
         rows: how many there are, an estimate for CSV.
-        stamp: names, sizes and times of the files, to notice that they changed.
+        stamp: names, sizes and times of the files, and flags of how they are written, to notice
+            that they changed.
         others: files of the folder that are passed over.
+        layout: how they are written.
     """
 
     parts: list[Part]
     rows: int
     stamp: list[list[object]]
     others: tuple[Path, ...] = ()
+    layout: TableFormat = PLAIN
 
 
-def find_source(path: Path) -> Source:
-    """Looks at a file, or at the Parquet and CSV files of a folder, without reading its rows.
+def find_source(path: Path, layout: TableFormat = PLAIN) -> Source:
+    """Looks at a file, or at the Parquet and CSV files of a folder, without reading its rows; how
+    they are written, which labels and names are left out and which classes there are, `layout`
+    says.
 
     Raises:
         DataError: no such file, none of these kinds, or columns that are not there.
@@ -81,18 +92,24 @@ def find_source(path: Path) -> Source:
         check_regular(file, folders=False)
         if file.suffix == ".parquet":
             table = _parquet(file)
-            columns = tuple(PLAIN.require(file, table.schema_arrow.names, *COLUMNS))
+            columns = tuple(layout.require(file, table.schema_arrow.names, *COLUMNS))
             rows += table.metadata.num_rows
             groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
-            parts += [Part((str(file),), (columns,), first, last) for first, last in _spans(groups)]
+            parts += [
+                Part((str(file),), (columns,), first, last, layout)
+                for first, last in _spans(groups)
+            ]
         else:
-            columns, length = _csv_columns(file)
+            columns, length = _csv_columns(file, layout)
             rows += 1 + file.stat().st_size // length
-            parts.append(Part((str(file),), (columns,)))
+            parts.append(Part((str(file),), (columns,), layout=layout))
     stamp: list[list[object]] = [
         [str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns] for file in files
     ]
-    return Source(_merged(parts), rows, stamp, _others(path, files))
+    if layout != PLAIN:
+        values = dataclasses.asdict(layout).values()
+        stamp.append([list(value) if isinstance(value, tuple) else value for value in values])
+    return Source(_merged(parts), rows, stamp, _others(path, files), layout)
 
 
 def _others(path: Path, files: list[Path]) -> tuple[Path, ...]:
@@ -132,25 +149,27 @@ def _parquet(file: Path) -> pq.ParquetFile:
         raise DataError(f"{file}: expected a Parquet file, received {one_line(error)}") from None
 
 
-def _separator(file: str | Path) -> str:
+def _separator(file: str | Path, layout: TableFormat) -> str:
+    if layout.separator is not None:
+        return layout.separator
     with open(file, "rb") as stream:
         return separator_of(stream.read(SAMPLE))
 
 
-def _csv_columns(file: Path) -> tuple[tuple[str, ...], int]:
+def _csv_columns(file: Path, layout: TableFormat) -> tuple[tuple[str, ...], int]:
     """Returns the columns of a CSV's task, worker and label, and about how long a row is."""
     with file.open("rb") as stream:
         header = stream.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n")
         sample = stream.read(1 << 16)
-    names = [name.strip().strip('"') for name in header.split(_separator(file))]
+    names = [name.strip().strip('"') for name in header.split(_separator(file, layout))]
     twice = [name for place, name in enumerate(names) if name and name in names[:place]]
     if twice:
         raise DataError(f"{file}: expected each column once, received {twice[0]!r} again")
     length = max(len(sample) // max(sample.count(b"\n"), 1), 1)
-    return tuple(PLAIN.require(file, names, *COLUMNS)), length
+    return tuple(layout.require(file, names, *COLUMNS)), length
 
 
-def _check_quotes(file: str) -> None:
+def _check_quotes(file: str, layout: TableFormat) -> None:
     """Raises DataError for a CSV with a quoted cell that holds what look like rows."""
     with open(file, "rb") as stream:
         if not any(b'"' in block for block in iter(lambda: stream.read(1 << 22), b"")):
@@ -158,7 +177,7 @@ def _check_quotes(file: str) -> None:
         stream.seek(0)
         if not any(line.count(b'"') % 2 for line in stream):
             return
-    separator = _separator(file)
+    separator = _separator(file, layout)
     with contextlib.ExitStack() as opened:
 
         def lines() -> Any:
@@ -192,31 +211,42 @@ def _merged(parts: list[Part]) -> list[Part]:
         Part(
             tuple(file for part in parts[i : i + size] for file in part.files),
             tuple(names for part in parts[i : i + size] for names in part.columns),
+            layout=parts[0].layout,
         )
         for i in range(0, len(parts), size)
     ]
 
 
 def batches(
-    part: Part, wanted: tuple[str, ...] = COLUMNS, exact: bool = False
+    part: Part, wanted: tuple[str, ...] = COLUMNS, lost: list[int] | None = None
 ) -> Iterator[pa.Table]:
-    """Yields tables with the columns `wanted` of about `RUN_ROWS` rows at most.
+    """Yields tables with the columns `wanted` of about `RUN_ROWS` rows at most, without the rows
+    that `--missing` leaves out.
 
     Args:
         part: what is read.
         wanted: which columns.
-        exact: whether ids of tasks are taken as they are.
+        lost: takes how many rows of each batch are left out.
 
     Raises:
         DataError: a missing id or label, or a column of numbers that are not whole.
     """
+    layout = part.layout
+    needed = COLUMNS if layout.missing else wanted
     for file, columns in zip(part.files, part.columns, strict=True):
-        names = [columns[COLUMNS.index(role)] for role in wanted]
+        names = [columns[COLUMNS.index(role)] for role in needed]
         row, held, size = 0, [], 0
         for batch in _read(file, names, part):
-            table = pa.table([batch.column(name) for name in names], names=list(wanted))
+            table = pa.table([_plain(batch.column(name)) for name in names], names=list(needed))
+            kept = _kept(table, layout.missing or ())
+            rows = np.flatnonzero(kept)
+            if lost is not None:
+                lost.append(len(table) - len(rows))
+            if len(rows) < len(table):
+                table = table.take(pa.array(rows))
             table = pa.table(
-                [_ids(table[role], file, role, row, exact) for role in wanted], names=list(wanted)
+                [_ids(table[role], file, role, rows + row, layout) for role in wanted],
+                names=list(wanted),
             )
             row += len(batch)
             held.append(table)
@@ -226,6 +256,38 @@ def batches(
                 held, size = [], 0
         if held:
             yield pa.concat_tables(held)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Returns a column of values, where a dictionary has them."""
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+
+
+def _kept(table: pa.Table, missing: Sequence[str]) -> NDArray[np.bool_]:
+    """Returns which rows have a label, and no task or annotator that is none (see
+    `is_task_marker`).
+    """
+    kept = np.ones(len(table), dtype=bool)
+    markers = [name for name in missing if is_task_marker(name)]
+    empty = [name for name in missing if not name]
+    for role in COLUMNS if missing else ():
+        column = table[role]
+        names = {"task": markers, "worker": markers + empty, "label": list(missing)}[role]
+        if pa.types.is_integer(column.type):
+            bounds = np.iinfo(column.type.to_pandas_dtype())
+            numbers = [int(name) for name in names if name and plain_integers([name])]
+            numbers = [number for number in numbers if bounds.min <= number <= bounds.max]
+            found = pc.is_in(column, value_set=pa.array(numbers, column.type))
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            bare = pc.utf8_trim_whitespace(column)
+            found = pc.is_in(bare, value_set=pa.array(names, column.type))
+        else:
+            continue
+        if "" in names:
+            found = pc.or_(pc.fill_null(found, False), pc.is_null(column))
+        kept &= ~pc.fill_null(found, False).to_numpy()
+    return kept
 
 
 def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
@@ -238,7 +300,7 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
                 1 << 18, row_groups=groups, columns=names, use_threads=False
             )
             return
-        separator = _separator(file)
+        separator = _separator(file, part.layout)
         text = pa_csv.ConvertOptions(
             include_columns=names, column_types=dict.fromkeys(names, pa.string())
         )
@@ -257,21 +319,17 @@ def _wanted(file: str) -> str:
 
 
 def _ids(
-    column: pa.ChunkedArray, file: str, role: str, row: int, exact: bool = False
+    column: pa.ChunkedArray, file: str, role: str, rows: NDArray[np.int64], layout: TableFormat
 ) -> pa.ChunkedArray:
-    """Returns ids as int64 or text, checked."""
+    """Returns ids as int64 or text, checked; `rows` are those of the file."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
     bad = pc.is_null(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column = column.cast(pa.large_string())
         bad = pc.or_(pc.fill_null(pc.equal(column, ""), False), bad)
         if role == "task":  # which are too many to look through for two that are one
-            _check_spaces(column, file, row)
-            if not exact:
-                _check_tasks(column, file, row)
+            _check_spaces(column, file, rows)
+            _check_tasks(column, file, rows, layout)
     elif pa.types.is_integer(kind):
         try:
             column = column.cast(pa.int64())
@@ -285,65 +343,75 @@ def _ids(
     else:
         raise DataError(f"{file}: {role}: expected whole numbers or text, received {kind}")
     if pc.any(bad).as_py():
-        place = row + pc.index(bad, True).as_py()
+        place = rows[pc.index(bad, True).as_py()]
         what = "a label" if role == "label" else "an id"
-        raise DataError(f"{file}: data row {place}, {role}: expected {what}, received nothing")
+        way_out = f"; {missing_flag(layout.missing, '')} leaves out what is empty" * (
+            role != "task"
+        )
+        raise DataError(
+            f"{file}: data row {place}, {role}: expected {what}, received nothing{way_out}"
+        )
     return column
 
 
-def _check_spaces(tasks: pa.ChunkedArray, file: str, row: int) -> None:
+def _check_spaces(tasks: pa.ChunkedArray, file: str, rows: NDArray[np.int64]) -> None:
     """Raises DataError for a task id with spaces around it, which without is another."""
     other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(tasks), tasks), False)
     if pc.any(other).as_py():
         place = pc.index(other, True).as_py()
         raise DataError(
-            f"{file}: data row {row + place}, task: expected an id without spaces around it,"
+            f"{file}: data row {rows[place]}, task: expected an id without spaces around it,"
             f" received {tasks[place].as_py()!r}"
         )
 
 
-def _check_tasks(tasks: pa.ChunkedArray, file: str, row: int) -> None:
+def _check_tasks(
+    tasks: pa.ChunkedArray, file: str, rows: NDArray[np.int64], layout: TableFormat
+) -> None:
     """Raises DataError for ids of tasks that are none's, as `check_names` has them."""
     bare = pc.and_not(pc.ascii_is_alnum(tasks), pc.ascii_is_alpha(tasks))
     rest = pc.unique(tasks.filter(pc.invert(pc.fill_null(bare, True))))
     for name in rest.filter(pc.invert(pc.match_substring_regex(rest, PLAIN_ID))).to_pylist():
+        way_out = "--exact_names takes it for a name"
         said = (
-            "which often stands for none"
-            if is_marker(name)
-            else "a number whose other digits a spreadsheet cut off"
+            "a number whose other digits a spreadsheet cut off"
             if is_scientific(name)
             else "a spreadsheet's formula"
             if name.startswith('="')
             else "with a NUL character"
             if "\0" in name
             else ""
-        )
+        ) * (not layout.exact_names)
+        if is_marker(name) and not nothing_is_missing(layout.missing):
+            said = "which often stands for none"
+            way_out = f"{missing_flag(layout.missing, name)} leaves these out"
+            way_out += ", --missing= takes it for a name" * (not layout.missing)
         if said:
-            place = row + pc.index(tasks, name).as_py()
+            place = rows[pc.index(tasks, name).as_py()]
             raise DataError(
                 f"{file}: data row {place}, task: expected a task, received {name!r}, {said};"
-                " --exact_names takes it for a name"
+                f" {way_out}"
             )
 
 
-def vocabulary(part: Part, exact: bool = False) -> tuple[pa.Array, pa.Array]:
-    """Returns the annotators and the labels that occur in a part.
-
-    Args:
-        part: some of the rows.
-        exact: whether quoted cells that hold what look like rows are taken as they are.
+def vocabulary(part: Part) -> tuple[pa.Array, pa.Array, int]:
+    """Returns the annotators and the labels that occur in some of the rows, and how many rows are
+    left out.
 
     Raises:
-        DataError: such a cell, or what `batches` raises.
+        DataError: quoted cells that hold what look like rows, unless names are exact; or what
+            `batches` raises.
     """
-    for file in () if exact else part.files:
+    for file in () if part.layout.exact_names else part.files:
         if file.endswith(".csv"):
-            _check_quotes(file)
+            _check_quotes(file, part.layout)
     found: list[pa.Table] = [[], []]
-    for table in batches(part, COLUMNS[1:]):
+    lost: list[int] = []
+    for table in batches(part, COLUMNS[1:], lost):
         for held, column in zip(found, table.columns, strict=True):
             held.append(pc.unique(column))
-    return tuple(united(held) for held in found)  # type: ignore[return-value]
+    annotators, labels = (united(held) for held in found)
+    return annotators, labels, sum(lost)
 
 
 def united(arrays: list[pa.Array]) -> pa.Array:
@@ -367,7 +435,6 @@ class Scatter:
         classes: the class names in theirs.
         text: whether ids of tasks are text in all parts.
         buckets: into how many the rows are scattered.
-        exact: whether ids of tasks are taken as they are.
     """
 
     folder: str
@@ -375,7 +442,6 @@ class Scatter:
     classes: pa.Array
     text: bool
     buckets: int
-    exact: bool = False
 
     def __call__(self, item: tuple[int, Part]) -> list[str]:
         """Writes the runs of a part; returns their files.
@@ -385,7 +451,7 @@ class Scatter:
         number, part = item
         names = pq.read_table(self.names)["annotator"].combine_chunks()
         files = []
-        for i, table in enumerate(batches(part, exact=self.exact)):
+        for i, table in enumerate(batches(part)):
             path = Path(self.folder) / f"run-{number:05d}-{i:04d}.arrow"
             tasks = table["task"].combine_chunks()
             if self.text and not pa.types.is_large_string(tasks.type):
@@ -427,8 +493,12 @@ def coded(values: pa.ChunkedArray, names: pa.Array) -> pa.Array:
 
 
 def folded(tasks: pa.Array) -> pa.Array:
-    """Returns ids of tasks without case, and whole numbers as these: 01 and 1.0 are 1."""
+    """Returns ids of tasks without case, and whole numbers as these: 01, 1.0 and 1e0 are 1."""
     small = pc.utf8_lower(tasks)
+    powers = pc.fill_null(pc.match_substring_regex(small, POWER), False)
+    if pc.any(powers).as_py():
+        whole = [_whole(name) for name in small.filter(powers).to_pylist()]
+        small = pc.replace_with_mask(small, powers, pa.array(whole, small.type))
     if not any(
         pc.any(found).as_py()
         for found in (
@@ -438,6 +508,12 @@ def folded(tasks: pa.Array) -> pa.Array:
     ):
         return small
     return pc.replace_substring_regex(small, r"^\+?0*(\d+?)(?:\.0*)?$", r"\1")
+
+
+def _whole(name: str) -> str:
+    """Returns a number with an exponent without one, where it is whole and not too long."""
+    number = same_task(name)
+    return name if isinstance(number, str) or abs(number) >= LONG else str(int(number))
 
 
 def buckets_of(tasks: pa.Array, buckets: int) -> NDArray[np.uint16]:

@@ -22,6 +22,7 @@ from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.tables.format import TableFormat
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -418,6 +419,8 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
         ("img.jpg", "IMG.JPG", "more than case"),
         ("1", "1.0", "how a number is spelt"),
         ("01", "1", "how a number is spelt"),
+        ("1e5", "100000", "how a number is spelt"),
+        ("1E5", "100000.0", "how a number is spelt"),
         ("NA", "b", "stands for none"),
         ("1.23457E+11", "b", "cut off"),
         ('="7"', "b", "formula"),
@@ -431,7 +434,80 @@ def test_tasks_that_are_refused(tmp_path: Path, one: str, other: str, said: str)
     source = engine_source.find_source(path)
     with pytest.raises(DataError, match=said):
         make_shards(source, tmp_path / "s", Local(1))
-    assert sum(make_shards(source, tmp_path / "s", Local(1), exact=True).sizes) == 4
+    source = engine_source.find_source(path, TableFormat.of(exact_names=True, missing=""))
+    assert sum(make_shards(source, tmp_path / "s", Local(1)).sizes) == 4
+
+
+def _both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
+    """Returns tasks and labels as they are inferred in memory, and by parts."""
+    flags = (f"--annotations={path}", "--method=dawid_skene", *flags)
+    assert main([*flags, f"--output={folder / 'labels.csv'}"]) == 0
+    assert main([*flags, "--engine=local", f"--output={folder / 'parts'}"]) == 0
+    whole = pd.read_csv(folder / "labels.csv", dtype=str, keep_default_na=False)
+    parts = pd.read_parquet(folder / "parts" / "labels").astype({"task": str, "label": str})
+    columns = ["task", "label"]
+    return sorted(whole[columns].values.tolist()), sorted(parts[columns].values.tolist())
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("task,worker,label\n1,a,yes\n1,b,NA\n2,a,no\n2,b,no\n", ["--missing=NA"]),
+        ("task,worker,label\n1,a,yes\n1,b,\n2,a,no\nNA,b,no\n", ["--missing=NA,"]),
+        ("task,worker,label\n1,a,yes\n1,NA,no\n2,a,no\n2,b,no\n", ["--missing=NA"]),
+        ("task,worker,label\n0,0,1\n0,1,-1\n1,0,2\n1,1,2\n", ["--missing=-1"]),
+        ("task,worker,label\n1,a,10%\n1,b,20%\n2,a,20%\n2,b,20%\n", ["--classes=20%,10%"]),
+        ("task,worker,label\n1,a,2\n1,b,3\n2,a,3\n2,b,3\n", ["--classes=1,2,3"]),
+        ("task;worker;label\n1;a;x\n1;b;y\n2;a;x\n2;b;x\n", ["--separator=;"]),
+        (
+            "img,who,said\n1,a,x\n1,b,y\n2,a,x\n2,b,x\n",
+            ["--task_column=img", "--worker_column=who", "--label_column=said"],
+        ),
+    ],
+)
+def test_the_flags_that_say_how_labels_are_written(
+    text: str, flags: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    whole, parts = _both(path, tmp_path, *flags)
+    assert whole == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "said"),
+    [
+        ("task,worker,label\n1,a,yes\n1,b,NA\n2,a,no\n", [], "--missing=NA leaves these out"),
+        ("task,worker,label\nNA,a,yes\n1,b,no\n2,a,no\n", [], "--missing=NA leaves these out"),
+        ("task,worker,label\n1,a,yes\n1,b,\n2,a,no\n", ["--missing=NA"], "--missing=NA, leaves"),
+        ("task,worker,label\n1,a,84 %\n2,b,yes\n", [], "a fraction as probabilities"),
+        ("task,worker,label\n1,a,84 %\n2,b,yes\n", ["--exact_names"], "a fraction"),
+        ("task,worker,label\n1,a,x\n2,b,y\n", ["--classes=x,z"], "expected one of 'x', 'z'"),
+    ],
+)
+def test_what_is_refused_in_memory_is_by_parts(
+    text: str, flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    for more in ([], ["--engine=local", f"--output={tmp_path / 'o'}"]):
+        assert main([f"--annotations={path}", *flags, *more]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_rows_that_are_left_out_are_counted_and_places_are_the_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\n1,a,x\n1,b,NA\n2,a,y\n2,b,NA\n")
+    flags = ["--engine=local", f"--annotations={path}", f"--output={tmp_path / 'o'}"]
+    assert main([*flags, "--missing=NA"]) == 0
+    assert "2 rows without a label are left out (--missing)" in capsys.readouterr().err
+    assert main([*flags, "--missing=NA", "--resume"]) == 0
+    assert "finished before" in capsys.readouterr().err
+    path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
+    assert main([*flags, "--missing=NA", "--resume"]) == 2
+    assert "data row 2, task: expected an id without spaces" in capsys.readouterr().err
 
 
 def test_a_refusal_leaves_no_folder_in_use(tmp_path: Path, local: Local) -> None:
