@@ -13,7 +13,7 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named
-from neucrowd_tf.io.labels.checks.like_counts import MANY_ROWS, like_counts
+from neucrowd_tf.io.labels.checks.like_counts import MANY_ROWS, like_counts, or_zeros, tell_zeros
 from neucrowd_tf.io.labels.checks.wide_names import check_columns
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
 from neucrowd_tf.io.names.missing import missing_flag
@@ -213,7 +213,9 @@ def _check_no_counts(
         raise DataError(
             f"{path}: expected a label in each cell, received {what}, as counts of votes do; if"
             f" they are, write a CSV with the columns task,votes_0,votes_1,...{AS_LABELS}"
+            f"{or_zeros(codes, missing)}"
         )
+    tell_zeros(codes, missing, path)
     if width < 3 or missing.any() or codes[:-1].max(initial=0) == 0:
         return
     shown = (lambda column: column) if path.suffix == ".npy" else (lambda column: column + 1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.labels.checks.like_counts import like_counts
+from neucrowd_tf.io.labels.checks.like_counts import like_counts, tell_zeros
 from neucrowd_tf.io.tables.format import TableFormat
 
 
@@ -134,3 +134,45 @@ def test_workers_that_hold_tasks_are_told(tmp_path: Path) -> None:
     turned = {a: {f"t{i}": row[j] for i, row in enumerate(WORDS)} for j, a in enumerate("abcde")}
     with pytest.warns(UserWarning, match="5 tasks each have a label by all of 30 workers"):
         Annotations.from_answers_json(written(tmp_path / "a.json", turned))
+
+
+def _from_one(kind: str, folder: Path, noise: float = 0.3) -> Path:
+    """Returns a file of labels from 1 to 3, 0 for none, of 60 tasks by 3 of 8 annotators each."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(1, 4, size=60)
+    noisy = rng.random((60, 8)) < noise
+    matrix = np.where(noisy, rng.integers(1, 4, size=(60, 8)), truth[:, None])
+    matrix *= np.argsort(rng.random((60, 8)), axis=1) < 3
+    if kind == "npy":
+        np.save(folder / "a.npy", matrix)
+        return folder / "a.npy"
+    rows = [",".join(map(str, row)) for row in matrix]
+    if kind == "wide":
+        rows = ["task,a,b,c,d,e,f,g,h", *(f"t{i},{row}" for i, row in enumerate(rows))]
+    (folder / "a.csv").write_text("\n".join(rows))
+    return folder / "a.csv"
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "wide"])
+def test_zeros_in_most_cells_are_told(tmp_path: Path, kind: str) -> None:
+    path = _from_one(kind, tmp_path)
+    with pytest.warns(UserWarning, match="300 of 480 cells are 0.*--missing=0 says"):
+        read_annotations(path)
+    with pytest.warns(UserWarning, match="300 cells without a label"):
+        found = read_annotations(path, layout=TableFormat.of(missing="0"))
+    assert found.num_annotations == 180
+    with pytest.raises(DataError, match=r"less than by chance.*, --missing=0 says that 0 is no"):
+        read_annotations(_from_one(kind, tmp_path, noise=0.9))
+
+
+@pytest.mark.parametrize("as_class", [True, False])
+def test_zeros_that_annotators_agree_on_are_a_class(as_class: bool) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, p=[0.7, 0.2, 0.1], size=200)
+    codes = np.where(rng.random((200, 5)) < 0.2, rng.integers(0, 3, size=(200, 5)), truth[:, None])
+    if not as_class:
+        codes = rng.permuted(codes, axis=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tell_zeros(codes, codes < 0, Path("a.npy"))
+    assert [" cells are 0" in str(one.message) for one in told] == [True] * (not as_class)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 VOTES = "votes_"
 MANY_ROWS = 10  # whose sums are not all the same by chance
 LITTLE = 1.2  # times the agreement by chance
+SLIGHT = 0.2  # of the agreement beyond chance (Fleiss' kappa)
 SELDOM = 1e-3  # how often what is refused or told may be chance
 
 
@@ -32,6 +34,35 @@ def check_no_counts(
         raise DataError(
             f"{path}: expected a label in each cell, received {what}, as counts of votes do; if"
             f" they are, name the columns {named}, if not, --classes=... names the classes"
+            f"{or_zeros(matrix, missing)}"
+        )
+    tell_zeros(matrix, missing, path)
+
+
+def or_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> str:
+    """Returns the way out for a full table of codes from 1, if it may be one."""
+    zeros = not missing.any() and bool(matrix.min(initial=1) == 0)
+    return ", --missing=0 says that 0 is no label" * zeros
+
+
+def tell_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_], path: Path) -> None:
+    """Warns of a full table of codes most of which are 0, in no more agreement than chance makes:
+    where classes are numbered from 1, 0 often stands for none.
+    """
+    rows, width = matrix.shape
+    if missing.any() or rows < MANY_ROWS or width < 2 or len(np.unique(matrix)) < 3:
+        return
+    zeros = (matrix == 0).sum(axis=1)
+    share = zeros.sum() / matrix.size
+    alike = (zeros * (zeros - 1) + (width - zeros) * (width - zeros - 1)).sum()
+    chance = share**2 + (1 - share) ** 2
+    agreement = (alike / (matrix.size * (width - 1)) - chance) / (1 - chance)
+    if matrix.min() == 0 and share > 0.5 and agreement < SLIGHT:
+        warnings.warn(
+            f"{path}: {zeros.sum()} of {matrix.size} cells are 0, whatever the others of their row"
+            " are, and none is empty or -1; 0 is taken for a class, --missing=0 says that it is no"
+            " label",
+            stacklevel=5,
         )
 
 
