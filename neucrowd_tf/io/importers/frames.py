@@ -9,6 +9,7 @@ import pandas as pd
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
+from neucrowd_tf.io.tables.other_columns import tell_marks
 
 TOOL = "table"
 
@@ -52,6 +53,7 @@ def from_table(
             f"{source}: expected a column each for task, worker and label, received"
             f" {task!r}, {worker!r}, {label!r}"
         )
+    tell_marks(frame, (task, worker, label), source)
     found = Collector(Path(source))
     columns = [
         frame[name].astype(object).where(frame[name].notna(), None) for name in wanted.values()

@@ -19,6 +19,7 @@ from neucrowd_tf.io.names.spelling import same_header
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES
+from neucrowd_tf.io.tables.other_columns import others, tell_others
 from neucrowd_tf.io.tables.writing import csv_writer
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def read_frame(frame: Any, layout: TableFormat = PLAIN, source: str | Path = "fr
         raise DataError(
             f"{source}: expected at least one row of task, worker, label, received none"
         )
+    tell_others(frame, columns, source, layout)
     tasks, workers, labels = (frame[column] for column in columns)
     return LabelTable(source, (tasks, workers, labels))
 
@@ -62,6 +64,9 @@ def read_long(csv: CsvFile, layout: TableFormat = PLAIN) -> LabelTable:
         raise DataError(
             f"{csv.path}: expected at least one row of task, worker, label, received none"
         )
+    if many is None and (rest := others(header, wanted)):
+        text = csv.frame(usecols=[*wanted, *rest], dtype=str, keep_default_na=False)
+        tell_others(text, wanted, csv.path, layout)
     table = LabelTable(
         csv.path, (tasks, workers, labels), line=lambda i: csv.line(i if rows is None else rows[i])
     )

@@ -28,7 +28,7 @@ _UNIT = "seconds|secs|minutes|hours"
 _TIMES = f"time|date|datetime|timestamp|duration|elapsed|{_UNIT}|age|year|month"
 _SAME = "label|class|answer|vote|response"
 AN_ID = "an id"
-# What a column is named as: of names as `_bare` gives them.
+# What a column is named as: of names as `bare` gives them.
 KINDS = {
     what: re.compile(pattern)
     for what, pattern in {
@@ -81,7 +81,7 @@ _SPLITS = (
 _SAYS = frozenset({*map(str.lower, ALIASES["label"]), "vote", "rating", "annotation", "choice"})
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
     """Returns a name's words in small letters, joined by `_`."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
     return re.sub(r"[\W_]+", "_", words).strip("_").casefold()
@@ -91,8 +91,8 @@ def _one_of(name: str, others: Sequence[str]) -> bool:
     """Whether others are named alike: short names of as many letters of the same case, or the name
     with a number.
     """
-    numbered = {re.sub(r"_?\d+$", "", _bare(other)) for other in others if other[-1:].isdigit()}
-    return _bare(name) in numbered or (
+    numbered = {re.sub(r"_?\d+$", "", bare(other)) for other in others if other[-1:].isdigit()}
+    return bare(name) in numbered or (
         len(name) <= _SHORT and any(_shape(name) == _shape(other) for other in others)
     )
 
@@ -108,9 +108,9 @@ def is_truth(column: str) -> bool:
 
 def may_leak(name: str) -> bool:
     """Whether a column of features is named as what may tell the label, as outcomes are."""
-    bare = _bare(name)
-    truth = KINDS["a true label"].fullmatch(bare) is not None and bare != "y"
-    return truth or is_model(name) or _LEAKS.fullmatch(bare) is not None
+    words = bare(name)
+    truth = KINDS["a true label"].fullmatch(words) is not None and words != "y"
+    return truth or is_model(name) or _LEAKS.fullmatch(words) is not None
 
 
 def no_annotator(name: str, columns: Sequence[str]) -> str:
@@ -119,25 +119,25 @@ def no_annotator(name: str, columns: Sequence[str]) -> str:
         return "a true label"
     if len(columns) == 1:
         return ""
-    kind = next((what for what, names in KINDS.items() if names.fullmatch(_bare(name))), "")
+    kind = next((what for what, names in KINDS.items() if names.fullmatch(bare(name))), "")
     return "" if kind and _one_of(name, [c for c in columns if c != name]) else kind
 
 
 def is_model(name: str) -> bool:
     """Whether a column is named as what a model predicts."""
-    return _MODEL.fullmatch(_bare(name)) is not None
+    return _MODEL.fullmatch(bare(name)) is not None
 
 
 def is_sums(name: str, others: Sequence[str] = ()) -> bool:
     """Whether a row among others, or a class, is named as sums or means of the others are."""
-    return _SUMS.fullmatch(_bare(name)) is not None and not (
-        _bare(name) in ("n", "all", "sd") and _one_of(name, others)
+    return _SUMS.fullmatch(bare(name)) is not None and not (
+        bare(name) in ("n", "all", "sd") and _one_of(name, others)
     )
 
 
 def is_totals(name: str) -> bool:
     """Whether a column of counts is named as nothing but what the others come to."""
-    return _TOTALS.fullmatch(_bare(name)) is not None
+    return _TOTALS.fullmatch(bare(name)) is not None
 
 
 def is_task_header(name: str, others: Sequence[str]) -> bool:

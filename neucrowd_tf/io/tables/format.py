@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.names.ids import listed
-from neucrowd_tf.io.tables.headers import ALIASES, also_named, require_columns
+from neucrowd_tf.io.tables.headers import ALIASES, also_named, further, require_columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,9 +111,20 @@ class TableFormat:
         """Returns the columns of the roles `wanted`.
 
         Raises:
-            DataError: one that is not there, with the closest name that is.
+            DataError: one that is not there, with the closest name that is; a second annotator's
+                columns.
         """
         found = self.roles(columns)
+        pair = ("worker", "label")
+        if set(pair) <= {*wanted} & {*found} and None in (self.worker, self.label):
+            second = [further(role, found, columns) for role in pair]
+            if all(second):
+                flags = " ".join(f"--{role}_column={found[role]}" for role in pair)
+                raise DataError(
+                    f"{source}: expected one annotator and one label a row, received also"
+                    f" {second[0][0]!r} and {second[1][0]!r}; write a row a label, or {flags} takes"
+                    " these alone"
+                )
         for role in wanted:
             if role not in found:
                 name = getattr(self, role) or role

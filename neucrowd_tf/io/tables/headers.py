@@ -21,6 +21,8 @@ SAMPLE = 1 << 16  # bytes that say what separates the columns
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 MOST_NAMES = 500  # that are looked through for one that comes close
 _TWICE = re.compile(r"\.[1-9]\d*$")
+_FURTHER = re.compile(r"(?:second|third|other|another|2nd|3rd)[\s_.-]*(.+)")
+_NUMBERED = re.compile(r"(.+?)(?:[\s_.-]*\d+|[\s_.-]+[b-z])")
 
 
 def separator_of(start: bytes) -> str:
@@ -81,4 +83,20 @@ def also_named(role: str, found: dict[str, str], columns: Sequence[str]) -> list
     """
     folded = {alias.lower() for alias in ALIASES[role]} - {"id"}
     rest = [name for name in columns if name not in found.values()]
-    return [name for name in rest if _TWICE.sub("", str(name).strip().lower()) in folded]
+    alike = [name for name in rest if _TWICE.sub("", str(name).strip().lower()) in folded]
+    return [*alike, *(name for name in further(role, found, columns) if name not in alike)]
+
+
+def further(role: str, found: dict[str, str], columns: Sequence[str]) -> list[str]:
+    """Returns columns that are named as a second one of a role's: `worker2`, `label_b`,
+    `second_answer`, `label.1`.
+    """
+    folded = {alias.lower() for alias in ALIASES[role]} - {"id"}
+    names = []
+    for name in columns:
+        small = str(name).strip().lower()
+        number, word = _NUMBERED.fullmatch(small), _FURTHER.fullmatch(small)
+        of_own = number is not None and number[1] == found[role].strip().lower()
+        if name not in found.values() and (of_own or (word is not None and word[1] in folded)):
+            names.append(name)
+    return names

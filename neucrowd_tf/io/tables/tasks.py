@@ -24,8 +24,17 @@ if TYPE_CHECKING:
 def task_ids(
     frame: pd.DataFrame, path: Path, layout: TableFormat = PLAIN, csv: CsvFile | None = None
 ) -> NDArray[Any]:
-    """Returns the task ids `[N]` as text; each must be there, once."""
+    """Returns the task ids `[N]` as text; each must be there, once. A column `id` beside questions,
+    which may be the tasks' texts, is told of.
+    """
     (column,) = layout.require(path, list(frame.columns), "task")
+    other = next((name for name in frame.columns if str(name).lower() == "id"), None)
+    if layout.task is None and str(column).lower() == "question" and other is not None:
+        warnings.warn(
+            f"{path}: columns {column!r} and {other!r} are both named as a task's; {column!r} is"
+            " taken, --task_column says which",
+            stacklevel=3,
+        )
     ids = frame[column]
     once = "expected each task once, received {!r} again"
     for found, said in (
