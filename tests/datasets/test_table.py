@@ -522,8 +522,8 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
         (
             TRUTH.replace("t3,1", "t3,"),
             (
-                r"truth\.csv: line 5, column 'label': .*received ''; leave out tasks whose label is"
-                r" unknown"
+                r"truth\.csv: line 5, column 'label': .*received .*; --missing=, leaves out"
+                r" tasks whose label is unknown"
             ),
         ),
     ):
