@@ -83,10 +83,11 @@ def tell_marks(frame: pd.DataFrame, columns: Sequence[str], source: str | Path) 
         elif _CORRECTED.fullmatch(words):
             changed = int(((cells != "") & (cells != _texts(frame[columns[2]]))).sum())
             if changed:
+                whole = " once its empty cells are filled" * bool((cells == "").any())
                 warnings.warn(
                     f"{source}: column {name!r} differs from {columns[2]!r} in {changed} of"
-                    f" {len(cells)} rows, as corrections do; {columns[2]!r} is taken"
-                    f" (--label_column={name})",
+                    f" {len(cells)} rows, as corrections do; {columns[2]!r} is taken,"
+                    f" --label_column={name} takes the other{whole}",
                     stacklevel=4,
                 )
 

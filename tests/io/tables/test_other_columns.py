@@ -45,7 +45,7 @@ def beside(cells: str) -> list[str]:
         ("state", "done,done,cancelled,done,done,done", "'cancelled' (1 times)"),
         ("weight", "1,0.5,1,1,1,1", "a number other than 1 in 1 of 6 rows"),
         ("n", "1,3,1,2,1,1", "a number other than 1 in 2 of 6 rows"),
-        ("new_label", ",yes,,,,", "differs from 'label' in 1 of 6 rows"),
+        ("new_label", ",yes,,,,", "=new_label takes the other once its empty cells are filled"),
         ("label_corrected", "yes,yes,no,yes,yes,no", "--label_column=label_corrected"),
     ],
 )

@@ -49,7 +49,8 @@ def test_the_engine(tmp_path: Path) -> None:
     (part,) = find_source(put(tmp_path, LONG.format('"', '"'))).parts
     with pytest.raises(DataError, match=r"line 3: expected a closing quote, .* up to line 6"):
         vocabulary(part)
-    assert len(vocabulary(part, exact=True)[0]) == 2
+    (part,) = find_source(tmp_path / part.files[0], TableFormat(exact_names=True)).parts
+    assert len(vocabulary(part)[0]) == 2
     (part,) = find_source(put(tmp_path, LONG.format('"', '\n\n"'))).parts
     with pytest.raises(DataError, match="line 3"):
         vocabulary(part)
