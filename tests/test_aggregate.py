@@ -144,7 +144,7 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     flags = [f"--annotations={votes}", "--method=majority_vote"]
     assert f"{votes}: --annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
     assert "--annotators: expected another file" in _error([*flags, "--annotators=-"])
-    assert "read by parts" in _error([annotations, "--engine=local", "--output=x", "--missing=y"])
+    assert "read by parts" in _error([annotations, "--engine=local", "--output=x", "--question=y"])
     assert "expected a folder" in _error([annotations, "--engine=local", "--output=x.csv"])
     inside = ["--engine=local", f"--output={tmp_path / 'out'}"]
     assert "outside of --annotations's folder" in _error([f"--annotations={tmp_path}", *inside])

@@ -382,6 +382,7 @@ def truths(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     yield golden("sound", rows[:9], SAME)
     yield golden("BOM and CRLF", b"\xef\xbb\xbf" + text_of(rows[:9], end="\r\n").encode(), SAME)
     yield golden("an unknown task", [*rows[:9], ["nobody", rows[1][1]]], TOLD)
+    yield golden("unknown tasks", [rows[0], ["nobody", rows[1][1]], ["none", rows[1][1]]])
     yield golden("an unknown class", [*rows[:4], [rows[5][0], "perhaps"]])
     yield golden("contradictory", [*rows[:4], [rows[1][0], rows[2][1]]])
     yield golden("an empty label", [*rows[:4], [rows[5][0], ""]])
