@@ -32,7 +32,9 @@ def finite_numbers(column: pd.Series, path: Path, line: Callable[[int], str]) ->
     """Returns a column's numbers in the precision they were read with; float32 holds them all.
     True and False, as pandas writes a class's columns, are 1 and 0.
     """
-    if column.dtype.kind == "b":
+    if column.dtype.kind in "biu" and column.isna().any():  # of a nullable type; refused below
+        column = column.astype(object)
+    elif column.dtype.kind == "b":
         column = column.astype(np.int64)
     elif column.dtype.kind == "u":  # differences may be negative
         column = column.astype(np.int64 if column.max() < 1 << 63 else np.float64)

@@ -15,6 +15,7 @@ from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.labels.checks.like_counts import like_counts
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.checks.wide_values import ALONE
+from neucrowd_tf.io.labels.matrix import MOST_CODE
 from neucrowd_tf.io.labels.table import LabelTable, is_task_marker, tell_missing
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES
@@ -107,11 +108,13 @@ def _check_no_frame(triples: list[tuple[Hashable, Hashable, Hashable]], where: s
 def _check_no_counts(triples: list[tuple[Hashable, Hashable, Hashable]], where: str) -> None:
     """Raises DataError for numbers that look like a vote count a class."""
     names = list(dict.fromkeys(triple[1] for triple in triples))
-    if len(names) > _MOST_CLASSES or not all(isinstance(label, int) for *_, label in triples):
+    if len(names) > _MOST_CLASSES or not all(
+        isinstance(label, int) and abs(label) < MOST_CODE for *_, label in triples
+    ):
         return
     tasks = {task: row for row, task in enumerate(dict.fromkeys(triple[0] for triple in triples))}
     columns = {name: column for column, name in enumerate(names)}
-    counts = np.zeros((len(tasks), len(names)), dtype=object)
+    counts = np.zeros((len(tasks), len(names)), dtype=np.int64)
     missing = np.ones(counts.shape, dtype=bool)
     for task, name, label in triples:
         counts[tasks[task], columns[name]] = int(label)  # type: ignore[call-overload]

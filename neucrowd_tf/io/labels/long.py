@@ -157,7 +157,7 @@ def _read_text(csv: CsvFile, wanted: list[str]) -> dict[str, Column]:
             for name, column in cells.items()
         }
     frame = csv.frame(**options)  # all columns: `usecols` cuts rows that are too long
-    if not isinstance(frame.index, pd.RangeIndex):
+    if csv.has_longer_rows:
         if isinstance(frame.index, pd.MultiIndex) or frame.iloc[:, -1].notna().any():
             raise DataError(
                 f"{csv.path}: expected {len(frame.columns)} fields in each row, as in the header,"

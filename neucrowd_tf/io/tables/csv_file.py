@@ -147,6 +147,18 @@ class CsvFile:
                         f" received {len(cells)}"
                     )
 
+    @cached_property
+    def has_longer_rows(self) -> bool:
+        """Whether the first row has more cells than the header. Then pandas makes an index of its
+        first ones, which may look like one that nobody gave, and shifts the columns; a later row
+        that is longer it refuses.
+        """
+        with contextlib.suppress(csv.Error):
+            lines = (cells for cells in self._lines() if len(cells) > 1 or "".join(cells).strip())
+            width = len(next(lines, []))
+            return len(next(lines, [])) > width
+        return False
+
     def line(self, row: int, header: bool = True) -> str:
         """Returns where a row of the table is, as a spreadsheet counts: the header is line 1."""
         wanted = int(row) + header
@@ -260,7 +272,7 @@ class CsvFile:
                 f" {int(nameless[0].split()[1]) + 1} (a frame's row index? save it with"
                 " index=False, or take the column out)"
             )
-        if not isinstance(frame.index, pd.RangeIndex):
+        if "header" not in options and self.has_longer_rows:
             self.check_separator(frame.columns.tolist())
             raise DataError(
                 f"{self.path}: expected {len(frame.columns)} fields in each row, as in the header,"

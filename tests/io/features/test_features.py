@@ -272,3 +272,14 @@ def test_names_of_outcomes_are_told(tmp_path: Path) -> None:
 def test_npy_of_truth_values(tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", np.array([[True, False], [False, True]]))
     assert read_features(tmp_path / "f.npy")[1].tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["boolean", "UInt8", "Int64", "Float64"])
+def test_a_missing_cell_of_a_nullable_column(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    path = tmp_path / "f.parquet"
+    FRAME.assign(seen=pd.array([1, 0, 1], dtype=kind)).to_parquet(path)
+    assert read_features(path)[1][:, 2].tolist() == [1, 0, 1]
+    FRAME.assign(seen=pd.array([1, None, 0], dtype=kind)).to_parquet(path)
+    with pytest.raises(DataError, match="row 1, column 'seen': expected a finite number, received"):
+        read_features(path)

@@ -176,3 +176,18 @@ def test_zeros_that_annotators_agree_on_are_a_class(as_class: bool) -> None:
         warnings.simplefilter("always")
         tell_zeros(codes, codes < 0, Path("a.npy"))
     assert [" cells are 0" in str(one.message) for one in told] == [True] * (not as_class)
+
+
+def test_stars_from_one_in_answers_are_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    stars = {
+        f"t{i}": {f"w{j}": int(rng.integers(1, 6)) for j in range(rng.integers(2, 5))}
+        for i in range(30)
+    }
+    (tmp_path / "a.json").write_text(json.dumps(stars))
+    found = read_annotations(tmp_path / "a.json")
+    assert found.num_annotations == sum(map(len, stars.values()))
+    assert found.class_names.tolist() == [1, 2, 3, 4, 5]
+    stars["t0"]["w0"] = 10**40  # a number that no array holds is no count
+    (tmp_path / "a.json").write_text(json.dumps(stars))
+    assert read_annotations(tmp_path / "a.json").num_annotations == found.num_annotations

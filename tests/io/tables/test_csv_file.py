@@ -7,7 +7,10 @@ import pathlib
 import pytest
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.tables.csv_file import read_csv
+from neucrowd_tf.io.features.table import read_features
+from neucrowd_tf.io.features.texts import read_texts
+from neucrowd_tf.io.labels.layouts import read_labels
+from neucrowd_tf.io.tables.csv_file import CsvFile, read_csv
 from neucrowd_tf.io.tables.headers import require_columns
 
 
@@ -38,3 +41,26 @@ def test_require_columns() -> None:
         require_columns("a.csv", ["task", "lable"], ["task", "label"])
     with pytest.raises(DataError, match=r"received columns '0', .*'7', \.\.\.$"):
         require_columns("a.csv", [str(number) for number in range(20)], ["task"])
+
+
+@pytest.mark.parametrize("ids", ["1 2", "3 1", "a b"])
+@pytest.mark.parametrize("blank", ["", "\n", " \n"])
+def test_rows_with_one_field_more_than_the_header(
+    tmp_path: pathlib.Path, ids: str, blank: str
+) -> None:
+    rows = [f"{task},2.5,0.1,7\n" for task in ids.split()]
+    for name, header, read in (
+        ("features", "task,f0,f1", lambda path: read_features(path)),
+        ("texts", "task,text,x", lambda path: read_texts(path)),
+        ("truth", "task,label,x", lambda path: CsvFile.open(path).table()),
+        ("long", "task,worker,label", lambda path: read_labels(path)),
+        ("long", "task,worker,label,x", lambda path: read_labels(path)),
+        ("wide", "task,anna,ben", lambda path: read_labels(path)),
+        ("votes", "task,votes_a,votes_b", lambda path: read_labels(path)),
+        ("matrix", "anna,ben,chris", lambda path: read_labels(path)),
+    ):
+        path = tmp_path / f"{name}.csv"
+        more = ",1" * (header.count(",") - 2)
+        path.write_text(f"{header}\n{blank}{''.join(r.strip() + more + chr(10) for r in rows)}")
+        with pytest.raises(DataError, match="fields in each row, as in the header, received more"):
+            read(path)
