@@ -14,7 +14,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.labels.checks.like_counts import like_counts
 from neucrowd_tf.io.labels.checks.triples import check_table
-from neucrowd_tf.io.labels.checks.wide_values import ALONE
+from neucrowd_tf.io.labels.checks.wide_values import tell_turned
 from neucrowd_tf.io.labels.matrix import MOST_CODE
 from neucrowd_tf.io.labels.table import LabelTable, is_task_marker, tell_missing
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
@@ -97,12 +97,8 @@ def _check_no_frame(triples: list[tuple[Hashable, Hashable, Hashable]], where: s
                     " are written; save the frame as a CSV, or --classes=... names all classes"
                 )
     tasks, workers = (len({triple[place] for triple in triples}) for place in (0, 1))
-    if workers > ALONE * tasks > ALONE and len(triples) == tasks * workers:
-        warnings.warn(
-            f"{where}: {tasks} tasks each have a label by all of {workers} workers; in"
-            " {task: {worker: label}} tasks come first, so turn it round if these are workers",
-            stacklevel=4,
-        )
+    if len(triples) == tasks * workers:
+        tell_turned(tasks, workers, where, "{task: {worker: label}}")
 
 
 def _check_no_counts(triples: list[tuple[Hashable, Hashable, Hashable]], where: str) -> None:

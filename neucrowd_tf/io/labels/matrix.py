@@ -15,14 +15,17 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named
 from neucrowd_tf.io.labels.checks.like_counts import MANY_ROWS, like_counts, or_zeros, tell_zeros
 from neucrowd_tf.io.labels.checks.wide_names import check_columns
+from neucrowd_tf.io.labels.checks.wide_values import tell_turned
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
 from neucrowd_tf.io.names.missing import missing_flag
+from neucrowd_tf.io.tables.column_names import is_people
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+FEW = 3  # rows
 MOST_CODE = 1 << 53  # above which numbers in files are not exact
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d\d?)?")
 AS_LABELS = "; --classes=... takes them for labels"
@@ -74,9 +77,29 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     tell_lost(named & (values != MINUS_ONE), csv.path)
     matrix = np.where(missing, MINUS_ONE, values).astype(np.float64).astype(np.int64)
     annotators = None if numeric else columns
+    if not numeric and not layout.classes:
+        _check_no_people(columns, matrix, csv)
     return matrix_table(
         matrix, annotators, num_tasks, csv.path, lambda row: csv.line(row, not numeric), layout
     )
+
+
+def _check_no_people(columns: list[str], matrix: NDArray[np.int64], csv: CsvFile) -> None:
+    """Raises DataError for a first column that says who gave a row's labels: it is named so, and
+    its numbers rise from row to row.
+    """
+    first = matrix[:, 0]
+    if (
+        len(first) >= FEW
+        and len(columns) > 2
+        and is_people(columns[0])
+        and (np.diff(first) > 0).all()
+    ):
+        raise DataError(
+            f"{csv.path}: column {columns[0]!r}: expected a row a task and a column an annotator,"
+            " received what looks like a row an annotator; turn the table round, with a column"
+            " task and one for each annotator; --classes=... takes it for labels"
+        )
 
 
 def tell_lost(missing: NDArray[np.bool_], path: Path) -> None:
@@ -163,8 +186,10 @@ def matrix_table(
             f"{path}: expected {num_tasks} rows, one for each row of the features table, received"
             f" shape {matrix.shape}{hint}"
         )
+    if num_tasks is None:
+        tell_turned(*matrix.shape, path)
     if not layout.classes and matrix.dtype.kind in "iuf":
-        if len(matrix) >= MANY_ROWS and matrix.dtype.kind in "iu":
+        if len(matrix) >= MANY_ROWS and (matrix == np.floor(matrix)).all():
             _check_no_ids(matrix, path)
         _check_no_counts(matrix, annotators or [], path, line)
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
@@ -191,13 +216,22 @@ def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
                 f"{path}: column {shown}: expected class codes, received a different number in"
                 f" each row, as ids of tasks are; {HEADER}{AS_LABELS}"
             )
-    if matrix.shape[1] == 3 and (matrix >= 0).all():
-        pairs = len(np.unique(matrix[:, :2], axis=0))
-        if pairs == len(matrix):
-            raise DataError(
-                f"{path}: expected class codes, received three columns whose first two are never"
-                f" the same, as tasks and workers; {HEADER}{AS_LABELS}"
-            )
+    if matrix.shape[1] >= 3 and (matrix[:, :2] >= 0).all() and _are_pairs(matrix):
+        raise DataError(
+            f"{path}: expected class codes, received {matrix.shape[1]} columns whose first two are"
+            f" never the same, as tasks and workers; {HEADER}{AS_LABELS}"
+        )
+
+
+def _are_pairs(matrix: NDArray[Any]) -> bool:
+    """Whether the first two columns never hold the same pair, as tasks and workers do. Those of
+    annotators who agree on few more rows than there are classes may not either: beside more than a
+    label a first column that never falls, or many more rows, tell.
+    """
+    if len(np.unique(matrix[:, :2], axis=0)) < len(matrix):
+        return False
+    many = len(matrix) > 3 * len(np.unique(matrix[:, 2]))
+    return matrix.shape[1] == 3 or many or bool((np.diff(matrix[:, 0]) >= 0).all())
 
 
 def _check_no_counts(

@@ -20,7 +20,7 @@ from neucrowd_tf.io.labels.cells import (
 from neucrowd_tf.io.labels.checks.like_counts import check_no_counts
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.checks.wide_names import check_annotators
-from neucrowd_tf.io.labels.checks.wide_values import check_no_triples
+from neucrowd_tf.io.labels.checks.wide_values import check_no_triples, tell_turned
 from neucrowd_tf.io.labels.long import as_frame
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
 from neucrowd_tf.io.names.ids import as_name_array, plain_integers
@@ -66,6 +66,7 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
     values = cells.to_numpy(dtype=object)
     missing = _missing(values, csv, layout)
     check_annotators(cells.columns.tolist(), ids, values, missing, csv, layout)
+    tell_turned(len(ids), len(cells.columns), csv.path)
     rows, columns = np.nonzero(~missing)
     labels = _labels(values[rows, columns].tolist(), layout)
     annotators = as_name_array(cells.columns.tolist())

@@ -57,6 +57,11 @@ _MODEL = re.compile(
 )
 # What may tell the label where it is a feature, beside what is refused there.
 _LEAKS = re.compile(r"outcome|diagnosis|(p|prob|proba|probability)_\w+|vote_share\w*")
+# Who gave labels, as the column of annotators is called beside those of items.
+_PEOPLE = re.compile(
+    r"((rater|coder|observer|judge|grader|reviewer|label+er|assessor|evaluator|respondent"
+    r"|participant|subject|user|person|student|expert|worker|annotator)(_(id|nr|no|num|number))?)"
+)
 _SUMS = re.compile(
     rf"((grand|sub|in|row|column|col)_?)?totals?|totale[ns]?|totaux|totaal|sums?|counts?|means?"
     rf"|average|avg|median|mode|majority|consensus|variance|var|stds?|stdev|std_?dev|sd|min|max|n"
@@ -126,6 +131,11 @@ def no_annotator(name: str, columns: Sequence[str]) -> str:
 def is_model(name: str) -> bool:
     """Whether a column is named as what a model predicts."""
     return _MODEL.fullmatch(bare(name)) is not None
+
+
+def is_people(name: str) -> bool:
+    """Whether a column is named as one that holds who gave the row's labels."""
+    return _PEOPLE.fullmatch(_bare(name)) is not None
 
 
 def is_sums(name: str, others: Sequence[str] = ()) -> bool:

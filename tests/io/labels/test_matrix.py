@@ -132,7 +132,9 @@ def test_answers_of_a_crowd(tmp_path: Path) -> None:
 
 def test_workers_that_hold_tasks_are_told(tmp_path: Path) -> None:
     turned = {a: {f"t{i}": row[j] for i, row in enumerate(WORDS)} for j, a in enumerate("abcde")}
-    with pytest.warns(UserWarning, match="5 tasks each have a label by all of 30 workers"):
+    with pytest.warns(
+        UserWarning, match="5 tasks have 30 annotators; {task: {worker: label}} is expected"
+    ):
         Annotations.from_answers_json(written(tmp_path / "a.json", turned))
 
 
@@ -191,3 +193,45 @@ def test_stars_from_one_in_answers_are_read(tmp_path: Path) -> None:
     stars["t0"]["w0"] = 10**40  # a number that no array holds is no count
     (tmp_path / "a.json").write_text(json.dumps(stars))
     assert read_annotations(tmp_path / "a.json").num_annotations == found.num_annotations
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv"])
+@pytest.mark.parametrize("further", [[1], [2, 30], [1, 5, 9]])
+@pytest.mark.parametrize("kind", [int, float])
+def test_triples_with_further_numbers(
+    tmp_path: Path, ending: str, further: list[int], kind: type
+) -> None:
+    tasks, workers = (axis.ravel() for axis in np.indices((12, 3)))
+    more = np.random.default_rng(0).choice(further, (len(tasks), len(further)))
+    rows = np.c_[tasks, workers, crowd(3, 2, 36, 1), more].astype(kind)
+    mixed = np.random.default_rng(1).permutation(rows)
+    for found in (rows, mixed, rows[:, [1, 0, 2, 3]]):
+        with pytest.raises(DataError, match="whose first two are never the same, as tasks and"):
+            read(tmp_path / f"a.{ending}", found)
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv"])
+def test_few_rows_of_many_columns_are_told(tmp_path: Path, ending: str) -> None:
+    path, codes = tmp_path / f"a.{ending}", crowd(0, 3, 20, 4)
+    with pytest.warns(UserWarning, match="4 tasks have 20 annotators; a row a task is expected"):
+        assert len(read_annotations(_saved(path, codes.T)).instance_names) == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # where the features have as many rows nothing is doubtful
+        read_annotations(path, tasks=np.array(list("abcd"), dtype=object))
+
+
+def _saved(path: Path, array: NDArray[Any]) -> Path:
+    np.save(path, array) if path.suffix == ".npy" else np.savetxt(path, array, "%d", ",")
+    return path
+
+
+@pytest.mark.parametrize("name", ["rater", "Coder", "observer_id", "judge"])
+def test_a_row_an_annotator(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{name},i1,i2,i3,i4\n1,1,2,,1\n2,1,2,3,\n3,,2,3,1\n")
+    with pytest.raises(DataError, match=f"'{name}'.* what looks like a row an annotator"):
+        read_annotations(path)
+    assert read_annotations(path, layout=TableFormat.of(classes="1,2,3")).num_annotators == 5
+    path.write_text(f"{name},model\n0,1\n1,1\n1,0\n")
+    with pytest.warns(UserWarning, match="'model'"):
+        assert read_annotations(path).num_annotators == 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,18 @@ def _alike(cells: list[list[str]], place: int) -> float:
     shares = np.array(list(pool.values())) / max(pool.total(), 1)
     size = len(cells[place])
     return float((1 - (1 - shares) ** size).sum()) / size
+
+
+def tell_turned(
+    tasks: int, annotators: int, source: str | Path, form: str = "a row a task"
+) -> None:
+    """Tells of few tasks that have many annotators, as where these stand in the tasks' place."""
+    if annotators > ALONE * tasks > ALONE:
+        warnings.warn(
+            f"{source}: {tasks} tasks have {annotators} annotators; {form} is expected, so turn it"
+            " round if these are tasks and those annotators",
+            stacklevel=5,
+        )
 
 
 def check_no_triples(
