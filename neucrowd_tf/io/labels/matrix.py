@@ -13,7 +13,13 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named
-from neucrowd_tf.io.labels.checks.like_counts import MANY_ROWS, like_counts, or_zeros, tell_zeros
+from neucrowd_tf.io.labels.checks.like_counts import (
+    MANY_ROWS,
+    like_counts,
+    or_zeros,
+    tell_counts,
+    tell_zeros,
+)
 from neucrowd_tf.io.labels.checks.wide_names import check_columns
 from neucrowd_tf.io.labels.checks.wide_values import tell_turned
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
@@ -250,6 +256,7 @@ def _check_no_counts(
             f"{or_zeros(codes, missing)}"
         )
     tell_zeros(codes, missing, path)
+    tell_counts(codes, missing, path)
     if width < 3 or missing.any() or codes[:-1].max(initial=0) == 0:
         return
     shown = (lambda column: column) if path.suffix == ".npy" else (lambda column: column + 1)

@@ -235,3 +235,55 @@ def test_a_row_an_annotator(tmp_path: Path, name: str) -> None:
     path.write_text(f"{name},model\n0,1\n1,1\n1,0\n")
     with pytest.warns(UserWarning, match="'model'"):
         assert read_annotations(path).num_annotators == 2
+
+
+def votes(low: int, high: int, rows: int = 40) -> NDArray[np.int64]:
+    """Returns counts of between `low` and `high` votes for three classes."""
+    rng = np.random.default_rng(5)
+    found = np.zeros((rows, 3), dtype=np.int64)
+    for row in found:
+        truth = int(rng.integers(0, 3))
+        for _ in range(rng.integers(low, high)):
+            row[truth if rng.random() < 0.65 else rng.integers(0, 3)] += 1
+    found[0] = 1, 2, 1  # of numbers that others have: a first line is no header
+    return found
+
+
+@pytest.mark.parametrize("form", ["npy", "csv", "wide", "json"])
+@pytest.mark.parametrize(("low", "high", "refused"), [(4, 8, True), (4, 60, False)])
+def test_counts_of_differing_totals(
+    tmp_path: Path, form: str, low: int, high: int, refused: bool
+) -> None:
+    found = votes(low, high)
+    path = _form(tmp_path, form, found)
+    if refused:
+        with pytest.raises(DataError, match=r"received numbers .*, as counts of votes do"):
+            read_annotations(path)
+    else:
+        with pytest.warns(UserWarning, match="agree no more than by chance.*as counts of votes"):
+            read_annotations(path)
+
+
+def _form(folder: Path, form: str, array: NDArray[Any]) -> Path:
+    names = ["cat", "dog", "bird", "cow", "pig", "hen", "fox", "owl"][: array.shape[1]]
+    if form == "json":
+        rows = [dict(zip(names, row, strict=True)) for row in array.tolist()]
+        return written(folder / "a.json", {f"t{i}": row for i, row in enumerate(rows)})
+    if form != "wide":
+        return _saved(folder / f"a.{form}", array)
+    lines = [",".join(["task", *names])]
+    lines += [",".join([f"t{i}", *map(str, row)]) for i, row in enumerate(array.tolist())]
+    (folder / "a.csv").write_text("\n".join(lines) + "\n")
+    return folder / "a.csv"
+
+
+@pytest.mark.parametrize("form", ["npy", "csv", "wide", "json"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_0_in_most_cells(tmp_path: Path, form: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rare = np.where(rng.random(60) < 0.8, 0, rng.integers(0, 3, 60))
+    wrong = rng.integers(0, 3, (60, 5))
+    codes = np.where(rng.random((60, 5)) < 0.8, rare[:, None], wrong)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_annotations(_form(tmp_path, form, codes))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import chdtr, stdtr
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.tables.column_names import ANSWERS
@@ -19,7 +19,10 @@ VOTES = "votes_"
 MANY_ROWS = 10  # whose sums are not all the same by chance
 LITTLE = 1.2  # times the agreement by chance
 SLIGHT = 0.2  # of the agreement beyond chance (Fleiss' kappa)
+BEYOND = 1.645  # deviations: one side, 5 %
 SELDOM = 1e-3  # how often what is refused or told may be chance
+DOUBTFUL = 0.05
+MANY_VALUES = 8  # that labels of annotators who agree no more than by chance hardly have
 
 
 def check_no_counts(
@@ -37,6 +40,7 @@ def check_no_counts(
             f"{or_zeros(matrix, missing)}"
         )
     tell_zeros(matrix, missing, path)
+    tell_counts(matrix, missing, path)
 
 
 def or_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> str:
@@ -45,32 +49,65 @@ def or_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> str:
     return ", --missing=0 says that 0 is no label" * zeros
 
 
-def tell_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_], path: Path) -> None:
+def tell_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: str | Path) -> None:
     """Warns of a full table of codes most of which are 0, in no more agreement than chance makes:
     where classes are numbered from 1, 0 often stands for none.
     """
+    if _zeros_are_none(matrix, missing):
+        warnings.warn(
+            f"{source}: {(matrix == 0).sum()} of {matrix.size} cells are 0, whatever the others of"
+            " their row are, and none is empty or -1; 0 is taken for a class, --missing=0 says that"
+            " it is no label",
+            stacklevel=5,
+        )
+
+
+def _zeros_are_none(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bool:
+    """Whether most cells of a full table of codes are 0, in no more agreement than by chance."""
     rows, width = matrix.shape
     if missing.any() or rows < MANY_ROWS or width < 2 or len(np.unique(matrix)) < 3:
-        return
+        return False
     zeros = (matrix == 0).sum(axis=1)
     share = zeros.sum() / matrix.size
     alike = (zeros * (zeros - 1) + (width - zeros) * (width - zeros - 1)).sum()
     chance = share**2 + (1 - share) ** 2
     agreement = (alike / (matrix.size * (width - 1)) - chance) / (1 - chance)
-    if matrix.min() == 0 and share > 0.5 and agreement < SLIGHT:
+    return bool(matrix.min() == 0 and share > 0.5 and agreement < SLIGHT)
+
+
+def tell_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: str | Path) -> None:
+    """Tells of numbers that may be counts of votes."""
+    if len(matrix) < MANY_ROWS or matrix.min(initial=0) < 0 or matrix.shape[1] < 2:
+        return
+    ratio, chance = _spread(matrix, missing)
+    many = len(np.unique(matrix[~missing])) >= MANY_VALUES
+    agree = _agreement(matrix, missing)[1] >= BEYOND
+    if not (agree or _zeros_are_none(matrix, missing)) and (
+        chance < DOUBTFUL or (many and ratio < 1)
+    ):
         warnings.warn(
-            f"{path}: {zeros.sum()} of {matrix.size} cells are 0, whatever the others of their row"
-            " are, and none is empty or -1; 0 is taken for a class, --missing=0 says that it is no"
-            " label",
+            f"{source}: numbers that agree no more than by chance, and are the smaller the larger"
+            " others of their row, as counts of votes are, are taken for labels; if they are"
+            f" counts, {VOTES}<class> names a column",
             stacklevel=5,
         )
+
+
+def _spread(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> tuple[float, float]:
+    """Returns the variance of the sums of full rows as a multiple of the columns' own, about 1 or
+    more of labels and less of parts of a number; and how often independent columns have so little.
+    """
+    full = matrix[~missing.any(axis=1)]
+    own = float(full.var(axis=0).sum()) if len(full) >= MANY_ROWS else 0.0
+    ratio = float(full.sum(axis=1).var()) / own if own else 1.0
+    return ratio, float(chdtr(len(full) - 1, ratio * len(full))) if own else 1.0
 
 
 def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str]) -> str:
     """Returns what makes numbers, 0 where there are none, look like a vote count a class: columns
     that are named as answers, rows with one sum or whose numbers fall with how many there are
-    (blanks being zeros), or full columns that agree less than by chance, as those of annotators do
-    not; "" where nothing does.
+    (blanks being zeros) or with the others, or full columns that agree less than by chance, as
+    those of annotators do not; "" where nothing does.
     """
     sums = matrix.sum(axis=1)
     if matrix.min(initial=0) < 0 or missing.shape[1] < 2:
@@ -78,9 +115,12 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
     if len(missing) >= MANY_ROWS and len(np.unique(matrix[~missing])) > 1:
         if sums[0] and (sums == sums[0]).all():
             return f"numbers that sum to {sums[0]} in every row"
-        times, less = _agreement(matrix, missing)
-        if less and not missing.any():
+        times, beyond = _agreement(matrix, missing)
+        if beyond < -BEYOND and not missing.any():
             return "numbers whose columns agree less than by chance"
+        parts = beyond < BEYOND and _spread(matrix, missing)[1] < SELDOM
+        if parts and not _zeros_are_none(matrix, missing):
+            return "numbers that are the smaller the larger others of the row"
         if times < LITTLE and matrix[~missing].min() > 0 and _are_parts(matrix, missing):
             return "numbers that are the smaller the more cells of the row are filled"
     if columns and {name.strip().lower() for name in columns} <= ANSWERS:
@@ -88,9 +128,9 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
     return ""
 
 
-def _agreement(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[float, bool]:
+def _agreement(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[float, float]:
     """Returns how often pairs of cells of a row hold equal numbers, as a multiple of what their
-    columns' shares of each number would make it; and whether that is less (one side, 5 %).
+    columns' shares of each number would make it; and by how many deviations that is more.
     """
     there = (~missing).astype(np.float64)
     both = there.T @ there
@@ -101,9 +141,9 @@ def _agreement(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[float,
         a_row = here.sum(axis=1)
         equal += a_row * (a_row - 1)
         expected += float(share @ both @ share - (share**2 * np.diag(both)).sum())
-    by_chance = 1.645 * float(equal.std()) * np.sqrt(len(matrix))
-    times = float(equal.sum()) / expected if expected else 1.0
-    return times, bool(equal.sum() < expected - by_chance - 1e-6)
+    more = float(equal.sum()) - expected
+    error = float(equal.std()) * np.sqrt(len(matrix)) + 1e-6
+    return float(equal.sum()) / expected if expected else 1.0, more / error
 
 
 def _are_parts(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bool:
