@@ -32,6 +32,7 @@ from neucrowd_tf.errors import (
     one_line,
 )
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_outputs
+from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.importers.catalogue import detect
 from neucrowd_tf.io.tables.flags import add_table_options, layout_of, model_names
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
@@ -75,7 +76,7 @@ def aggregate(arguments: argparse.Namespace) -> list[str]:
     path = arguments.annotations
     parts = (
         arguments.engine is not None
-        or path.suffix == ".parquet"
+        or ending(path) == ".parquet"
         or (path.is_dir() and detect(path) is None)
     )
     check_outputs(arguments, ("output", "annotators"), ("annotations", "gold"), folders=parts)

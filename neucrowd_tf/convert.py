@@ -18,7 +18,7 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_outputs
-from neucrowd_tf.io.files.reading import read_text
+from neucrowd_tf.io.files.reading import ending, read_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.heads import read_head
 from neucrowd_tf.io.importers.records import records, rows
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _table(arguments: argparse.Namespace) -> Export:
-    """Reads a table of the user's own, by its ending: Parquet, JSON Lines, tabs or commas."""
+    """Reads a table of the user's own, by its ending: Parquet, JSON (Lines), tabs or commas."""
     path: Path = arguments.input
     if not path.is_file():
         raise DataError(f"{path}: no such file")
@@ -73,17 +73,17 @@ def _table(arguments: argparse.Namespace) -> Export:
             raise UsageError(
                 f"--{name}: expected an annotation tool's export with it, received --from=table"
             )
-    if path.suffix in (".parquet", ".pq"):
+    if ending(path) in (".parquet", ".pq"):
         try:
             frame = pd.read_parquet(path)
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: expected a Parquet file, received {error}") from None
-    elif path.suffix in (".jsonl", ".ndjson"):
+    elif ending(path) in (".jsonl", ".ndjson", ".json"):
         found = [record for _, record in records(read_text(path), str(path))]
         frame = pd.DataFrame(found, dtype=object)
     else:
         named = TableFormat.of(separator=arguments.separator).separator
-        tabs = path.name.removesuffix(".gz").endswith((".tsv", ".tab"))
+        tabs = ending(path) in (".tsv", ".tab")
         separator = named or ("\t" if tabs else ",")
         frame = pd.DataFrame([row for _, row in rows(path, separator)]).replace("", None)
     return from_table(

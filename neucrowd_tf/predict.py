@@ -23,7 +23,7 @@ from neucrowd_tf.io.features.table import read_feature_table
 from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_json
-from neucrowd_tf.io.files.reading import check_regular
+from neucrowd_tf.io.files.reading import check_regular, ending
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.tables.flags import add_option
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
@@ -150,7 +150,7 @@ def arrange(
         DataError: a column is missing or too many, or the sizes differ.
     """
     wanted = scorer.feature_names
-    if wanted is not None and features.ndim == 2 and source.suffix != ".npy":
+    if wanted is not None and features.ndim == 2 and ending(source) != ".npy":
         position = {name: place for place, name in enumerate(names)}
         missing = [name for name in wanted if name not in position]
         extra = [name for name in names if name not in set(wanted)]

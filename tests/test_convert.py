@@ -10,8 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.convert import main
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.importers import read_export
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio, prodigy
 
@@ -151,3 +152,15 @@ def test_a_table_has_no_questions(tmp_path: Path, capsys: pytest.CaptureFixture[
     path.write_text("task,worker,label\na,x,yes\n")
     assert main(["--from=table", f"--input={path}", "--question=mood"]) == 2
     assert "--question: expected an annotation tool's export" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.json", "A.JSON", "a.jsonl"])
+def test_records_are_a_table(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [{"task": 1, "worker": "a", "label": "x"}, {"task": 1, "worker": "b", "label": "y"}]
+    lines = name.endswith("l")
+    text = "\n".join(map(json.dumps, found)) if lines else json.dumps(found)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match="neucrowd_tf.convert --from=table"):
+        read_annotations(tmp_path / name)
+    assert main([f"--input={tmp_path / name}", "--from=table"]) == 0
+    assert capsys.readouterr().out == "task,worker,label\n1,a,x\n1,b,y\n"

@@ -11,6 +11,7 @@ import numpy as np
 from neucrowd_tf.annotations.codes import matched
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.labels.layouts import read_labels
 from neucrowd_tf.io.labels.table import LabelTable
 from neucrowd_tf.io.names.ids import as_name_array, distinct, typed_names
@@ -125,7 +126,7 @@ def _over(
     if len(lost) and (unmatched == "error" or len(lost) == len(names)):
         code = int(lost[0])
         where = _line_of(crowd, table, code)
-        answers = path.name.removesuffix(".gz").endswith(".json")
+        answers = ending(path) == ".json"
         where = "" if answers or not where else f"{where}, "
         hint = (
             "; --dataset=table --unmatched=drop leaves such labels out"

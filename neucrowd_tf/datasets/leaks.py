@@ -12,6 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features.numbers import MANY_ROWS
 from neucrowd_tf.io.features.table import FeatureTable
+from neucrowd_tf.io.files.reading import ending
 
 MOST_CELLS = 100_000_000  # of features that are compared with votes
 SAME = 1e-6  # below one, of a correlation: the same numbers but for their unit
@@ -39,7 +40,7 @@ def tell_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
         crowd: the annotations.
         path: the file of features.
     """
-    names = [] if path.suffix == ".npy" else table.names
+    names = [] if ending(path) == ".npy" else table.names
     labelled = np.flatnonzero(crowd.annotated)
     rows = table.rows
     if rows.ndim != 2 or rows.dtype.kind != "f" or len(labelled) < MANY_ROWS:

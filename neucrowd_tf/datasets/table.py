@@ -19,6 +19,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features.images import MAX_PIXELS, read_images
 from neucrowd_tf.io.features.table import FeatureTable, read_feature_table
 from neucrowd_tf.io.features.texts import read_texts
+from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.names.ids import typed_names
 from neucrowd_tf.io.tables.flags import TABLE_OPTIONS
 from neucrowd_tf.io.tables.format import TableFormat
@@ -286,7 +287,7 @@ def _check_apart(
     """Warns of test tasks that are training tasks, or have the id or the features of one."""
     place = pd.Index(training.tasks).get_indexer(pd.Index(tasks))
     shared = np.flatnonzero(place >= 0)
-    if not len(shared) or path.suffix == ".npy":  # an array's tasks are the numbers of its rows
+    if not len(shared) or ending(path) == ".npy":  # an array's tasks are the numbers of its rows
         plain = rows.dtype != object  # texts otherwise
         known = {hash(row.tobytes() if plain else row) for row in training.rows}
         alike = sum(hash(row.tobytes() if plain else row) in known for row in rows)

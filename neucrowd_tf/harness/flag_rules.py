@@ -8,6 +8,7 @@ from pathlib import Path
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.options import LAYOUT_FLAGS, MAX_SEED, SET_BY_SUITE, TABLE_FLAGS, Options
+from neucrowd_tf.io.files.reading import ending
 
 _PICTURES = ("image_size", "max_pixels")
 _OF_A_TABLE = tuple(
@@ -34,7 +35,7 @@ def _is_no_folder(o: Options, name: str) -> bool:
 
 
 def _is_csv(path: Path) -> bool:
-    return path.suffix not in (".npy", ".parquet", ".pq", ".json") and not path.is_dir()
+    return ending(path) not in (".npy", ".parquet", ".pq", ".json") and not path.is_dir()
 
 
 def _state(path: object) -> str:

@@ -215,7 +215,7 @@ def _text(source: Source) -> bool:
     kinds = set()
     for part in source.parts:
         for file, columns in zip(part.files, part.columns, strict=True):
-            if file.endswith(".parquet"):
+            if file.lower().endswith(".parquet"):
                 kind = pq.read_schema(file).field(columns[0]).type
                 kind = kind.value_type if pa.types.is_dictionary(kind) else kind
                 kinds.add(pa.types.is_integer(kind))

@@ -90,7 +90,7 @@ def find_source(path: Path, layout: TableFormat = PLAIN) -> Source:
     rows = 0
     for file in files:
         check_regular(file, folders=False)
-        if file.suffix == ".parquet":
+        if file.suffix.lower() == ".parquet":
             table = _parquet(file)
             columns = tuple(layout.require(file, table.schema_arrow.names, *COLUMNS))
             rows += table.metadata.num_rows
@@ -126,7 +126,7 @@ def _files(path: Path) -> list[Path]:
         found = sorted(
             file
             for file in path.rglob("*")
-            if file.suffix in kinds and not file.name.startswith((".", "_"))
+            if file.suffix.lower() in kinds and not file.name.startswith((".", "_"))
         )
         if not found:
             raise DataError(f"{path}: expected .parquet or .csv files in the folder, received none")
@@ -135,7 +135,7 @@ def _files(path: Path) -> list[Path]:
         if path.exists():
             check_regular(path, folders=False)
         raise DataError(f"{path}: no such file or folder")
-    if path.suffix not in kinds:
+    if path.suffix.lower() not in kinds:
         raise DataError(
             f"{path}: expected a .parquet or .csv file, or a folder of them, received another"
         )
@@ -292,7 +292,7 @@ def _kept(table: pa.Table, missing: Sequence[str]) -> NDArray[np.bool_]:
 
 def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
     try:
-        if file.endswith(".parquet"):
+        if file.lower().endswith(".parquet"):
             table = pq.ParquetFile(file, memory_map=True)
             last = table.num_row_groups if part.last is None else part.last
             groups = list(range(part.first, last))
@@ -315,7 +315,11 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
 
 
 def _wanted(file: str) -> str:
-    return "a Parquet file" if file.endswith(".parquet") else "a CSV in UTF-8 as its header says"
+    return (
+        "a Parquet file"
+        if file.lower().endswith(".parquet")
+        else "a CSV in UTF-8 as its header says"
+    )
 
 
 def _ids(
@@ -403,7 +407,7 @@ def vocabulary(part: Part) -> tuple[pa.Array, pa.Array, int]:
             `batches` raises.
     """
     for file in () if part.layout.exact_names else part.files:
-        if file.endswith(".csv"):
+        if file.lower().endswith(".csv"):
             _check_quotes(file, part.layout)
     found: list[pa.Table] = [[], []]
     lost: list[int] = []

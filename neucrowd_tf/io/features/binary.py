@@ -53,12 +53,12 @@ def read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
         raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
     if not len(frame):
         raise DataError(f"{path}: expected at least one row, received none")
-    column = layout.roles(list(frame.columns)).get("task")
-    if column is None and "task" in layout.roles([str(frame.index.name)]):
-        frame = frame.reset_index()
-        column = str(frame.columns[0])
+    index = str(frame.index.name)
+    column = layout.roles([index, *frame.columns]).get("task")
+    if column == index and index not in frame.columns:
+        frame = frame.reset_index(names=index)
     if column is not None:
-        values = frame[column].astype(object)
+        values = _whole(frame[column]).astype(object)
         if any(isinstance(value, bytes) for value in values):  # text that nobody marked as such
             try:
                 values = values.map(lambda v: v.decode() if isinstance(v, bytes) else v)
@@ -69,6 +69,15 @@ def read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
                 ) from None
         frame[column] = values.map(str).where(values.notna(), "")
     return frame
+
+
+def _whole(column: pd.Series) -> pd.Series:
+    """Returns ids that are floats for a missing one's sake (1.0) as the whole numbers they are."""
+    if column.dtype.kind != "f":
+        return column
+    numbers = column.dropna()
+    exact = ((numbers % 1 == 0) & (numbers.abs() < 1 << 53)).all()
+    return column.astype("Int64") if exact else column
 
 
 def read_npy_features(path: Path) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:

@@ -4,6 +4,7 @@ none.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,8 @@ MANY_ROWS = 10
 _NINES = (*(10.0**digits - 1 for digits in range(2, 8)), 999.25, 9999.25, 99.99, 999.9, 999.99)
 _LARGEST = (1e20, 1e30, 9.96921e36, float(np.finfo(np.float32).max), 2.0**31, 2.0**31 - 1, 2.0**63)
 FILLINGS = np.array([sign * one for sign in (1, -1) for one in _NINES + _LARGEST], np.float32)
+
+_THOUSANDS = re.compile(r"[-+]?(0|[1-9]\d{0,2}(\.\d{3})?)")
 
 
 def finite_numbers(column: pd.Series, path: Path, line: Callable[[int], str]) -> NDArray[Any]:
@@ -142,3 +145,34 @@ def tell_fillings(rows: NDArray[np.float32], names: list[str], path: Path) -> No
                     " which often stands for none, and are taken for numbers",
                     stacklevel=4,
                 )
+
+
+def tell_thousands(frame: pd.DataFrame, texts: Callable[[], pd.DataFrame], path: Path) -> None:
+    """Warns of columns whose points most likely stand between thousands (1.250 beside 980): there
+    are whole numbers of at most three digits, and three digits behind each point, some of which end
+    in a 0 that no program writes of decimals.
+
+    Args:
+        frame: the table, with columns of floats where there are points.
+        texts: reads it as text, where a column may be one.
+        path: the file.
+    """
+    spelt = None
+    for name in [name for name in frame.columns if frame[name].dtype.kind == "f"]:
+        values = frame[name].abs()
+        whole = values % 1 == 0
+        near = (values * 1000 % 1).round(6).isin((0, 1)).all()
+        if not (near and 100 <= values[whole].max() < 1000 and values[~whole].min() >= 1):
+            continue
+        spelt = texts() if spelt is None else spelt
+        cells = spelt[name].str.strip()
+        point = cells.str.contains(".", regex=False)
+        mixed = cells[point].str.endswith("0").any() and not point.all()
+        if mixed and cells.str.fullmatch(_THOUSANDS).all():
+            warnings.warn(
+                f"{path}: column {name!r}: {point.sum()} cells have a point and three digits (the"
+                f" first: {cells[point].iloc[0]}) beside whole numbers such as"
+                f" {cells[~point].iloc[0]}, as thousands are written; they are read as decimals"
+                " (write them without points if they are thousands)",
+                stacklevel=4,
+            )

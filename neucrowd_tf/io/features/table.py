@@ -23,13 +23,17 @@ from neucrowd_tf.io.features.numbers import (
     tell_fillings,
     tell_ids,
     tell_small,
+    tell_thousands,
 )
+from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.tables.csv_file import MANY_COLUMNS, CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.tasks import task_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_TRUTHS = {text: text[0] in "Tt" for text in ["True", "TRUE", "true", "False", "FALSE", "false"]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +79,9 @@ def read_feature_table(
             cell, NaN, infinity, or a task that is there twice.
         UsageError: a Parquet file, and no pyarrow to read it with.
     """
-    if path.suffix == ".npy":
+    if ending(path) == ".npy":
         return FeatureTable(*read_npy_features(path))
-    if path.suffix in (".parquet", ".pq"):
+    if ending(path) in (".parquet", ".pq"):
         return _table(read_parquet(path, layout), path, layout, None, centre)
     csv = CsvFile.open(path, layout)
     # Numbers are parsed as numbers at full speed; ids stay text.
@@ -106,6 +110,8 @@ def _table(
             f" are centred first (the first: {name!r}, at {found[name]:.9g})",
             stacklevel=3,
         )
+    if csv is not None:
+        tell_thousands(frame[names], csv.table, path)
     if len(ids) >= MANY_ROWS:
         tell_ids(rows, names, path)
         tell_fillings(rows, names, path)
@@ -134,6 +140,26 @@ def _feature_columns(frame: pd.DataFrame, path: Path, layout: TableFormat) -> li
     return names
 
 
+def _cells(frame: pd.DataFrame) -> NDArray[Any]:
+    """Returns the cells of very many columns, those of True and False alone as 1 and 0."""
+    cells = frame.to_numpy(dtype=object, copy=True)
+    for column in cells.T:
+        if isinstance(column[0], str) and column[0] in _TRUTHS and _TRUTHS.keys() >= set(column):
+            column[:] = [_TRUTHS[cell] for cell in column]
+    return cells
+
+
+def _numbers(cells: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Returns cells as numbers, None where one is none, or is spelt as Python alone takes one
+    (1_000, digits of other alphabets).
+    """
+    texts = "".join(cell for cell in cells.ravel() if isinstance(cell, str))
+    if "_" not in texts and texts.isascii():
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            return cells.astype(np.float64)
+    return None
+
+
 def _rows(
     frame: pd.DataFrame,
     names: list[str],
@@ -144,12 +170,11 @@ def _rows(
     """Returns the columns as numbers `[N, d]`, and what was subtracted, by column."""
     rows = np.empty((len(frame), len(names)), dtype=np.float32)
     found: dict[str, float] = {}
-    whole = None
-    if len(names) > MANY_COLUMNS:
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
-            whole = frame[names].to_numpy(dtype=object).astype(np.float64)
+    cells = _cells(frame[names]) if len(names) > MANY_COLUMNS else None
+    whole = None if cells is None else _numbers(cells)
     for place, name in enumerate(names):
-        values = finite_numbers(frame[name], path, line) if whole is None else whole[:, place]
+        column = frame[name] if cells is None else pd.Series(cells[:, place], name=name)
+        values = finite_numbers(column, path, line) if whole is None else whole[:, place]
         if centre is None:
             check_size(values, name, path)
         if centre is None and loses_variation(values):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names.missing import is_marker
@@ -44,6 +45,8 @@ def read_texts(path: Path, layout: TableFormat = PLAIN) -> tuple[NDArray[Any], N
             " is taken",
             stacklevel=2,
         )
+    if column.lower() != NAMES[0]:
+        _tell_longer(frame, column, path)
     texts = np.empty(len(frame), dtype=object)
     texts[:] = frame[column].tolist()
     bare = np.flatnonzero([is_marker(text) for text in texts])
@@ -65,3 +68,19 @@ def read_texts(path: Path, layout: TableFormat = PLAIN) -> tuple[NDArray[Any], N
             stacklevel=2,
         )
     return ids, texts
+
+
+def _tell_longer(frame: pd.DataFrame, column: str, path: Path) -> None:
+    """Warns of a column of several words a cell that are longer than those of the one taken for
+    texts, under a name that remarks have too.
+    """
+    cells = frame.astype(str)
+    length = cells.apply(lambda other: other.str.len().mean())
+    words = cells.apply(lambda other: other.str.strip().str.contains(" ").mean()) > 0.5
+    longest = length.where(words | (length.index == column)).idxmax()
+    if length[longest] > length[column]:
+        warnings.warn(
+            f"{path}: column {column!r} is taken for the texts, though those of {longest!r} are"
+            f" longer (a column named {NAMES[0]!r} is taken before others)",
+            stacklevel=3,
+        )

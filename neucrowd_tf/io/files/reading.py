@@ -18,6 +18,11 @@ LINE_FEED = b"\n"
 MOST_BYTES = 1 << 32  # that a packed table may unpack to
 
 
+def ending(path: str | Path) -> str:
+    """Returns what a file's name says it is, in small letters: `.csv` of `A.CSV` and `a.csv.gz`."""
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+
+
 def check_regular(path: Path, what: str = "a file", *, folders: bool = True) -> None:
     """Raises DataError for what can never be read to its end, or is not there: a pipe or a device,
     a folder (unless there may be `folders`), a name that is too long.

@@ -21,6 +21,8 @@ from neucrowd_tf.io.tables.headers import ALIASES
 
 _ROLES = frozenset(alias.lower() for role in ("worker", "label") for alias in ALIASES[role])
 _TASKS = frozenset(alias.lower() for alias in ALIASES["task"])
+# The way out where each record is a label.
+RECORDS = "; records of a label each python -m neucrowd_tf.convert --from=table makes a CSV of"
 _MOST_CLASSES = 50  # of counts of votes; more names than these are annotators'
 
 
@@ -44,7 +46,10 @@ def read_answers(
             f"{where}: expected an object of tasks, received the columns {', '.join(ALIASES)}"
         )
     if not isinstance(answers, Mapping):
-        raise DataError(f"{where}: expected an object of tasks, received {type(answers).__name__}")
+        way_out = RECORDS if isinstance(answers, list) else ""
+        raise DataError(
+            f"{where}: expected an object of tasks, received {type(answers).__name__}{way_out}"
+        )
     given = list(_triples(answers, where, fields=of_file and not layout.exact_names))
     missing = () if layout.missing is None else layout.missing
     named = {name for name in missing if is_task_marker(name)}

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import read_npy
-from neucrowd_tf.io.files.reading import check_regular
+from neucrowd_tf.io.files.reading import check_regular, ending
 from neucrowd_tf.io.importers import Export, detect, read_export
 from neucrowd_tf.io.importers.heads import read_head
-from neucrowd_tf.io.labels.answers import read_answers
+from neucrowd_tf.io.labels.answers import RECORDS, read_answers
 from neucrowd_tf.io.labels.checks.like_counts import VOTES
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.long import read_long
@@ -52,7 +52,7 @@ def read_labels(
     Raises:
         DataError: whatever is wrong with the file.
     """
-    if path.is_dir() or path.suffix != ".npy":
+    if path.is_dir() or ending(path) != ".npy":
         check_regular(path)
         if (tool := detect(path, layout.separator)) is not None:
             return _exported(path, tool, layout)
@@ -61,14 +61,14 @@ def read_labels(
             raise UsageError(
                 f"--{name}: expected an annotation tool's export with it, received {path}"
             )
-    if path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+    if ending(path) in (".jsonl", ".ndjson"):
         raise DataError(
             f"{path}: expected an annotation tool's export, received lines of JSON that are none's:"
-            f" {read_head(path).shown()}"
+            f" {read_head(path).shown()}{RECORDS}"
         )
-    if path.name.removesuffix(".gz").endswith(".json"):
+    if ending(path) == ".json":
         return read_answers(path, layout)
-    if path.suffix == ".npy":
+    if ending(path) == ".npy":
         matrix = read_npy(path)
         return matrix_table(matrix, None, num_tasks, path, lambda row: f"row {row}", layout)
     csv = CsvFile.open(path, layout)

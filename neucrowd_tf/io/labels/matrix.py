@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named
 from neucrowd_tf.io.labels.checks.like_counts import (
     MANY_ROWS,
@@ -187,13 +188,13 @@ def matrix_table(
                 f" received {matrix[row, column]}{hint}"
             )
     if num_tasks is not None and len(matrix) != num_tasks:
-        hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and path.suffix != ".npy" else ""
+        hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and ending(path) != ".npy" else ""
         raise DataError(
             f"{path}: expected {num_tasks} rows, one for each row of the features table, received"
             f" shape {matrix.shape}{hint}"
         )
     if num_tasks is None:
-        tell_turned(*matrix.shape, path)
+        tell_turned(len(matrix), matrix.shape[1], path)
     if not layout.classes and matrix.dtype.kind in "iuf":
         if len(matrix) >= MANY_ROWS and (matrix == np.floor(matrix)).all():
             _check_no_ids(matrix, path)
@@ -217,7 +218,7 @@ def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
     """
     for column in range(matrix.shape[1]):
         if len(np.unique(matrix[:, column])) == len(matrix) and matrix.shape[1] > 1:
-            shown = column + (path.suffix != ".npy")  # a CSV's are counted from 1, as its lines
+            shown = column + (ending(path) != ".npy")  # a CSV's are counted from 1, as its lines
             raise DataError(
                 f"{path}: column {shown}: expected class codes, received a different number in"
                 f" each row, as ids of tasks are; {HEADER}{AS_LABELS}"
@@ -259,7 +260,7 @@ def _check_no_counts(
     tell_counts(codes, missing, path)
     if width < 3 or missing.any() or codes[:-1].max(initial=0) == 0:
         return
-    shown = (lambda column: column) if path.suffix == ".npy" else (lambda column: column + 1)
+    shown = (lambda column: column) if ending(path) == ".npy" else (lambda column: column + 1)
     total = rows >= MANY_ROWS and (codes[:, -1] == codes[:, :-1].sum(axis=1)).all()
     if total and codes[:, -1].max() > codes[:, :-1].max():
         raise DataError(

@@ -135,7 +135,7 @@ def is_model(name: str) -> bool:
 
 def is_people(name: str) -> bool:
     """Whether a column is named as one that holds who gave the row's labels."""
-    return _PEOPLE.fullmatch(_bare(name)) is not None
+    return _PEOPLE.fullmatch(bare(name)) is not None
 
 
 def is_sums(name: str, others: Sequence[str] = ()) -> bool:

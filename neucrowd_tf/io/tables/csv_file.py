@@ -24,6 +24,7 @@ from neucrowd_tf.io.tables.quotes import check_swallowed
 LONGEST_HEADER = 1 << 21
 MOST_FIELD = 1 << 30
 MANY_COLUMNS = 2000
+_SAYS = re.compile(rb"(?:\xef\xbb\xbf)?\"?sep=([\x01-\x7f])\"?[ \t,;|]*\r?\n", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,11 @@ class CsvFile:
             raise DataError(f"{path}: expected text in UTF-8, received {not_text(content)}")
         # pandas passes over the first separator behind a lone CR at the beginning of a line.
         content = re.sub(rb"\n\r(?!\n)", b"\n\n", content)
-        file = cls(Path(path), content, layout.separator or separator_of(content[:SAMPLE]))
+        separator = layout.separator
+        if said := _SAYS.match(content):  # Excel's own line, which it does not show
+            content = content[said.end() :]
+            separator = separator or said[1].decode()
+        file = cls(Path(path), content, separator or separator_of(content[:SAMPLE]))
         if (length := len(file._first_line)) > LONGEST_HEADER:
             raise DataError(
                 f"{path}: expected a header of columns, received a first line of {length:,} bytes"
@@ -59,7 +64,7 @@ class CsvFile:
 
     @cached_property
     def _first_line(self) -> bytes:
-        return self.content.partition(b"\n")[0]
+        return self.content[: re.search(rb"[\r\n]|\Z", self.content).start()]  # type: ignore[union-attr]
 
     def _without_blank_end(self) -> bytes:
         """Returns the content without last lines of empty cells alone, which spreadsheets write; a

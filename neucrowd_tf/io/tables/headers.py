@@ -29,6 +29,7 @@ def separator_of(start: bytes) -> str:
     """Returns what separates the columns of a file that starts so: commas, or tabs where the first
     line has no comma, or where rows have the header's length with tabs and not with commas.
     """
+    start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # old Macs' ends too
     first = start.partition(b"\n")[0]
     if b"\t" not in first:
         return ","

@@ -283,3 +283,94 @@ def test_a_missing_cell_of_a_nullable_column(tmp_path: Path, kind: str) -> None:
     FRAME.assign(seen=pd.array([1, None, 0], dtype=kind)).to_parquet(path)
     with pytest.raises(DataError, match="row 1, column 'seen': expected a finite number, received"):
         read_features(path)
+
+
+def test_points_between_thousands_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+
+    def read(*cells: str) -> list[str]:
+        path.write_text("task,x,price\n" + "".join(f"t{i},1.5,{c}\n" for i, c in enumerate(cells)))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            read_features(path)
+        return [str(item.message) for item in told if "thousands" in str(item.message)]
+
+    (line,) = read("1.250", "980", "12.400", "-3.001")
+    assert "column 'price': 3 cells have a point and three digits (the first: 1.250)" in line
+    for sound in (
+        ["1.25", "980", "12.4"],
+        ["1.250", "980.000", "12.400"],
+        ["1.251", "980", "12.403"],
+        ["0.250", "980", "12.400"],
+        ["1.250", "98", "12.400"],
+        ["1.250", "1980", "12.400"],
+    ):
+        assert read(*sound) == []
+
+
+@pytest.mark.parametrize("text", ["1_000", "１２"])
+def test_very_many_columns_are_read_as_few_are(tmp_path: Path, text: str) -> None:
+    for width in (10, 2_100):
+        names = [f"x{i}" for i in range(width)]
+        rows = [
+            ["1.5", "True", "TRUE", *["0"] * (width - 3)],
+            ["2.5", "False", "false", *["1"] * (width - 3)],
+        ]
+        lines = [",".join(["task", *names])] + [",".join(["ab"[i], *r]) for i, r in enumerate(rows)]
+        (tmp_path / "f.csv").write_text("\n".join(lines) + "\n")
+        assert read_features(tmp_path / "f.csv")[1][:, :4].tolist() == [
+            [1.5, 1, 1, 0],
+            [2.5, 0, 0, 1],
+        ]
+        (tmp_path / "f.csv").write_text("\n".join([*lines[:-1], lines[-1] + text]) + "\n", "utf-8")
+        with pytest.raises(DataError, match=f"line 3, column 'x{width - 1}': expected a finite"):
+            read_features(tmp_path / "f.csv")
+
+
+@pytest.mark.parametrize("as_index", [False, True])
+def test_tasks_in_parquet_that_were_floats(tmp_path: Path, as_index: bool) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    path = tmp_path / "f.parquet"
+    for tasks, wanted in (
+        ([1.0, 2.0, 30.0], ["1", "2", "30"]),
+        ([1.5, 2.0, 3.0], ["1.5", "2.0", "3.0"]),
+    ):
+        frame = FRAME.assign(task=tasks)
+        (frame.set_index("task") if as_index else frame).to_parquet(path)
+        assert read_features(path)[0].tolist() == wanted
+    FRAME.assign(task=[1.0, np.nan, 2.0]).to_parquet(path)
+    with pytest.raises(DataError, match="row 1, column 'task': expected a task id, received an"):
+        read_features(path)
+
+
+def test_an_index_of_tasks_comes_before_other_names(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    path = tmp_path / "f.parquet"
+    FRAME.set_index("task").assign(item=[5, 6, 7]).to_parquet(path)
+    with pytest.raises(DataError, match=r"column 'item': .* --ignore_columns=item leaves it out"):
+        read_features(path)
+    assert read_features(path, TableFormat(ignored=("item",)))[0].tolist() == ["a", "b", "007"]
+    assert read_features(path, TableFormat(task="item"))[0].tolist() == ["5", "6", "7"]
+
+
+def test_texts_beside_longer_ones_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = "\n1,lovely nice place,no remark\n2,awful bad hole,see above\n"
+    path.write_text(f"id,review,comment{rows}")
+    with pytest.warns(UserWarning, match="'comment' is taken .* those of 'review' are longer"):
+        assert read_texts(path)[1].tolist() == ["no remark", "see above"]
+    for header in ("id,comment,review", "id,review,text", "id,text,comment"):
+        path.write_text(f"{header}{rows}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", message=".*are longer")
+            read_texts(path)
+
+
+def test_endings_in_capitals(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.eye(3))
+    (tmp_path / "f.npy").rename(tmp_path / "F.NPY")
+    assert read_features(tmp_path / "F.NPY")[1].tolist() == np.eye(3).tolist()
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    FRAME.to_parquet(tmp_path / "F.PARQUET")
+    assert read_features(tmp_path / "F.PARQUET")[2] == ["x", "n"]

@@ -276,3 +276,11 @@ def test_whole_numbers_lose_what_nan_adds(
         warnings.simplefilter("ignore")
         found = read_annotations(tmp_path / "a.csv")
     assert found.class_names.tolist() == classes
+
+
+@pytest.mark.parametrize("column", ["text", "url", "majority_label", "n"])
+def test_counts_of_votes_beside_another_column(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"task,{column},votes_no,votes_yes\n1,x,1,2\n2,x,3,0\n")
+    with pytest.raises(DataError, match=f"column '{column}': expected counts of votes beside"):
+        read_annotations(path)

@@ -11,6 +11,7 @@ from neucrowd_tf.io.features.table import read_features
 from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.labels.layouts import read_labels
 from neucrowd_tf.io.tables.csv_file import CsvFile, read_csv
+from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.headers import require_columns
 
 
@@ -64,3 +65,24 @@ def test_rows_with_one_field_more_than_the_header(
         path.write_text(f"{header}\n{blank}{''.join(r.strip() + more + chr(10) for r in rows)}")
         with pytest.raises(DataError, match="fields in each row, as in the header, received more"):
             read(path)
+
+
+def test_old_macs_line_ends_with_tabs_and_commas(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.csv"
+    for end in ("\r", "\r\n", "\n"):
+        path.write_bytes(end.join(["task\ttext", "1\tgood, or not", '2\t"well, no"', ""]).encode())
+        csv = CsvFile.open(path)
+        assert csv.separator == "\t" and csv.header == ["task", "text"]
+        assert csv.table()["text"].tolist() == ["good, or not", "well, no"]
+
+
+@pytest.mark.parametrize("start", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\r\n", "SEP=;\n", ""])
+def test_excels_line_that_says_the_separator(tmp_path: pathlib.Path, start: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        f"{start}task;worker;label\n1;a;yes\n1;b;no\n2;a;no\n2;b;\n", "utf-8", newline=""
+    )
+    layout = TableFormat(separator=";", missing=("",))
+    assert len(read_labels(path, layout=layout).triples[0]) == 3  # type: ignore[index]
+    with pytest.raises(DataError, match="line 5, column 'label'" if start else "separator"):
+        read_labels(path)

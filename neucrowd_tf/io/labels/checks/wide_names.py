@@ -66,6 +66,13 @@ def check_annotators(
 
 def check_columns(names: list[str], csv: CsvFile, layout: TableFormat) -> None:
     """Raises DataError for a column that is named as none of an annotator's; tells of a model's."""
+    counts = [name for name in names if name.startswith(VOTES)]
+    other = next((name for name in names if name not in counts), None)
+    if len(counts) > 1 and other is not None and not layout.classes:
+        raise DataError(
+            f"{csv.path}: column {other!r}: expected counts of votes beside {counts[0]!r}, received"
+            " a column of another name; take it out"
+        )
     for name in names:
         votes = name.lower().startswith(VOTES) and not layout.classes
         if what := "counts of votes" if votes else no_annotator(name, names):
