@@ -160,7 +160,7 @@ def test_records_are_a_table(name: str, tmp_path: Path, capsys: pytest.CaptureFi
     lines = name.endswith("l")
     text = "\n".join(map(json.dumps, found)) if lines else json.dumps(found)
     (tmp_path / name).write_text(text)
-    with pytest.raises(DataError, match="neucrowd_tf.convert --from=table"):
+    with pytest.raises(DataError, match="convert --from=table"):
         read_annotations(tmp_path / name)
     assert main([f"--input={tmp_path / name}", "--from=table"]) == 0
     assert capsys.readouterr().out == "task,worker,label\n1,a,x\n1,b,y\n"
