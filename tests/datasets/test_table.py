@@ -300,7 +300,7 @@ BAD_FEATURES = {
     ),
     "long rows": (
         "task,x\nt0,1,2\nt1,3,4\n",
-        r"features\.csv: expected 2 fields in each row, as in the header, received more",
+        r"features\.csv: line 2: expected 2 fields in each row, as in the header, received more",
     ),
     "row index": (
         ",task,x\n0,t0,1\n",

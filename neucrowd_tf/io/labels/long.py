@@ -160,8 +160,8 @@ def _read_text(csv: CsvFile, wanted: list[str]) -> dict[str, Column]:
     if csv.has_longer_rows:
         if isinstance(frame.index, pd.MultiIndex) or frame.iloc[:, -1].notna().any():
             raise DataError(
-                f"{csv.path}: expected {len(frame.columns)} fields in each row, as in the header,"
-                " received more (a comma without quotes?)"
+                f"{csv.path}: {csv.line(0)}: expected {len(frame.columns)} fields in each row, as"
+                " in the header, received more (a comma without quotes?)"
             )
         frame = csv.frame(usecols=wanted, **options)  # rows end with a comma, the header does not
     return {name: _coded(frame.pop(name)) for name in wanted}

@@ -280,8 +280,8 @@ class CsvFile:
         if "header" not in options and self.has_longer_rows:
             self.check_separator(frame.columns.tolist())
             raise DataError(
-                f"{self.path}: expected {len(frame.columns)} fields in each row, as in the header,"
-                " received more"
+                f"{self.path}: {self.line(0)}: expected {len(frame.columns)} fields in each row, as"
+                " in the header, received more"
             )
         if not len(frame):
             raise DataError(

@@ -246,7 +246,7 @@ BAD = {
     "long row behind a lone CR": (HEADER + b"1,2,3\n\r,4,5,6\n", r"a\.csv: .*line 4"),
     "long rows": (
         HEADER + b"".join(b"t%d,w,cat, big\n" % i for i in range(200)),
-        r"a\.csv: expected 3 fields in each row, .*, received more",
+        r"a\.csv: line 2: expected 3 fields in each row, .*, received more",
     ),
 }
 

@@ -133,7 +133,7 @@ def test_answers_of_a_crowd(tmp_path: Path) -> None:
 def test_workers_that_hold_tasks_are_told(tmp_path: Path) -> None:
     turned = {a: {f"t{i}": row[j] for i, row in enumerate(WORDS)} for j, a in enumerate("abcde")}
     with pytest.warns(
-        UserWarning, match="5 tasks have 30 annotators; {task: {worker: label}} is expected"
+        UserWarning, match="read as 5 tasks and 30 annotators; {task: {worker: label}} is"
     ):
         Annotations.from_answers_json(written(tmp_path / "a.json", turned))
 
@@ -213,7 +213,9 @@ def test_triples_with_further_numbers(
 @pytest.mark.parametrize("ending", ["npy", "csv"])
 def test_few_rows_of_many_columns_are_told(tmp_path: Path, ending: str) -> None:
     path, codes = tmp_path / f"a.{ending}", crowd(0, 3, 20, 4)
-    with pytest.warns(UserWarning, match="4 tasks have 20 annotators; a row a task is expected"):
+    with pytest.warns(
+        UserWarning, match="read as 4 tasks and 20 annotators; a row a task is expected"
+    ):
         assert len(read_annotations(_saved(path, codes.T)).instance_names) == 4
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # where the features have as many rows nothing is doubtful

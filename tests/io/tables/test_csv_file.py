@@ -63,7 +63,7 @@ def test_rows_with_one_field_more_than_the_header(
         path = tmp_path / f"{name}.csv"
         more = ",1" * (header.count(",") - 2)
         path.write_text(f"{header}\n{blank}{''.join(r.strip() + more + chr(10) for r in rows)}")
-        with pytest.raises(DataError, match="fields in each row, as in the header, received more"):
+        with pytest.raises(DataError, match=r"line \d: expected \d fields in each row"):
             read(path)
 
 

@@ -89,8 +89,8 @@ def tell_turned(
     """Tells of few tasks that have many annotators, as where these stand in the tasks' place."""
     if annotators > ALONE * tasks > ALONE:
         warnings.warn(
-            f"{source}: {tasks} tasks have {annotators} annotators; {form} is expected, so turn it"
-            " round if these are tasks and those annotators",
+            f"{source}: read as {tasks} tasks and {annotators} annotators; {form} is expected, so"
+            f" turn it round if there are {annotators} tasks",
             stacklevel=5,
         )
 
