@@ -90,7 +90,8 @@ class CsvFile:
     def _lines(self, strict: bool = False, errors: str = "replace") -> Any:
         """Returns a reader of each line's cells; `errors` as for `bytes.decode`."""
         csv.field_size_limit(MOST_FIELD)
-        text = io.StringIO(self.content.decode("utf-8-sig", errors), newline="")
+        stream = io.BytesIO(self.content)  # decoded as far as it is read
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors, newline="")
         return csv.reader(
             text, delimiter=self.separator, strict=strict, skipinitialspace=self._spaced
         )
