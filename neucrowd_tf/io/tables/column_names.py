@@ -59,8 +59,8 @@ _MODEL = re.compile(
 _LEAKS = re.compile(r"outcome|diagnosis|(p|prob|proba|probability)_\w+|vote_share\w*")
 # Who gave labels, as the column of annotators is called beside those of items.
 _PEOPLE = re.compile(
-    r"((rater|coder|observer|judge|grader|reviewer|label+er|assessor|evaluator|respondent"
-    r"|participant|subject|user|person|student|expert|worker|annotator)(_(id|nr|no|num|number))?)"
+    r"(rater|coder|observer|judge|grader|reviewer|label+er|assessor|evaluator|respondent"
+    r"|participant|subject|user|person|student|expert|worker|annotator)(_(id|nr|no|num|number))?"
 )
 _SUMS = re.compile(
     rf"((grand|sub|in|row|column|col)_?)?totals?|totale[ns]?|totaux|totaal|sums?|counts?|means?"
