@@ -54,9 +54,15 @@ def finite_numbers(column: pd.Series, path: Path, line: Callable[[int], str]) ->
     if len(bad):
         cell = column.iloc[bad[0]]
         shown = repr(cell) if isinstance(cell, str) else str(cell)
+        empty = bool(pd.isna(cell)) or cell == ""
+        ways = (
+            f"; {'fill it in' if empty else 'write it as numbers'}, or"
+            f" --ignore_columns={column.name} leaves the column out"
+        )
         raise DataError(
             f"{path}: {line(int(bad[0]))}, column {column.name!r}: expected a finite number,"
             f" received {shown if cell is not None and shown != repr('') else 'an empty cell'}"
+            f"{ways if empty or isinstance(cell, str) else ''}"
         )
     return values
 

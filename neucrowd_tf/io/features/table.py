@@ -86,7 +86,7 @@ def read_feature_table(
     csv = CsvFile.open(path, layout)
     # Numbers are parsed as numbers at full speed; ids stay text.
     task = layout.roles(csv.header).get("task")
-    header = csv.frame(nrows=0).columns if len(csv.header) < MANY_COLUMNS else ()
+    header = csv.frame(nrows=0).columns if not csv.wide else ()
     texts = [column for column in header if str(column).strip() == task]
     frame = csv.table(dtype=dict.fromkeys(texts, str), low_memory=False)
     return _table(frame, path, layout, csv, centre)

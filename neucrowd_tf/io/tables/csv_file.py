@@ -137,7 +137,7 @@ class CsvFile:
         Raises:
             DataError: a row that is longer or shorter than the header.
         """
-        if not self._wide:
+        if not self.wide:
             return None
         places = [self.header.index(name) for name in names]
         rows = self._cells[1:]
@@ -207,7 +207,7 @@ class CsvFile:
             ) from None
 
     @cached_property
-    def _wide(self) -> bool:
+    def wide(self) -> bool:
         """Whether there are so many columns that pandas, which works by columns, is slow."""
         return self._first_line.count(self.separator.encode()) > MANY_COLUMNS
 
@@ -230,7 +230,7 @@ class CsvFile:
     @cached_property
     def header(self) -> list[str]:
         """The first line's cells without surrounding spaces."""
-        if self._wide:
+        if self.wide:
             return [name.strip() for name in self._cells[0]]
         line = self.frame(header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
         return [str(name) for name in line.str.strip()]
@@ -256,18 +256,17 @@ class CsvFile:
         """
         if "header" not in options:
             self.check_header()
-        if self._wide:
+        if self.wide:
             start = int("header" not in options)
             cells = np.array(self._cells[start:], dtype=object).reshape(-1, len(self._cells[0]))
             frame = pd.DataFrame(cells, columns=self.header if start else None, dtype=object)
         else:
             frame = self.frame(**{"dtype": str, "keep_default_na": False, **options})
         frame.columns = [str(column).strip() for column in frame.columns]
-        if self._wide and "" in frame.columns:
-            names = frame.columns.tolist()
-            names[names.index("")] = f"Unnamed: {names.index('')}"
-            frame.columns = names
-        if "dtype" not in options and not self._wide and (frame.iloc[:, -1] == "").any():
+        if self.wide:  # as pandas calls those without a name
+            named = enumerate(frame.columns)
+            frame.columns = [name or f"Unnamed: {place}" for place, name in named]
+        if "dtype" not in options and not self.wide and (frame.iloc[:, -1] == "").any():
             self._check_lengths(len(frame.columns))
         nameless = [name for name in frame.columns if re.fullmatch(r"Unnamed: \d+", name)]
         blank = [name for name in nameless if _is_blank(frame[name])]  # a spreadsheet's

@@ -14,7 +14,7 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features.images import read_images
-from neucrowd_tf.io.features.table import read_features
+from neucrowd_tf.io.features.table import read_feature_table, read_features
 from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.tables.format import TableFormat
 
@@ -374,3 +374,26 @@ def test_endings_in_capitals(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
     FRAME.to_parquet(tmp_path / "F.PARQUET")
     assert read_features(tmp_path / "F.PARQUET")[2] == ["x", "n"]
+
+
+@pytest.mark.parametrize("columns", [1998, 1999, 2000, 2001])
+def test_ids_stay_text_whatever_the_number_of_columns(tmp_path: Path, columns: int) -> None:
+    header = ",".join(["task", *(f"x{place}" for place in range(columns))])
+    rows = [
+        ",".join([f"0{row}", *(str(row + place) for place in range(columns))]) for row in (1, 2)
+    ]
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    table = read_feature_table(path)
+    assert table.tasks.tolist() == ["01", "02"] and table.rows.shape == (2, columns)
+
+
+def test_a_way_out_of_empty_cells_and_words(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    for cell, way in (
+        ("", "fill it in, or --ignore_columns=y"),
+        ("chat", "write it as numbers, or"),
+    ):
+        path.write_text(f"task,x,y\na,1,2\nb,2,{cell}\n")
+        with pytest.raises(DataError, match=f"line 3, column 'y': .*; {way}"):
+            read_feature_table(path)
