@@ -186,7 +186,7 @@ def parts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         ("a column twice", put("d/c.csv", twice), REFUSED),
         ("spaces behind ids", put("d/c.csv", spaces), REFUSED),
         ("a packed file", put("d/c.csv.gz", b"\x1f\x8b"), TOLD),
-        ("capitals in an ending", put("d/c.CSV", base.long), TOLD),
+        ("capitals in an ending", put("d/c.CSV", base.long), REFUSED),
         ("nothing else", both(), SAME),
     ):
         yield Input(f"parts: {kind}", "aggregate", flags, both(good, more), right)

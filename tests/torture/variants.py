@@ -55,6 +55,7 @@ def spreadsheets(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
             [[str(i - 1) if i else "Unnamed: 0", *r] for i, r in enumerate(long)]
         ).encode(),
         "only separators at the end": text_of([*long, ["", "", ""], ["", "", ""]]).encode(),
+        "sep= first": b"sep=;\n" + text_of(long, ";").encode(),
         "gzip": gzip.compress(text_of(long).encode()),
         "capitals in the header": text_of([[c.title() for c in long[0]], *long[1:]]).encode(),
         "spaces around the header": text_of([[f" {c} " for c in long[0]], *long[1:]]).encode(),
@@ -65,7 +66,6 @@ def spreadsheets(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
         "header again": text_of([*long[:9], long[0], *long[9:]]),
         "a comment first": "# labels of March\n" + text_of(long),
         "a comment between": text_of(long[:5]) + "# here\n" + text_of(long[5:]),
-        "sep= first": "sep=;\n" + text_of(long, ";"),
         "a title above": "Labels,,\n" + text_of(long),
         "vertical bars": text_of(long, "|"),
         "semicolons and quotes": "\n".join(";".join(f'"{c}"' for c in row) for row in long),
@@ -615,7 +615,7 @@ def parts(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
     yield one("random bytes", rng.bytes(500))
     yield one("wide", base.wide)
     yield one("scores", [long[0], *([t, w, f"{rng.random():.3f}"] for t, w, _ in long[1:])])
-    yield one("an option of tables", long, REFUSED, "--missing=NA")
+    yield one("an option of tables", long, SAME, "--missing=NA")
     yield one("an option of tables", long, REFUSED, "--separator=;")
     yield one("no options with it", long, SAME, "--exact_names")
 

@@ -45,8 +45,8 @@ KINDS = {
         "a field of the task": "difficulty|is_hard|lang|language|length|words|source|category"
         "|status|group|topic|domain",
         "a true label": rf"gt|y|golden|oracle|answer_key|maj|dawid_skene|agreed|merged|combined"
-        rf"|outcome|verdict|decision|(right|real|target)_({_SAME})|resolved|expected|solution|actual"
-        rf"|votes?|aggregated|(is|was)_(true|correct|gold)"
+        rf"|outcome|verdict|decision|(right|real|target)_({_SAME})|resolved|expected|solution"
+        rf"|actual|votes?|aggregated|(is|was)_(true|correct|gold)"
         rf"|(mode|expected|actual|resolved|aggregated|consensus|gt)_({_SAME})"
         rf"|({_SAME})_(gold|truth|gt|final|majority|correct|mode|consensus|expected)",
     }.items()
