@@ -18,7 +18,7 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_outputs
-from neucrowd_tf.io.files.reading import ending, read_text
+from neucrowd_tf.io.files.reading import ending, read_bytes, read_text
 from neucrowd_tf.io.importers import TOOLS, Export, from_table, read_export
 from neucrowd_tf.io.importers.heads import read_head
 from neucrowd_tf.io.importers.records import records, rows
@@ -26,6 +26,7 @@ from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.table import LabelTable
 from neucrowd_tf.io.tables.flags import add_option
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.tables.headers import SAMPLE, check_commas, separator_of
 from neucrowd_tf.io.tables.writing import to_csv
 
 COLUMNS = ("task", "worker", "label")
@@ -84,8 +85,9 @@ def _table(arguments: argparse.Namespace) -> Export:
     else:
         named = TableFormat.of(separator=arguments.separator).separator
         tabs = ending(path) in (".tsv", ".tab")
-        separator = named or ("\t" if tabs else ",")
+        separator = named or ("\t" if tabs else separator_of(read_bytes(path)[:SAMPLE]))
         frame = pd.DataFrame([row for _, row in rows(path, separator)]).replace("", None)
+        check_commas(path, list(frame.columns), separator)
     return from_table(
         frame,
         task=arguments.task_column or "task",

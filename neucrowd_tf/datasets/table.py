@@ -23,7 +23,7 @@ from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.names.ids import typed_names
 from neucrowd_tf.io.tables.flags import TABLE_OPTIONS
 from neucrowd_tf.io.tables.format import TableFormat
-from neucrowd_tf.io.tables.tasks import read_truth
+from neucrowd_tf.io.tables.tasks import beside, read_truth
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -239,6 +239,8 @@ def _read_instances(
     centre: Mapping[str, float] | None = None,
 ) -> FeatureTable:
     """Returns tasks, features or texts, and the names of columns of `--features`."""
+    if kind == "texts" or (kind == "features" and ending(path) not in (".npy", ".parquet", ".pq")):
+        layout = beside(path, layout)
     if kind == "features":
         return read_feature_table(path, layout, centre)
     if kind == "texts":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import io
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from neucrowd_tf.io.names.ids import listed, spelt
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES, SAMPLE, separator_of
-from neucrowd_tf.io.tables.tasks import no_class, tell_without
+from neucrowd_tf.io.tables.tasks import beside, no_class, tell_without
 from neucrowd_tf.io.tables.writing import name_of
 
 if TYPE_CHECKING:
@@ -125,20 +124,6 @@ def _first_cells(path: Path, known: Collection[str]) -> Iterator[str]:
         ) from None
 
 
-def _beside(path: Path, layout: TableFormat) -> TableFormat:
-    """Returns how a file beside the labels is written: as the user says of these, but for a
-    separator or columns that it does not have.
-    """
-    start = read_bytes(path, "a CSV file")[:SAMPLE]
-    if layout.separator is not None and layout.separator.encode() not in start:
-        layout = dataclasses.replace(layout, separator=None)
-    columns = CsvFile.open(path, layout).header
-    task, worker, label = (
-        name if name in columns else None for name in (layout.task, layout.worker, layout.label)
-    )
-    return dataclasses.replace(layout, task=task, worker=worker, label=label)
-
-
 def read_gold(
     path: Path, annotations: Annotations, layout: TableFormat = PLAIN
 ) -> dict[object, object]:
@@ -161,7 +146,7 @@ def read_gold(
     tasks = {str(name): name for name in annotations.instance_names.tolist()}
     classes = {str(name): name for name in annotations.class_names.tolist()}
     gold: dict[object, object] = {}
-    layout = _beside(path, layout)
+    layout = beside(path, layout)
     table = CsvFile.open(path, layout)
     frame = table.table()
     columns = layout.require(path, list(frame.columns), "task", "label")
@@ -208,7 +193,7 @@ def read_probabilities(
     classes = [f"p_{name}" for name in annotations.class_names.tolist()]
     places = {str(name): code for code, name in enumerate(annotations.instance_names.tolist())}
     found = np.full((annotations.num_instances, len(classes)), np.nan)
-    sign = _beside(path, layout).separator or separator_of(read_bytes(path)[:SAMPLE])
+    sign = beside(path, layout).separator or separator_of(read_bytes(path)[:SAMPLE])
     for place, row in rows(path, sign):
         where = f"{path}: {place}"
         for name in ("task", *classes):

@@ -18,7 +18,7 @@ from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.run_files import changed, files_read
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.flags import add_table_options, layout_of, model_names
-from neucrowd_tf.io.tables.tasks import read_truth
+from neucrowd_tf.io.tables.tasks import beside, read_truth
 from neucrowd_tf.labelling.source import read_crowd
 
 if TYPE_CHECKING:
@@ -114,7 +114,10 @@ def _crowd(
     truth = read_truth(
         arguments.truth, names, crowd.class_names, others=tasks is None, layout=layout
     )
-    matched, size = int((truth >= 0).sum()), len(CsvFile.open(arguments.truth, layout).table())
+    matched, size = (
+        int((truth >= 0).sum()),
+        len(CsvFile.open(arguments.truth, beside(arguments.truth, layout)).table()),
+    )
     what = f"{matched:,} of its {size:,} tasks among the {len(names):,} of {arguments.annotations}"
     if matched < FEWEST * min(size, len(names)):
         raise DataError(f"{arguments.truth}: expected tasks that have labels, received {what}")

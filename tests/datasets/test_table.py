@@ -248,6 +248,21 @@ def test_annotator_with_one_label_and_named_classes(files) -> None:
         load(**options, classes="0,0")
 
 
+@pytest.mark.parametrize("kind", ["features", "texts"])
+def test_labels_may_be_written_otherwise_than_the_rest(files, kind: str) -> None:
+    other = LONG.replace("task,worker,label", "img,who,said").replace(",", ";")
+    rows = (
+        FEATURES
+        if kind == "features"
+        else "task,text\n" + "".join(f"t{i},text; {i}\n" for i in range(6))
+    )
+    paths = files(**{kind: rows}, annotations=LONG, truth=TRUTH)
+    expected = load(**paths).annotations
+    paths["annotations"].write_text(other)
+    columns = {"task_column": "img", "worker_column": "who", "label_column": "said"}
+    assert load(**paths, **columns, separator=";").annotations == expected
+
+
 BAD_FEATURES = {
     "misspelt": (
         FEATURES.replace("task", "tsak"),

@@ -54,7 +54,8 @@ def finite_numbers(column: pd.Series, path: Path, line: Callable[[int], str]) ->
     if len(bad):
         cell = column.iloc[bad[0]]
         shown = repr(cell) if isinstance(cell, str) else str(cell)
-        empty = bool(pd.isna(cell)) or cell == ""
+        single_cell = pd.api.types.is_scalar(cell)  # not a list or an array, as Parquet has them
+        empty = single_cell and (bool(pd.isna(cell)) or cell == "")
         ways = (
             f"; {'fill it in' if empty else 'write it as numbers'}, or"
             f" --ignore_columns={column.name} leaves the column out"

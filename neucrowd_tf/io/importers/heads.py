@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import GZIP, check_regular, read_bytes
 from neucrowd_tf.io.importers.archives import MOST_MEMBERS, open_archive
+from neucrowd_tf.io.tables.headers import without_said
 
 Kind: TypeAlias = Literal["json", "table", "zip", "folder", "other"]
 HEAD = 1 << 20
@@ -101,10 +102,11 @@ def read_head(path: Path, separator: str | None = None) -> Head:
             whole = read_bytes(path) if packed else path.read_bytes()
             first = _first_record(whole.decode("utf-8-sig", errors="replace"))
         return Head(path, "json", first=first if isinstance(first, dict) else {})
+    text, said = without_said(text)
     line = re.split("[\r\n]", text, maxsplit=1)[0]  # old Macs end lines with "\r" alone
     if "\0" in line or not line.strip():
         return Head(path, "other")
-    sign = separator or ("\t" if "\t" in line else ",")
+    sign = separator or said or ("\t" if "\t" in line else ",")
     try:
         columns = next(csv.reader([line], delimiter=sign))
     except csv.Error:  # no tool's

@@ -16,6 +16,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.names.spelling import same_header
+from neucrowd_tf.io.tables.headers import without_said
 from neucrowd_tf.io.tables.quotes import check_swallowed
 
 
@@ -87,7 +88,8 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
         DataError: a row with more or fewer cells than the header, the header again, a column twice,
             or a quote that is not closed.
     """
-    text = read_text(path)
+    text, said = without_said(read_text(path))
+    separator = said or separator
 
     def lines() -> Any:
         return csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)

@@ -68,7 +68,7 @@ def _refuse_marker(
     """Raises DataError for a name that often stands for none; where the user names others that do,
     and that names are exact, a task or an annotator of that name is told of.
     """
-    said = f"{where}: expected a {role}, received {name!r}{times(count)}, which often stands for"
+    said = f"{where}: expected {_a(role)}, received {name!r}{times(count)}, which often stands for"
     out = f"{missing_flag(missing, name)} leaves these out"
     if not any(missing or ()):
         other = ", --missing= takes it for a name" * bool(name.strip())
@@ -116,7 +116,7 @@ def _check_digits(
     for place, name in enumerate(names):
         if is_scientific(name):
             raise DataError(
-                f"{where(int(first[place]))}: expected a {role}, received {name!r}"
+                f"{where(int(first[place]))}: expected {_a(role)}, received {name!r}"
                 f"{times(counts[place])}, a number whose other digits a spreadsheet cut off;"
                 " --exact_names takes it for a name"
             )
@@ -130,8 +130,8 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
     for place, name in texts:
         if what := _odd(name):
             raise DataError(
-                f"{where(int(first[place]))}: expected a {role}, received {_cut(ascii(name))}, with"
-                f" {what}; --exact_names takes it for a name"
+                f"{where(int(first[place]))}: expected {_a(role)}, received {_cut(ascii(name))},"
+                f" with {what}; --exact_names takes it for a name"
             )
     unseen = [
         item
@@ -151,7 +151,7 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
             said = f"received {_cut(ascii(name))}, with a line break or another control character"
             if role != "task":
                 raise DataError(
-                    f"{where(int(first[place]))}: expected a {role}, {said} (a quote that is not"
+                    f"{where(int(first[place]))}: expected {_a(role)}, {said} (a quote that is not"
                     " closed?); --exact_names takes it for a name"
                 )
             warnings.warn(f"{where(int(first[place]))}: a task id is {said}", stacklevel=6)
@@ -172,6 +172,10 @@ def _odd(name: str) -> str:
 def times(count: int) -> str:
     """Returns how an error says how often a name occurs; nothing where that is not known."""
     return f" ({count} times)" if count else ""
+
+
+def _a(role: str) -> str:
+    return f"{'an' if role[0] == 'a' else 'a'} {role}"
 
 
 def _cut(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,7 +64,9 @@ def nothing_is_missing(missing: Sequence[str] | None) -> bool:
 
 
 def missing_flag(missing: Sequence[str] | None, name: str) -> str:
-    """Returns the flag by which a text too is none, beside those that it names already."""
+    """Returns the flag by which a text too is none, beside those that it names already, as a shell
+    takes it.
+    """
     texts = [*(missing or ()), name.strip()]
     named = [text for text in texts if text]
-    return f"--missing={as_list(named)}{',' * (len(named) < len(texts))}"
+    return f"--missing={shlex.quote(as_list(named) + ',' * (len(named) < len(texts)))}"

@@ -20,9 +20,18 @@ ALIASES: dict[str, tuple[str, ...]] = {
 SAMPLE = 1 << 16  # bytes that say what separates the columns
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 MOST_NAMES = 500  # that are looked through for one that comes close
+_SAID = re.compile(r'"?sep=([\x01-\x7f])"?[ \t,;|]*\r?\n', re.IGNORECASE)
 _TWICE = re.compile(r"\.[1-9]\d*$")
 _FURTHER = re.compile(r"(?:second|third|other|another|2nd|3rd)[\s_.-]*(.+)")
 _NUMBERED = re.compile(r"(.+?)(?:[\s_.-]*\d+|[\s_.-]+[b-z])")
+
+
+def without_said(text: str) -> tuple[str, str | None]:
+    """Returns a text without Excel's first line `sep=;`, which it does not show, and the sign that
+    this names; None where there is none.
+    """
+    said = _SAID.match(text)
+    return (text, None) if said is None else (text[said.end() :], said[1])
 
 
 def separator_of(start: bytes) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,14 +13,34 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.reading import read_bytes
 from neucrowd_tf.io.names.ids import as_name_array
 from neucrowd_tf.io.names.missing import is_marker, missing_flag
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.tables.headers import SAMPLE
 from neucrowd_tf.io.tables.writing import name_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+def beside(path: Path, layout: TableFormat) -> TableFormat:
+    """Returns how a CSV beside the labels is written: as the user says of these, but for a
+    separator or columns that it does not have.
+    """
+    if layout.separator is not None:
+        first = re.split(rb"[\r\n]", read_bytes(path, "a CSV file")[:SAMPLE], maxsplit=1)[0]
+        if layout.separator.encode() not in first:
+            layout = dataclasses.replace(layout, separator=None)
+    if layout.task is layout.worker is layout.label is None:
+        return layout
+    columns = {name.lower() for name in CsvFile.open(path, layout).header}
+    task, worker, label = (
+        name if name is not None and name.strip().lower() in columns else None
+        for name in (layout.task, layout.worker, layout.label)
+    )
+    return dataclasses.replace(layout, task=task, worker=worker, label=label)
 
 
 def task_ids(
@@ -67,7 +89,8 @@ def read_truth(
         tasks: `[N]` known task ids, as text.
         class_names: `[C]`; labels are compared with them as they are spelt.
         others: whether the file may have further tasks, which are then left out.
-        layout: how the file is written.
+        layout: how the labels are written; what names a separator or a column that the file has
+            counts here too.
 
     Returns:
         `[N]` class codes in the order of `tasks`, -1 for tasks that the file does not have, or
@@ -77,6 +100,7 @@ def read_truth(
         DataError: a missing column, an unknown task, a task twice, an empty cell, or a label that
             is no class.
     """
+    layout = beside(path, layout)
     csv = CsvFile.open(path, layout)
     frame = csv.table()
     ids = task_ids(frame, path, layout, csv)

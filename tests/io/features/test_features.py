@@ -397,3 +397,10 @@ def test_a_way_out_of_empty_cells_and_words(tmp_path: Path) -> None:
         path.write_text(f"task,x,y\na,1,2\nb,2,{cell}\n")
         with pytest.raises(DataError, match=f"line 3, column 'y': .*; {way}"):
             read_feature_table(path)
+
+
+def test_a_parquet_cell_of_several_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    FRAME.assign(x=[[1.0, 2.0]] * len(FRAME)).to_parquet(tmp_path / "f.parquet")
+    with pytest.raises(DataError, match=r"row 0, column 'x': expected a finite .* \[1\. 2\.\]"):
+        read_features(tmp_path / "f.parquet")

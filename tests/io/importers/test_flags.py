@@ -85,3 +85,22 @@ def test_separators_and_line_ends(
     path.write_bytes(text.replace("\n", line_end).encode())
     layout = TableFormat(separator=sign if sign == ";" else None)
     assert read_export(path, layout=layout).labels == read_export(write(tmp_path)).labels
+
+
+def test_the_line_in_which_excel_has_the_separator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("sep=;\ntask;worker;label\n1;a;yes\n2;b;no\n")
+    flags = ["--from=table", *(f"--{name}_column={name}" for name in ("task", "worker", "label"))]
+    assert convert([f"--input={path}", f"--output={tmp_path / 'b.csv'}", *flags]) == 0
+    assert (tmp_path / "b.csv").read_text() == "task,worker,label\n1,a,yes\n2,b,no\n"
+    path.write_text(path.read_text()[6:])
+    assert convert([f"--input={path}", *flags]) == 2
+    assert "received semicolons (--separator says which)" in capsys.readouterr().err
+    path.write_text(path.read_text().replace(";", "\t"))
+    assert convert([f"--input={path}", f"--output={tmp_path / 'c.csv'}", *flags]) == 0
+    batch = mturk(tmp_path)
+    labels = read_export(batch).labels
+    batch.write_text("sep=,\n" + batch.read_text())
+    assert read_export(batch).labels == labels

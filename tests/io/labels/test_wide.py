@@ -209,6 +209,19 @@ def test_counts_of_different_totals(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
+def test_few_counts_of_different_totals_are_told(tmp_path: Path) -> None:
+    rows = [(1, 4), (2, 1), (5, ""), ("", 3), (3, 2), (4, ""), ("", 5), (3, 1), (2, ""), ("", 4)]
+    text = " ".join(["task,left,right", *(f"t{i},{a},{b}" for i, (a, b) in enumerate(rows))])
+    with pytest.raises(UserWarning, match=r"as counts of votes are, .*votes_<class>"):
+        read(tmp_path, text)
+
+
+def test_no_zero_stands_for_none_where_another_class_is_one_alone(tmp_path: Path) -> None:
+    text = " ".join(["task,a,b", *(f"t{i},{i % 2},{1 - i % 2}" for i in range(20))])
+    with pytest.raises(DataError, match=r"\.\.\. names the classes$"):
+        read(tmp_path, text)
+
+
 def test_a_column_of_what_the_others_say_is_told(tmp_path: Path) -> None:
     """Three annotators who are right in 3 of 4 rows, and never two of them wrong in one."""
     rows = [(["x", "y"][i % 2], i % 4) for i in range(80)]

@@ -151,6 +151,8 @@ def test_lists_of_flags(text: str, names: list[str]) -> None:
 
 def test_the_flag_that_names_one_more() -> None:
     assert missing_flag(None, "NA") == "--missing=NA"
-    assert missing_flag(("NA",), "null,null") == '--missing=NA,"null,null"'
+    assert missing_flag(("NA",), "null,null") == "--missing='NA,\"null,null\"'"
     assert missing_flag(("", "NA"), "-1") == "--missing=NA,-1,"
     assert missing_flag(None, "") == "--missing=,"
+    for name in ("<NA>", "no answer", "\\N"):  # as a shell takes them
+        assert missing_flag(None, name) == f"--missing='{name}'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,7 @@ def check_classes(
             raise DataError(
                 f"{table.place(int(first[at]), column)}: expected a class, received {names[at]!r},"
                 " a fraction as probabilities and scores are; if these are classes,"
-                f" --classes={as_list([text])},... names all of them"
+                f" --classes={shlex.quote(as_list([text]))},... names all of them"
             )
 
 

@@ -44,8 +44,8 @@ def check_no_counts(
 
 
 def or_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> str:
-    """Returns the way out for a full table of codes from 1, if it may be one."""
-    zeros = not missing.any() and bool(matrix.min(initial=1) == 0)
+    """Returns the way out for a full table of codes from 1, if it may be one of two and more."""
+    zeros = not missing.any() and bool(matrix.min(initial=1) == 0) and len(np.unique(matrix)) > 2
     return ", --missing=0 says that 0 is no label" * zeros
 
 
@@ -82,8 +82,9 @@ def tell_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: s
     ratio, chance = _spread(matrix, missing)
     many = len(np.unique(matrix[~missing])) >= MANY_VALUES
     agree = _agreement(matrix, missing)[1] >= BEYOND
+    blanks = bool((matrix[~missing] > 0).all()) and _are_parts(matrix, missing, DOUBTFUL)
     if not (agree or _zeros_are_none(matrix, missing)) and (
-        chance < DOUBTFUL or (many and ratio < 1)
+        chance < DOUBTFUL or (many and ratio < 1) or blanks
     ):
         warnings.warn(
             f"{source}: numbers that agree no more than by chance, and are the smaller the larger"
@@ -146,9 +147,11 @@ def _agreement(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[float,
     return float(equal.sum()) / expected if expected else 1.0, more / error
 
 
-def _are_parts(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bool:
-    """Whether the means of rows fall with how many cells these have, beyond chance (one side,
-    0.1 %), as those of parts of one number do.
+def _are_parts(
+    matrix: NDArray[np.int64], missing: NDArray[np.bool_], seldom: float = SELDOM
+) -> bool:
+    """Whether the means of rows fall with how many cells these have, beyond chance (one side, by
+    default 0.1 %), as those of parts of one number do.
     """
     sizes = (~missing).sum(axis=1).astype(np.float64)
     means = matrix.sum(axis=1)[sizes > 0] / sizes[sizes > 0]
@@ -158,5 +161,5 @@ def _are_parts(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bool:
     slope = float(np.corrcoef(sizes, means)[0, 1])
     return bool(
         slope < 0
-        and stdtr(rows - 2, slope * np.sqrt((rows - 2) / max(1 - slope**2, 1e-12))) < SELDOM
+        and stdtr(rows - 2, slope * np.sqrt((rows - 2) / max(1 - slope**2, 1e-12))) < seldom
     )

@@ -152,8 +152,8 @@ def _doubts(
     if truths and answers:
         found.append((truths[0], f"it may be the same as {texts[answers[0]]!r} or its opposite"))
     elif short:
-        longer = next(o for o in texts if len(o) > 1 and plain(o)[:1] == bare[short[0]])
-        found.append((short[0], f"it may be short for {longer!r}"))
+        longer = (o for o in texts if len(o) > 1 and plain(o)[:1] == bare[short[0]])
+        found.extend((short[0], f"it may be short for {o!r}") for o in longer)
     noted = [at for at, text in enumerate(bare) if (n := _NOTED.fullmatch(text)) and n[1] in bare]
     if noted:
         found.append((noted[0], "it is another class with something in brackets"))

@@ -200,3 +200,8 @@ def test_columns_that_number_the_rows_are_told(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(_read(tmp_path, text)) == 12
+
+
+@pytest.mark.parametrize("labels", [("e", "E"), ("e", "E", "x")])
+def test_letters_that_differ_in_case_alone_are_short_for_nothing(labels: tuple[str, ...]) -> None:
+    assert not any("short for" in told for told in checked(*labels))
