@@ -115,7 +115,7 @@ def test_auto_with_networks_is_killed_and_resumed(repository: Path, tmp_path: Pa
     and when it writes.
     """
     moments = [
-        *(("train.npz", 3), ("cv-crowd_layer-1.npz", 1), ("cv-dasc_crowd_layer-0.npz", 1)),
+        *(("train.npz", 2), ("cv-crowd_layer-1.npz", 1), ("cv-dasc_crowd_layer-0.npz", 1)),
         *(("fitted-crowd_layer", 1), ("metrics.json", 1)),
     ]
 
