@@ -25,7 +25,10 @@ SUITES = {suite.name: suite for suite in catalogue.SUITES}
 NEEDS_DATA = (
     *("dasc_fig1", "crowding_fig4", "dataset_tables", "truth_inference", "neucrowd_ceiling"),
 )
-DASC_SEED = 12000  # the first of DASC's tables and figures
+
+
+def first_seed(suite: str) -> int:
+    return SUITES[suite].cases[0].first_seed
 
 
 def put(
@@ -151,6 +154,7 @@ def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:
 
 
 def test_dasc_figures(tmp_path: Path) -> None:
+    first = first_seed("dasc_fig4")
     assert [split_name(m) for m in ("dasc_crowd_layer", "wdn", "focal_self_anno_reg")] == [
         ("dasc", "crowd_layer"),
         ("ce", "wdn"),
@@ -166,9 +170,9 @@ def test_dasc_figures(tmp_path: Path) -> None:
     for seed in (0, 1):
         for place in ("default", "keep=0.2"):
             runs = f"{place}/labelme"
-            put(tmp_path, f"{runs}/dasc_crowd_layer", seed, 0.75, first=DASC_SEED, evaluation=found)
+            put(tmp_path, f"{runs}/dasc_crowd_layer", seed, 0.75, first=first, evaluation=found)
             # The layer's own run, which is not round 0: on LabelMe it takes more steps.
-            put(tmp_path, f"{runs}/crowd_layer", seed, 0.74, first=DASC_SEED)
+            put(tmp_path, f"{runs}/crowd_layer", seed, 0.74, first=first)
     curve = analysed("dasc_fig4", tmp_path)["dasc_fig4_imbalance.csv"]
     assert curve.to_numpy().tolist() == [
         ["labelme, CrowdLayer", "dasc", 0, 2.0, 0.0, 2],
@@ -189,18 +193,20 @@ def test_dasc_figures(tmp_path: Path) -> None:
 
 
 def test_crowding_figures(tmp_path: Path) -> None:
+    first = first_seed("crowding_fig2")
     put(
         tmp_path,
         "default/labelme/dl_cl",
         0,
         0.6,
+        first=first,
         evaluation={"surest": {"share": [0.5, 1.0], "accuracy": [1.0, 0.8]}},
     )
-    folder = put(tmp_path, "game=40/labelme/crowding", 0)
+    folder = put(tmp_path, "game=40/labelme/crowding", 0, first=first)
     (folder / "curves.csv").write_text(
         "stage,epoch,train_accuracy,test_accuracy\nclassifier,0,0.5,0.4\ngame,0,0.6,0.7\n"
     )
-    put(tmp_path, "lambda=0.25/labelme/crowding", 0, 0.9)
+    put(tmp_path, "lambda=0.25/labelme/crowding", 0, 0.9, first=first)
     two = analysed("crowding_fig2", tmp_path)
     assert two["crowding_fig2_entropy.csv"]["mean"].tolist() == [1.0, 0.8]
     assert two["crowding_fig2_steps.csv"].iloc[0].tolist()[:4] == ["labelme", "two steps", 1, 0.7]
@@ -229,14 +235,15 @@ def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
         tmp_path,
         "default/usps_syn/iced",
         0,
+        first=first_seed("iced_fig2"),
         evaluation={**labels, "rounds": {"label_accuracy": [0.6, 0.85, 0.9]}},
     )
     found = analysed("iced_fig2", tmp_path)
     assert found["iced_fig2_labels.csv"]["mean"].tolist() == list(labels.values())
     assert found["iced_fig2_rounds.csv"]["mean"].tolist() == [0.6, 0.85, 0.9]
-    seed = SUITES["neucrowd_fig2"].cases[0].first_seed - FIRST_SEED
     history = {"loss": [2.0, 1.0], "val_fixed_tuplet_loss": [3.0, 1.5]}
-    put(tmp_path, "epochs=50/hotel/neucrowd", seed, history=history)
+    first = first_seed("neucrowd_fig2")
+    put(tmp_path, "epochs=50/hotel/neucrowd", 0, first=first, history=history)
     curves = analysed("neucrowd_fig2", tmp_path)["neucrowd_fig2_curves.csv"]
     same = curves[curves["panel"] == "loss of the same tuplets"]
     assert same["mean"].tolist() == [3.0, 1.5] and curves["mean"].sum() == 7.5
