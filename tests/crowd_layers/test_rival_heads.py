@@ -185,17 +185,15 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_cells_are_the_dense_logits_gathered(parts, p, name):
-    head = makers(parts)[name]()
+def test_cells_of_a_head_of_two_inputs(parts, p):
     x = np.random.default_rng(5).normal(size=(5, 2)).astype(np.float32)
-    inputs = [p, x] if name == "conal" else p
-    head(inputs)
+    head = parts.ConalHead(4, 2)
+    head([p, x])
     randomised(head)
     rows, annotators = np.array([0, 0, 4, 2], np.int32), np.array([1, 3, 0, 3], np.int32)
-    dense = np.asarray(head(inputs))
+    dense = np.asarray(head([p, x]))
     np.testing.assert_allclose(
-        head.cells(inputs, rows, annotators), dense[rows, annotators], atol=1e-4
+        head.cells([p, x], rows, annotators), dense[rows, annotators], atol=1e-4
     )
 
 

@@ -1,0 +1,98 @@
+"""Checks for tests of crowd layers, this project's and yours: what holds for any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+    from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+
+_CLASSES = 3
+
+
+def check_head(
+    head: AnnotatorHead, formula: Callable[..., NDArray[Any]] | None = None, seed: int = 0
+) -> None:
+    """Raises AssertionError unless a head is what training, sparse labels and saving rest on: its
+    logits `[B, R, C]` follow the formula, are finite for sure and unsure classifiers, depend on
+    every weight, come from `cells` as they do from `call`, and a copy made from its config computes
+    the same.
+
+    Args:
+        head: not built yet; takes class probabilities `[B, 3]`.
+        formula: one annotator's logits `[3]`, up to what they share, for one instance's
+            probabilities `[3]` and the annotator's own weights, in the order of `head.weights`;
+            called for each instance and annotator.
+        seed: of the inputs and weights.
+    """
+    rng = np.random.default_rng(seed)
+    inputs = rng.dirichlet(np.ones(_CLASSES), size=5).astype(np.float32)
+    head(inputs)
+    for weight in head.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    weights = [np.asarray(weight) for weight in head.weights]
+    logits = np.asarray(head(inputs))
+    assert logits.shape == (5, head.num_annotators, _CLASSES), logits.shape
+    if formula is not None:
+        for b, k in np.ndindex(*logits.shape[:2]):
+            expected = np.asarray(formula(inputs[b], *(weight[k] for weight in weights)))
+            np.testing.assert_allclose(
+                _shares(logits[b, k]), _shares(expected), rtol=1e-4, atol=1e-6
+            )
+    sure = np.concatenate([np.eye(_CLASSES), np.full((1, _CLASSES), 1 / _CLASSES)])
+    assert np.isfinite(head(sure.astype(np.float32))).all(), "a sure classifier has no finite logit"
+    rows, annotators = np.array([0, 0, 4, 2]), rng.integers(head.num_annotators, size=4)
+    np.testing.assert_allclose(
+        head.cells(inputs, rows, annotators), logits[rows, annotators], atol=1e-4
+    )
+    _check_gradients(head, inputs)
+    again = type(head).from_config(head.get_config())
+    again(inputs)
+    again.set_weights(weights)
+    np.testing.assert_array_equal(again(inputs), logits)
+
+
+def _check_gradients(head: AnnotatorHead, inputs: NDArray[np.float32]) -> None:
+    """Every annotator's weights must be learnt: a loss has a gradient to each."""
+    variables = [weight.value for weight in head.trainable_weights]
+    with tf.GradientTape() as tape:
+        answers = keras.ops.log_softmax(head(inputs))
+        loss = -keras.ops.mean(answers[..., 0] + 0.5 * answers[..., 1])
+    for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+        assert gradient is not None, f"no gradient reaches {variable.name}"
+        flat = np.abs(np.asarray(gradient)).reshape(len(gradient), -1).max(axis=1)
+        assert np.isfinite(flat).all() and (flat > 0).all(), f"{variable.name}: gradient {flat}"
+
+
+def check_finds_random_annotator(make: Callable[..., AnnotatorEstimator], **arguments: Any) -> None:
+    """Raises AssertionError unless a crowd layer, fitted to three annotators who are right and one
+    who answers at random, classifies well and has him lowest in `confusion_matrices_`.
+
+    Args:
+        make: the estimator's class.
+        **arguments: of it, in place of those below, which are of a linear classifier that is
+            trained for a second.
+    """
+    rng = np.random.default_rng(0)
+    truth = rng.integers(_CLASSES, size=200)
+    features = rng.normal(size=(200, 4)) + 3.0 * np.eye(4)[truth]
+    answers = np.stack([truth, truth, truth, rng.integers(_CLASSES, size=200)], axis=1)
+    quick = {"hidden_units": (), "dropout": 0.0, "epochs": 20, "learning_rate": 0.1}
+    model = make(**{**quick, **arguments}).fit(features, answers)
+    right = np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)
+    accuracy = model.score(features, truth)
+    assert accuracy > 0.9, f"accuracy {accuracy}"
+    assert right[:3].min() > right[3] + 0.1, f"mean diagonals {right}"
+
+
+def _shares(logits: NDArray[Any]) -> NDArray[Any]:
+    exponent = np.exp(logits - logits.max())
+    return exponent / exponent.sum()

@@ -1,0 +1,90 @@
+"""What every head must do, and that the checks of it fail where it does not."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, parts
+from neucrowd_tf.crowd_layers.checks import check_finds_random_annotator, check_head
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+
+HEADS = {
+    "MW": lambda: parts.CrowdConnection(4),
+    "VW": lambda: parts.CrowdConnection(4, "VW"),
+    "VB": lambda: parts.CrowdConnection(4, "VB"),
+    "VW+B": lambda: parts.CrowdConnection(4, "VW+B"),
+    "anno_reg": lambda: parts.ConfusionHead(4),
+    "anno_reg_columns": lambda: parts.ConfusionHead(4, "column", 0.2, 1.5),
+    "trace_reg": lambda: parts.SoftplusConfusionHead(4),
+    "doctors": lambda: parts.DoctorHeads(4, 3, l2=0.1),
+    "geocrowdnet_f": lambda: parts.GeoCrowdNetHead(4, "F"),
+    "geocrowdnet_w": lambda: parts.GeoCrowdNetHead(4, "W"),
+    "unionnet_a": lambda: parts.UnionHead(4, "A"),
+    "unionnet_b": lambda: parts.UnionHead(4, "B"),
+}
+FORMULAS = {
+    "MW": lambda p, matrix: p @ matrix,
+    "VW": lambda p, scale: p * scale,
+    "VB": lambda p, shift: p + shift,
+    "anno_reg": lambda p, matrix: np.log(
+        p @ (np.exp(matrix) / np.exp(matrix).sum(axis=1, keepdims=True))
+    ),
+    "trace_reg": lambda p, matrix: np.log(
+        p @ (np.log1p(np.exp(matrix)) / np.log1p(np.exp(matrix)).sum(axis=1, keepdims=True))
+    ),
+    "doctors": lambda p, kernel, bias: p @ kernel + bias,
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_heads_of_this_project(name):
+    check_head(HEADS[name](), FORMULAS.get(name))
+
+
+@pytest.mark.parametrize("estimator", [CrowdLayer, AnnoReg])
+def test_layers_of_this_project(estimator):
+    check_finds_random_annotator(estimator, annotator_learning_rate=0.05)
+
+
+class Scaled(AnnotatorHead):
+    """Scales the probabilities; what is wrong with it is said by `fault`."""
+
+    fault: ClassVar[str] = ""
+
+    def build(self, input_shape: Any) -> None:
+        self.scale = self.annotator_weight("scale", (), "ones")
+
+    def call(self, probabilities: Any) -> Any:
+        scale = ops.stop_gradient(self.scale) if self.fault == "gradient" else self.scale
+        scale = scale[:1] + 0.0 * scale if self.fault == "first" else scale
+        inputs = ops.log(probabilities) if self.fault == "finite" else probabilities
+        return scale[None, :, None] * inputs[:, None, :]
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        wrong = ops.zeros_like(annotators) if self.fault == "cells" else annotators
+        return super().cells(inputs, rows, wrong)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | ({"num_annotators": 2} if self.fault == "config" else {})
+
+
+@pytest.mark.parametrize("fault", ["gradient", "first", "finite", "cells", "config", "formula", ""])
+def test_a_fault_is_found(fault, monkeypatch):
+    monkeypatch.setattr(Scaled, "fault", fault)
+    keras.utils.set_random_seed(0)
+    power = 2 if fault == "formula" else 1
+    formula = None if fault == "first" else lambda p, scale: scale * p**power
+    if not fault:
+        return check_head(Scaled(3), formula)
+    with pytest.raises((AssertionError, ValueError)):
+        check_head(Scaled(3), None if fault == "finite" else formula)
+
+
+def test_a_layer_that_learns_no_annotator_is_found():
+    with pytest.raises(AssertionError, match="mean diagonals"):
+        check_finds_random_annotator(CrowdLayer, annotator_learning_rate=0.0)
