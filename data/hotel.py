@@ -60,11 +60,8 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
 def _read(path: Path) -> tuple[NDArray[np.float32], Annotations, NDArray[np.int64]]:
     """Returns features, votes and majority labels. A file has the label, the number of positive
     votes, then the features.
-
-    The published headers differ: some have a space before `votes`.
     """
     frame = read_csv(path)
-    frame.columns = frame.columns.str.strip()
     require_columns(path, list(frame.columns), [LABEL, VOTES])
     positive = frame[VOTES].to_numpy()
     features = frame.drop(columns=[LABEL, VOTES]).to_numpy(dtype=np.float32)

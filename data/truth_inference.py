@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.tables.csv_file import CsvFile, read_csv
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +71,7 @@ def load(data_dir: Path, name: str) -> Benchmark:
     if not (folder / "label.csv").exists():
         raise DataError(f"{folder}: expected label.csv and truth.csv, received none")
     crowd = Annotations.from_csv(folder / "label.csv", duplicates="first")
-    table = pd.read_csv(folder / "truth.csv", dtype=str)
+    table = CsvFile.open(folder / "truth.csv").table()
     if list(table.columns) != ["item", "truth"]:
         raise DataError(
             f"{folder / 'truth.csv'}: expected the columns item, truth, received"
@@ -95,5 +95,5 @@ def printed(data_dir: Path) -> dict[str, dict[str, float]]:
     path = data_dir / FOLDER / "printed.csv"
     if not path.exists():
         return {}
-    table: Any = pd.read_csv(path).set_index("dataset")
+    table: Any = read_csv(path).set_index("dataset")
     return {method: table[method].to_dict() for method in table.columns}

@@ -296,5 +296,5 @@ def _is_blank(column: pd.Series) -> bool:
 
 
 def read_csv(path: str | Path, **options: Any) -> pd.DataFrame:
-    """Returns `CsvFile.open(path).frame(...)`."""
-    return CsvFile.open(path).frame(**options)
+    """Returns `CsvFile.table` of a file, its numbers as such and cells like `NA` as missing."""
+    return CsvFile.open(path).table(**{"dtype": None, "keep_default_na": True, **options})
