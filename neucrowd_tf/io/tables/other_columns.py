@@ -20,7 +20,7 @@ _WHEN = "(_(at|on|by|time|date))?"
 _SAID = "label|class|answer|response|vote|rating|annotation|choice"
 _AGAIN = "new|corrected|correction|revised|updated|fixed|changed"
 # What a column of a label's row is called that says whether it counts: how far it got, that it does
-# not, that it does.
+# not, that it does; or that the task is one whose answer was known.
 _STATUS = re.compile(r"(\w+_)?(status|state)|approval|(qc|review)(_result)?")
 _VOID = re.compile(
     r"(is_|was_|has_been_)?(cancell?ed|deleted?|removed?|reject(ed|ion)?|invalid|skip(ped)?"
@@ -29,6 +29,9 @@ _VOID = re.compile(
 )
 _VALID = re.compile(
     rf"(is_|was_|has_been_)?(valid|accept(ed)?|approved?|kept|keep|used?|included?){_WHEN}"
+)
+_TEST = re.compile(
+    r"golden|is_gold(en)?|((is|was)_)?(test_question|honey_?pot|(attention|attn)_check)|is_test"
 )
 _TIMES = re.compile(
     r"(\w+_)?weights?|counts?|n|freq(uency)?|times|multiplicity|votes"
@@ -43,7 +46,7 @@ _ITEM = re.compile(
     r"|doc|post|tweet|sentence|text|file|row)(_?(id|name|path|url|uri|nr|num|number|idx|index))?"
     r"|url|file_?name|path|index"
 )
-_MARKS = (_STATUS, _VOID, _VALID, _TIMES, _CORRECTED)
+_MARKS = (_STATUS, _VOID, _VALID, _TEST, _TIMES, _CORRECTED)
 _KINDS = (*_MARKS, _RATING, _ITEM)
 _NOT = frozenset(("", "0", "0.0", "false", "f", "no", "n", "none", "null", "nan", "na", "<na>"))
 _BAD = re.compile(
@@ -135,6 +138,8 @@ def _voids(words: str, cells: pd.Series) -> str:
     off = small.isin(_NOT)
     if _VOID.fullmatch(words):
         return "" if off.all() else "as of some that do not count"
+    if _TEST.fullmatch(words):
+        return "" if off.all() else "as of test questions"
     if _VALID.fullmatch(words):
         return "as of some that do not count" if off.any() and (small != "").any() else ""
     if _STATUS.fullmatch(words):
