@@ -188,11 +188,11 @@ def of_one_annotator(names: Sequence[str]) -> tuple[str, str] | None:
 
 def _is_grid(groups: list[dict[str, str]], size: int) -> bool:
     """Whether columns are several groups that all have the same words, as those of annotators and
-    questions do; numbers alone are no questions.
+    questions do; numbers alone are no questions, nor are people (`rater`, `expert`).
     """
     words = set(groups[0]) if len(groups) > 1 else set()
     whole = all(set(group) == words for group in groups) and len(words) * len(groups) == size
-    return whole and len(words) > 1 and not all(word.isdigit() for word in words)
+    return whole and len(words) > 1 and not all(w.isdigit() or is_people(w) for w in words)
 
 
 def renamed_twin(names: Sequence[str]) -> str | None:
