@@ -432,7 +432,7 @@ BAD_ANNOTATIONS = {
         "task,no,yes\n" + "".join(f"t{i},{i % 4},{3 - i % 4}\n" for i in range(10)),
         (
             r"annotations\.csv: expected a label in each cell, received numbers that sum to 3 .*"
-            r" name the columns votes_no, votes_yes, if not,"
+            r" write a CSV with the columns task,votes_no,votes_yes, if not,"
         ),
     ),
     "votes, unknown task": (

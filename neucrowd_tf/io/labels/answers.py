@@ -11,7 +11,7 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.json import read_json
-from neucrowd_tf.io.labels.checks.like_counts import like_counts, or_zeros, tell_counts, tell_zeros
+from neucrowd_tf.io.labels.checks.like_counts import check_no_counts
 from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.checks.wide_values import tell_turned
 from neucrowd_tf.io.labels.matrix import MOST_CODE
@@ -119,15 +119,8 @@ def _check_no_counts(triples: list[tuple[Hashable, Hashable, Hashable]], where: 
     for task, name, label in triples:
         counts[tasks[task], columns[name]] = int(label)  # type: ignore[call-overload]
         missing[tasks[task], columns[name]] = False
-    if what := like_counts(counts, missing, list(map(str, names))):
-        raise DataError(
-            f"{where}: expected tasks that hold workers and their labels, received {what}, as"
-            " counts of votes do; if they are, write a CSV with the columns task,"
-            f" {', '.join(f'votes_{name}' for name in names[:3])}, if not, --classes=... names the"
-            f" classes{or_zeros(counts, missing)}"
-        )
-    tell_zeros(counts, missing, where)
-    tell_counts(counts, missing, where)
+    expected = "tasks that hold workers and their labels"
+    check_no_counts(counts, missing, list(map(str, names)), where, expected)
 
 
 def _triples(

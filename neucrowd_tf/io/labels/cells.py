@@ -81,6 +81,22 @@ class _Kept(CsvFile):
         return super().line(self.rows[int(row)] if header else row, header)
 
 
+def without_nameless(cells: pd.DataFrame, csv: CsvFile, layout: TableFormat) -> pd.DataFrame:
+    """Returns the columns but those of names that --missing names (see `is_task_marker`), which are
+    counted.
+    """
+    named = [name for name in layout.missing or () if is_task_marker(name)]
+    lost = [name for name in map(str, cells) if name.removeprefix(VOTES).strip() in named]
+    if lost:
+        tell_missing(csv.path, len(lost), "columns", "a name")
+    if len(lost) == len(cells.columns):
+        raise DataError(
+            f"{csv.path}: {csv.line(0, header=False)}: expected columns of annotators, received"
+            " none"
+        )
+    return cells.drop(columns=lost)
+
+
 def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[CsvFile, NDArray[Any], pd.DataFrame]:
     """Returns the file, the tasks' ids `[N]` and the other columns as text, without the tasks and
     columns that --missing names, and with lines that are the file's.
@@ -111,13 +127,4 @@ def task_cells(csv: CsvFile, layout: TableFormat) -> tuple[CsvFile, NDArray[Any]
         missing=layout.missing,
     )
     cells = frame.drop(columns=[layout.roles(list(frame.columns))["task"]])
-    nameless = [name for name in map(str, cells) if name.removeprefix(VOTES).strip() in missing]
-    if nameless:
-        tell_missing(csv.path, len(nameless), "columns", "a name")
-        cells = cells.drop(columns=nameless)
-    if cells.empty and not len(cells.columns):
-        raise DataError(
-            f"{csv.path}: {csv.line(0, header=False)}: expected columns of annotators beside the"
-            " tasks', received none"
-        )
-    return csv, ids, cells
+    return csv, ids, without_nameless(cells, csv, layout)

@@ -13,14 +13,8 @@ import pandas as pd
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import ending
-from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named
-from neucrowd_tf.io.labels.checks.like_counts import (
-    MANY_ROWS,
-    like_counts,
-    or_zeros,
-    tell_counts,
-    tell_zeros,
-)
+from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named, without_nameless
+from neucrowd_tf.io.labels.checks.like_counts import MANY_ROWS, check_no_counts
 from neucrowd_tf.io.labels.checks.wide_names import check_columns
 from neucrowd_tf.io.labels.checks.wide_values import tell_turned
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
@@ -61,7 +55,8 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     lost = layout.missing or ()
     lost_here = is_named(np.array([columns], dtype=object), lost)[0] | np.isin(columns, EMPTY)
     numeric = all(map(is_code, np.array(columns, dtype=object)[~lost_here]))
-    frame = csv.table(header=None) if numeric else csv.table()
+    frame = csv.table(header=None) if numeric else without_nameless(csv.table(), csv, layout)
+    columns = columns if numeric else list(frame.columns)
     if numeric and not lost_here.any() and _is_header(csv, frame, num_tasks):
         frame, numeric = frame.iloc[1:].reset_index(drop=True), False
     if not numeric:
@@ -198,7 +193,7 @@ def matrix_table(
     if not layout.classes and matrix.dtype.kind in "iuf":
         if len(matrix) >= MANY_ROWS and (matrix == np.floor(matrix)).all():
             _check_no_ids(matrix, path)
-        _check_no_counts(matrix, annotators or [], path, line)
+        _check_no_sums(matrix, annotators or [], path, line)
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
 
 
@@ -241,7 +236,7 @@ def _are_pairs(matrix: NDArray[Any]) -> bool:
     return matrix.shape[1] == 3 or many or bool((np.diff(matrix[:, 0]) >= 0).all())
 
 
-def _check_no_counts(
+def _check_no_sums(
     matrix: NDArray[Any], annotators: list[str], path: Path, line: Callable[[int], str]
 ) -> None:
     """Raises DataError for numbers that look like a vote count a class, for a last row or column
@@ -250,14 +245,7 @@ def _check_no_counts(
     missing = matrix < 0
     codes = np.where(missing, 0, matrix).astype(np.int64)
     rows, width = codes.shape
-    if what := like_counts(codes, missing, annotators):
-        raise DataError(
-            f"{path}: expected a label in each cell, received {what}, as counts of votes do; if"
-            f" they are, write a CSV with the columns task,votes_0,votes_1,...{AS_LABELS}"
-            f"{or_zeros(codes, missing)}"
-        )
-    tell_zeros(codes, missing, path)
-    tell_counts(codes, missing, path)
+    check_no_counts(codes, missing, annotators, path)
     if width < 3 or missing.any() or codes[:-1].max(initial=0) == 0:
         return
     shown = (lambda column: column) if ending(path) == ".npy" else (lambda column: column + 1)

@@ -92,7 +92,9 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
     if labels and plain_integers(labels):
         codes = np.array(labels, dtype=np.int64)
         if not layout.classes:
-            check_no_counts(codes, missing, list(cells.columns), csv.path)
+            matrix = np.zeros(missing.shape, dtype=np.int64)
+            matrix[~missing] = codes
+            check_no_counts(matrix, missing, list(cells.columns), csv.path)
         table = dataclasses.replace(table, triples=(ids[rows], annotators[columns], codes.tolist()))
     return table
 

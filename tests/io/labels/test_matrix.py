@@ -52,7 +52,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_matrix_of_something_else(tmp_path: Path, what: str, ending: str) -> None:
     path = tmp_path / f"a.{ending}"
-    with pytest.raises(DataError, match=f"received {what}.*--classes=... takes them for labels"):
+    with pytest.raises(DataError, match=f"received {what}.*--classes=... (takes|names)"):
         read(path, REFUSED[what])
     names = ",".join(map(str, range(REFUSED[what].max() + 1)))
     assert read(path, REFUSED[what], classes=names).num_annotations == REFUSED[what].size
@@ -289,3 +289,16 @@ def test_a_class_0_in_most_cells(tmp_path: Path, form: str, seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_annotations(_form(tmp_path, form, codes))
+
+
+def test_an_annotator_who_is_named_as_none(tmp_path: Path) -> None:
+    """The ways out that the error names, and an empty last column, as spreadsheets write."""
+    path = tmp_path / "a.csv"
+    path.write_text("NA,ben,cat,\n" + "".join(f"{a},{b},{c},\n" for a, b, c, *_ in CODES))
+    with pytest.raises(DataError, match=r"received 'NA' .*; --missing=NA leaves these out, --mis"):
+        read_annotations(path)
+    assert read_annotations(path, layout=TableFormat.of(missing="")).num_annotators == 3
+    for flags in ({}, {"exact_names": True}):
+        with pytest.warns(UserWarning, match="1 columns without a name are left out"):
+            found = read_annotations(path, layout=TableFormat.of(missing="NA", **flags))
+        assert found.annotator_names.tolist() == ["ben", "cat"]

@@ -124,7 +124,8 @@ def test_names_of_columns_that_are_no_annotators() -> None:
     "names",
     ["anna ben max", "a b n y", "AB GT SD", "w1 w2", "annotator_1 annotator_2", "Label Label2",
      "vote vote_2", "label_a label_b", "round1_anna round2_anna", "rater_x rater_n", "worker_3",
-     "time_travel_fan ann", "expert novice", "id_17 id_18", "model_a model_b"],
+     "time_travel_fan ann", "expert novice", "id_17 id_18", "model_a model_b",
+     "rater_1 rater_2 expert_1 expert_2"],
 )  # fmt: skip
 def test_names_that_may_be_annotators(names: str) -> None:
     given = names.split()
@@ -205,7 +206,7 @@ def test_counts_of_different_totals(tmp_path: Path) -> None:
     """Cells that are alone in their row hold 4 and 5, others 1 to 3."""
     rows = [(1, 3), (2, 1), (5, ""), ("", 4), (3, 2), (4, ""), ("", 5)] * 4
     text = " ".join(["task,left,right", *(f"t{i},{a},{b}" for i, (a, b) in enumerate(rows))])
-    with pytest.raises(DataError, match=r"smaller the more cells .*votes_left, votes_right"):
+    with pytest.raises(DataError, match=r"smaller the more cells .*votes_left,votes_right, if"):
         read(tmp_path, text)
 
 

@@ -26,27 +26,28 @@ MANY_VALUES = 8  # that labels of annotators who agree no more than by chance ha
 
 
 def check_no_counts(
-    labels: NDArray[np.int64], missing: NDArray[np.bool_], columns: list[str], path: Path
+    matrix: NDArray[np.int64],
+    missing: NDArray[np.bool_],
+    columns: list[str],
+    source: str | Path,
+    expected: str = "a label in each cell",
 ) -> None:
-    """Raises DataError for rows of numbers that look like a vote count a class (`like_counts`)."""
-    matrix = np.zeros(missing.shape, dtype=np.int64)
-    matrix[~missing] = labels
+    """Raises DataError for rows of numbers, 0 where there are none, that look like a vote count a
+    class (`like_counts`); tells of those that may be, and of zeros that may be no labels.
+    """
     if what := like_counts(matrix, missing, columns):
-        named = ", ".join(VOTES + name for name in columns[:3])
-        named += ", ..." if len(columns) > 3 else ""
+        named = ",".join(VOTES + name for name in columns[:3] or "01")
+        named += ",..." if matrix.shape[1] > min(len(columns), 3) else ""
+        # A full table of codes from 1 may be one of two classes and more.
+        zeros = not missing.any() and matrix.min(initial=1) == 0 and len(np.unique(matrix)) > 2
         raise DataError(
-            f"{path}: expected a label in each cell, received {what}, as counts of votes do; if"
-            f" they are, name the columns {named}, if not, --classes=... names the classes"
-            f"{or_zeros(matrix, missing)}"
+            f"{source}: expected {expected}, received {what}, as counts of votes do; if they are,"
+            f" write a CSV with the columns task,{named}, if not, --classes=... names the classes"
+            + ", --missing=0 says that 0 is no label"
+            * bool(zeros)
         )
-    tell_zeros(matrix, missing, path)
-    tell_counts(matrix, missing, path)
-
-
-def or_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> str:
-    """Returns the way out for a full table of codes from 1, if it may be one of two and more."""
-    zeros = not missing.any() and bool(matrix.min(initial=1) == 0) and len(np.unique(matrix)) > 2
-    return ", --missing=0 says that 0 is no label" * zeros
+    tell_zeros(matrix, missing, source)
+    tell_counts(matrix, missing, source)
 
 
 def tell_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: str | Path) -> None:
