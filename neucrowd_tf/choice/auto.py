@@ -144,7 +144,7 @@ class Auto(CrowdEstimator):
         self.rows_ = data.rows
         self.consensus_ = consensus_labels(crowd, self.seed, weigh_annotators=True)
         splits = self._splits()
-        gold = gold_codes(self.gold, crowd)
+        gold = gold_codes(self.gold, crowd, run.layout)
         wanted, reasons = self._candidates(data)
         tasks = {
             name: search.Task(

@@ -13,18 +13,22 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.tasks import read_truth
 
 
 def gold_codes(
-    gold: str | os.PathLike[str] | Mapping[Any, Any] | None, annotations: Annotations
+    gold: str | os.PathLike[str] | Mapping[Any, Any] | None,
+    annotations: Annotations,
+    layout: TableFormat = PLAIN,
 ) -> NDArray[np.int64]:
     """Returns `[N]` class codes of the instances of annotations, -1 where no gold label is known.
 
     Args:
         gold: a CSV `task,label`, or labels by task; other tasks than those of the annotations (the
-            test split's, say) are left out.
+            test split's, say) are left out, and those of a file counted.
         annotations: of N instances.
+        layout: how the file is written, as for `read_truth`.
 
     Raises:
         DataError: what is wrong with the file, a label that is no class, or no task in common.
@@ -42,7 +46,8 @@ def gold_codes(
                 np.asarray(labels), annotations.class_names, "gold labels"
             )
     else:
-        codes = read_truth(Path(gold), np.asarray(names), annotations.class_names, others=True)
+        classes = annotations.class_names
+        codes = read_truth(Path(gold), np.asarray(names), classes, others=True, layout=layout)
     if (codes < 0).all():
         raise DataError(
             "gold: expected labels of tasks that have annotations and are trained on, received none"

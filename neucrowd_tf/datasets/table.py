@@ -108,8 +108,8 @@ def load(
         task_column, worker_column, label_column: the columns' names in these files, where they are
             others than the aliases.
         separator: the sign between the columns of CSVs; None for commas or tabs.
-        unmatched: "drop" leaves labels of tasks that are not in `features` out, with a warning
-            that counts them; "error" does not take them.
+        unmatched: "drop" leaves labels and truth of tasks that are not in `features` out, with a
+            warning that counts them; "error" does not take them.
         missing: what stands for a label that is missing, beside an empty cell, separated by commas;
             by default what often does is refused.
         exact_names: whether classes or annotators whose names differ in case, spaces or how a
@@ -150,7 +150,8 @@ def load(
     if wanted is not None and test_truth is not None:
         train, test_is_truth = np.arange(len(table.rows)), True
         files = Path(wanted), Path(test_truth)
-        test = _published_test(kind, table, *files, crowd.class_names, layout)
+        drop = unmatched == "drop"
+        test = _published_test(kind, table, *files, crowd.class_names, layout, drop)
     else:
         train, test, test_is_truth = _drawn_test(table, crowd, known, seed)
     training = crowd[train]
@@ -180,7 +181,8 @@ def _read_labels(
     _check_two_classes(crowd, path)
     known = None
     if truth is not None:
-        known = read_truth(Path(truth), tasks, crowd.class_names, layout=layout)
+        drop = unmatched == "drop"
+        known = read_truth(Path(truth), tasks, crowd.class_names, others=drop, layout=layout)
     return crowd.replace(instance_names=typed_names(tasks.tolist())), known
 
 
@@ -239,12 +241,10 @@ def _read_instances(
     centre: Mapping[str, float] | None = None,
 ) -> FeatureTable:
     """Returns tasks, features or texts, and the names of columns of `--features`."""
-    if kind == "texts" or (kind == "features" and ending(path) not in (".npy", ".parquet", ".pq")):
-        layout = beside(path, layout)
     if kind == "features":
-        return read_feature_table(path, layout, centre)
+        return read_feature_table(path, layout, centre, with_labels=True)
     if kind == "texts":
-        return FeatureTable(*read_texts(path, layout), [])
+        return FeatureTable(*read_texts(path, beside(path, layout)), [])
     return FeatureTable(*read_images(path, image_size, max_pixels), [])
 
 
@@ -255,6 +255,7 @@ def _published_test(
     truth: Path,
     class_names: NDArray[np.generic],
     layout: TableFormat,
+    others: bool,
 ) -> Split:
     table = _read_instances(kind, features, layout, centre=training.centre)
     columns, found = training.names, table.names
@@ -270,7 +271,7 @@ def _published_test(
             f"{features}: expected the {len(columns)} feature columns of the training table,"
             f" received also {extra!r}"
         )
-    labels = read_truth(truth, table.tasks, class_names, layout=layout)
+    labels = read_truth(truth, table.tasks, class_names, others=others, layout=layout)
     if (labels < 0).any():
         raise DataError(
             f"{truth}: expected a label for each test task, received none for task"

@@ -245,6 +245,7 @@ class Execution:
             progress=self.work.progress,
             checkpoint_seconds=self.options.checkpoint_seconds,
             strategy=self.strategy,
+            layout=self.options.table_format,
             watcher=Watcher(self.folder / run_files.CURVES, self.dataset) if watched else None,
         )
 

@@ -128,7 +128,9 @@ RULES: tuple[tuple[tuple[str, ...], Callable[[Options, str], object], str], ...]
     ),
     (
         ("separator",),
-        lambda o, name: o.separator is not None and not any(map(_is_csv, o.table.values())),
+        lambda o, name: (
+            o.separator is not None and o.gold is None and not any(map(_is_csv, o.table.values()))
+        ),
         "expected together with a CSV, received it with none",
     ),
     (("images",), _is_no_folder, "expected a folder of images, received {value}, which {state}"),

@@ -12,6 +12,7 @@ from absl import flags
 
 from neucrowd_tf.io.run_files import TABLES as TABLE_FLAGS
 from neucrowd_tf.io.tables.flags import ANNOTATIONS, MODEL_ANNOTATOR, TABLE_OPTIONS
+from neucrowd_tf.io.tables.format import TableFormat
 
 MAX_SEED = 2**31 - 1
 # How the tables are written, as the loader takes them; given only where they are not the default.
@@ -105,6 +106,11 @@ class Options:
         given = {name: getattr(self, name) for name in LAYOUT_FLAGS}
         return {name: value for name, value in given.items() if value != getattr(Options, name)}
 
+    @property
+    def table_format(self) -> TableFormat:
+        """What of `layout` every command says of a table of labels."""
+        return TableFormat.of(**{name: getattr(self, name) for name in TABLE_OPTIONS})
+
 
 HELP = """
 dataset: Datasets by name, separated by commas; see --list.
@@ -150,7 +156,8 @@ truth: --dataset=table: CSV with columns task, label; for evaluation only.
 test_features: --dataset=table: features of the test rows.
 test_texts: --dataset=table: texts of the test rows.
 test_truth: --dataset=table: labels of the test rows.
-unmatched: --dataset=table: what becomes of labels of tasks that --features does not have.
+unmatched: --dataset=table: what becomes of labels, also true ones, of tasks that --features does
+  not have.
 ignore_columns: --dataset=table: columns of --features that are none, separated by commas.
 max_pixels: --images: the most pixels of one; 67 million by default.
 jobs: How many runs to train at once, each in a process of its own.

@@ -121,8 +121,6 @@ def _crowd(
     what = f"{matched:,} of its {size:,} tasks among the {len(names):,} of {arguments.annotations}"
     if matched < FEWEST * min(size, len(names)):
         raise DataError(f"{arguments.truth}: expected tasks that have labels, received {what}")
-    if matched < size:
-        notes.append(f"{arguments.truth}: {what}; the others are left out")
     return crowd, truth, notes
 
 

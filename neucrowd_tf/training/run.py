@@ -16,6 +16,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.writing import text_cell
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def checkpoints_at(path: Path) -> Iterator[tuple[Path, dict[str, NDArray[Any]]]]
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What surrounds one `fit`; none of it changes the result.
+    """What surrounds one `fit`; none of it changes the result of the same data.
 
     Attributes:
         checkpoints: folder for the state from which a killed fit goes on, or None. A fit that finds
@@ -80,6 +81,7 @@ class Run:
         strategy: a `tf.distribute.Strategy`, or None. Where it has several processes, all make the
             same fit with the same folder of checkpoints, and the first one writes to it.
         prefix: the stage's name, which precedes its TensorBoard tags.
+        layout: how a user's CSV is written that a hyper-parameter names.
         stop: once set, by another thread, training ends at the next epoch with `KeyboardInterrupt`.
     """
 
@@ -89,6 +91,7 @@ class Run:
     checkpoint_seconds: float = 5.0
     strategy: Any = None
     prefix: str = ""
+    layout: TableFormat = PLAIN
     stop: threading.Event | None = None
     _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 

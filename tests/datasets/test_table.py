@@ -520,7 +520,7 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
             TRUTH + "t9,1\n",
             (
                 r"truth\.csv: line 8, column 'task': expected a task of the features table,"
-                r" received 't9'"
+                r" received 't9'; --dataset=table --unmatched=drop leaves such labels out"
             ),
         ),
         (
@@ -574,6 +574,36 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
             test_features=other,
             test_truth=paths["truth"],
         )
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_truth_of_other_tasks(files, apart: bool) -> None:
+    """--unmatched=drop leaves it out, unless no task is there."""
+    texts = {"features": FEATURES, "annotations": LONG, "truth": TRUTH + "t9,1\nt8,x\n"}
+    if apart:
+        texts |= {"test_features": FEATURES.replace("\nt", "\nz")}
+        texts |= {"test_truth": texts.pop("truth").replace("\nt", "\nz")}
+    paths = files(**texts)
+    with pytest.raises(DataError, match=r"truth\.csv: line 8, .*; .* --unmatched=drop leaves"):
+        load(**paths)
+    with pytest.warns(UserWarning, match=r"truth\.csv: labels of 2 tasks .* none of the 6 here"):
+        assert load(**paths, unmatched="drop").test_is_truth
+    paths["test_truth" if apart else "truth"].write_text("task,label\nx0,1\nx1,0\n")
+    with pytest.raises(DataError, match=r"truth\.csv: line 2, .* received 'x0'$"):
+        load(**paths, unmatched="drop")
+
+
+def test_features_in_parquet_with_another_column_of_tasks(files, tmp_path) -> None:
+    """As those in a CSV: --task_column counts where they have it, else their own."""
+    pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    paths = files(features=FEATURES, annotations=LONG.replace("task", "img"))
+    frame = pd.read_csv(paths["features"])
+    for name, column in (("plain", "task"), ("item", "item"), ("named", "img")):
+        frame.rename(columns={"task": column}).to_parquet(tmp_path / f"{name}.parquet")
+        frame.rename(columns={"task": column}).set_index(column).to_parquet(tmp_path / "i.pq")
+        for path in (tmp_path / f"{name}.parquet", tmp_path / "i.pq"):
+            found = load(features=path, annotations=paths["annotations"], task_column="img")
+            assert len(found.features) == 5 and found.feature_names == ("x", "y")
 
 
 def test_large_table_reads_fast(tmp_path) -> None:

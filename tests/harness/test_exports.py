@@ -78,3 +78,18 @@ def test_truncated(
     assert auto(path, ["1"], ["neg", "pos"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and said.startswith("error: ") and str(path) in said
+
+
+def test_gold_is_written_as_the_labels(
+    auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"t{i};w{w};{['no', 'yes'][i % 2]}" for i in range(12) for w in range(3)]
+    path, gold = tmp_path / "a.csv", tmp_path / "gold.csv"
+    path.write_text("\n".join(["img;who;rating", *rows]) + "\n")
+    gold.write_text("img;rating\nt0;no\nt1;NA\nt99;yes\n")
+    flags = ["--separator=;", "--task_column=img", "--worker_column=who", "--label_column=rating"]
+    flags += [f"--gold={gold}", "--missing=NA"]
+    assert auto(path, [f"t{i}" for i in range(12)], ["no", "yes"], *flags) == 0
+    said = capsys.readouterr().err
+    assert "1 tasks without a label are left out (--missing)" in said
+    assert "labels of 1 tasks are left out, which are none of the 12 here" in said

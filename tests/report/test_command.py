@@ -166,12 +166,16 @@ def test_a_truth_of_other_tasks_is_refused(
     flags.append(f"--output={tmp_path / 'page.html'}")
     known = f"{annotations.instance_names[0]},{annotations.class_names[truth[0]]}"
     others = "\n".join(f"x{i},cat" for i in range(400))
-    for rows in ("x0,cat", f"{others}\n{known}"):
+    for rows, wanted in (
+        ("x0,cat", "one of the 300 tasks here, received 'x0'"),
+        (f"{others}\n{known}", "tasks that have labels, received"),
+    ):
         (tmp_path / "t.csv").write_text(f"task,label\n{rows}\n")
         assert main(flags) == 2
-        error = capsys.readouterr().err
-        assert "t.csv: expected tasks that have labels, received" in error
-        assert error.count("\n") == 1 and not (tmp_path / "page.html").exists()
+        *told, error = capsys.readouterr().err.splitlines()
+        assert error.startswith("error: ") and f"expected {wanted}" in error
+        assert all("labels of 400 tasks are left out" in line for line in told)
+        assert not (tmp_path / "page.html").exists()
 
 
 def test_a_run_of_other_annotations_is_told(

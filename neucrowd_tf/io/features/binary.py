@@ -28,8 +28,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
-    """Reads a Parquet file; the task ids become text."""
+def read_parquet(
+    path: Path, layout: TableFormat, with_labels: bool = False
+) -> tuple[pd.DataFrame, TableFormat]:
+    """Reads a Parquet file, whose task ids become text; `layout` returns without the columns' names
+    that it does not have, where it is beside labels.
+    """
     content = read_bytes(path, "a Parquet file")
     try:
         frame = pd.read_parquet(io.BytesIO(content))
@@ -54,6 +58,8 @@ def read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
     if not len(frame):
         raise DataError(f"{path}: expected at least one row, received none")
     index = str(frame.index.name)
+    if with_labels:
+        layout = layout.among([index, *frame.columns])
     column = layout.roles([index, *frame.columns]).get("task")
     if column == index and index not in frame.columns:
         frame = frame.reset_index(names=index)
@@ -68,7 +74,7 @@ def read_parquet(path: Path, layout: TableFormat) -> pd.DataFrame:
                     " bytes that are no UTF-8"
                 ) from None
         frame[column] = values.map(str).where(values.notna(), "")
-    return frame
+    return frame, layout
 
 
 def _whole(column: pd.Series) -> pd.Series:

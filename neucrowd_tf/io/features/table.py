@@ -28,7 +28,7 @@ from neucrowd_tf.io.features.numbers import (
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.tables.csv_file import MANY_COLUMNS, CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
-from neucrowd_tf.io.tables.tasks import task_ids
+from neucrowd_tf.io.tables.tasks import beside, task_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,13 +57,17 @@ class FeatureTable:
 def read_features(
     path: Path, layout: TableFormat = PLAIN
 ) -> tuple[NDArray[Any], NDArray[np.float32], list[str]]:
-    """Returns the tasks, rows and names of `read_feature_table`."""
-    table = read_feature_table(path, layout)
+    """Returns the tasks, rows and names of `read_feature_table`, beside labels."""
+    table = read_feature_table(path, layout, with_labels=True)
     return table.tasks, table.rows, table.names
 
 
 def read_feature_table(
-    path: Path, layout: TableFormat = PLAIN, centre: Mapping[str, float] | None = None
+    path: Path,
+    layout: TableFormat = PLAIN,
+    centre: Mapping[str, float] | None = None,
+    *,
+    with_labels: bool = False,
 ) -> FeatureTable:
     """Reads `task` and numeric columns from a CSV or a Parquet file, or an array from an NPY file,
     whose tasks are numbered from 0.
@@ -73,6 +77,7 @@ def read_feature_table(
         layout: how a CSV is written, what its column of tasks is called, what is left out.
         centre: what to subtract, by column; None subtracts the mean of columns that float32 could
             not tell apart otherwise (times in seconds, say), with a warning.
+        with_labels: whether `layout` says how the labels beside are written, see `beside`.
 
     Raises:
         DataError: a missing, misspelt or non-numeric column, one that holds labels or ids, an empty
@@ -82,7 +87,10 @@ def read_feature_table(
     if ending(path) == ".npy":
         return FeatureTable(*read_npy_features(path))
     if ending(path) in (".parquet", ".pq"):
-        return _table(read_parquet(path, layout), path, layout, None, centre)
+        frame, layout = read_parquet(path, layout, with_labels)
+        return _table(frame, path, layout, None, centre)
+    if with_labels:
+        layout = beside(path, layout)
     csv = CsvFile.open(path, layout)
     # Numbers are parsed as numbers at full speed; ids stay text.
     task = layout.roles(csv.header).get("task")

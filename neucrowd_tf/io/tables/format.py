@@ -92,6 +92,15 @@ class TableFormat:
             first=first,
         )
 
+    def among(self, columns: Sequence[str]) -> TableFormat:
+        """Returns the format without the names of columns that a table does not have."""
+        folded = {str(name).strip().lower() for name in columns}
+        task, worker, label = (
+            name if name is not None and name.strip().lower() in folded else None
+            for name in (self.task, self.worker, self.label)
+        )
+        return dataclasses.replace(self, task=task, worker=worker, label=label)
+
     def roles(self, columns: Sequence[str]) -> dict[str, str]:
         """Returns, for task, worker and label, the column that plays this role, where there is
         one; the first alias that is there counts.

@@ -35,12 +35,7 @@ def beside(path: Path, layout: TableFormat) -> TableFormat:
             layout = dataclasses.replace(layout, separator=None)
     if layout.task is layout.worker is layout.label is None:
         return layout
-    columns = {name.lower() for name in CsvFile.open(path, layout).header}
-    task, worker, label = (
-        name if name is not None and name.strip().lower() in columns else None
-        for name in (layout.task, layout.worker, layout.label)
-    )
-    return dataclasses.replace(layout, task=task, worker=worker, label=label)
+    return layout.among(CsvFile.open(path, layout).header)
 
 
 def task_ids(
@@ -88,7 +83,7 @@ def read_truth(
         path: the CSV.
         tasks: `[N]` known task ids, as text.
         class_names: `[C]`; labels are compared with them as they are spelt.
-        others: whether the file may have further tasks, which are then left out.
+        others: whether the file may have further tasks, which are then left out and counted.
         layout: how the labels are written; what names a separator or a column that the file has
             counts here too.
 
@@ -110,17 +105,27 @@ def read_truth(
     code = {str(name): number for number, name in enumerate(class_names.tolist())}
     truth = np.full(len(tasks), -1, dtype=np.int64)
     labels = [name_of(label, code) for label in frame[column].tolist()]
-    without = 0
+    without, lost = 0, np.flatnonzero(rows < 0)
+    if others and 0 < len(lost) < len(rows):
+        warnings.warn(
+            f"{path}: labels of {len(lost)} tasks are left out, which are none of the {len(tasks)}"
+            f" here (the first: {csv.line(lost[0])}, {ids[lost[0]]!r})",
+            stacklevel=3,
+        )
     for row, (place, label) in enumerate(zip(rows.tolist(), labels, strict=True)):
         if label.strip() in (layout.missing or ()):
             without += 1
             continue
         if place < 0:
-            if others:
+            if others and len(lost) < len(rows):
                 continue
+            here, hint = f"one of the {len(tasks)} tasks here", ""
+            if not others:
+                here = "a task of the features table"
+                hint = "; --dataset=table --unmatched=drop leaves such labels out"
             raise DataError(
-                f"{path}: {csv.line(row)}, column 'task': expected a task of the features table,"
-                f" received {ids[row]!r}"
+                f"{path}: {csv.line(row)}, column 'task': expected {here}, received"
+                f" {ids[row]!r}{hint}"
             )
         if label not in code:
             raise DataError(
