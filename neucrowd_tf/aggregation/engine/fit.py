@@ -148,6 +148,8 @@ def _report_read(request: Request, source: Source, shards: Shards, read: float) 
         request.report(
             f"warning: {shards.num_missing:,} rows without a label are left out (--missing)"
         )
+    for said in shards.told:
+        request.report(f"warning: {request.annotations}: {said}")
     if source.others:
         request.report(
             f"warning: {len(source.others)} files that are no .parquet or .csv are passed over (the"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -28,6 +30,7 @@ from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_json, write_json
 from neucrowd_tf.io.labels.checks.triples import check_vocabulary
 from neucrowd_tf.io.names.ids import plain_integers, typed_names
+from neucrowd_tf.io.tables.other_columns import mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -65,6 +68,7 @@ class Shards:
         num_annotators: R.
         classes: `[C]` names.
         num_missing: rows that --missing leaves out.
+        told: what columns say of labels that may not count.
     """
 
     folder: Path
@@ -73,6 +77,7 @@ class Shards:
     num_annotators: int
     classes: tuple[Any, ...]
     num_missing: int = 0
+    told: tuple[str, ...] = ()
 
     @property
     def num_classes(self) -> int:
@@ -116,6 +121,7 @@ def load_shards(folder: Path, source: Source) -> Shards | None:
             found["num_annotators"],
             tuple(found["classes"]),
             found.get("num_missing", 0),
+            tuple(found.get("told", ())),
         )
     except (DataError, KeyError, TypeError):  # damaged: they are made again
         return None
@@ -169,12 +175,23 @@ def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
         "num_annotators": len(annotators),
         "classes": _plain(classes),
         "num_missing": sum(part[2] for part in found),
+        "told": list(_told([part[3] for part in found])),
     }
     write_json(folder / "shards.json", result)
     shards = load_shards(folder, source)
     if shards is None:
         raise DataError(f"{first}: expected a file at rest, received one that changes")
     return shards
+
+
+def _told(found: Iterable[dict[str, Counter[str]]]) -> Iterator[str]:
+    """Yields what columns of marks say, of which parts found how often each text occurs."""
+    counts: dict[str, Counter[str]] = {}
+    for name, texts in (item for part in found for item in part.items()):
+        counts.setdefault(name, Counter()).update(texts)
+    for name, texts in counts.items():
+        if said := mark(name, pd.Series(dict(texts.most_common()))):
+            yield said
 
 
 def _listed(found: pa.Array, wanted: Sequence[str], source: str) -> pa.Array:

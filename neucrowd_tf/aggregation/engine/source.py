@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from neucrowd_tf.io.names.missing import is_marker, missing_flag, nothing_is_mis
 from neucrowd_tf.io.names.spelling import is_scientific, same_task
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import SAMPLE, separator_of
+from neucrowd_tf.io.tables.other_columns import MARKS, others
 from neucrowd_tf.io.tables.quotes import check_swallowed
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ PLAIN_ID = r"^[A-Za-z0-9_./-]*[0-9][A-Za-z0-9_./-]*$"
 # Whole numbers with an exponent, as spreadsheets write them; those from `LONG` are left alone.
 POWER = r"^\+?\d+(\.\d*)?e\+?\d+$"
 LONG = 10**30
+MOST_TEXTS = 2000  # of a column of marks
 # At most this many parts a source is read in, so that many small files do not make as many runs.
 MOST_PARTS = 1024
 
@@ -47,11 +50,13 @@ MOST_PARTS = 1024
 @dataclasses.dataclass(frozen=True)
 class Part:
     """Some of the rows of a source: files, and of a Parquet file the row groups from `first` to
-    before `last` (all where None); `layout` says how they are written.
+    before `last` (all where None); `layout` says how they are written, `marks` which other columns
+    of each file may say that labels do not count.
     """
 
     files: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
+    marks: tuple[tuple[str, ...], ...]
     first: int = 0
     last: int | None = None
     layout: TableFormat = PLAIN
@@ -92,17 +97,19 @@ def find_source(path: Path, layout: TableFormat = PLAIN) -> Source:
         check_regular(file, folders=False)
         if file.suffix.lower() == ".parquet":
             table = _parquet(file)
+            names = [one.name for one in table.schema_arrow if not pa.types.is_nested(one.type)]
             columns = tuple(layout.require(file, table.schema_arrow.names, *COLUMNS))
+            marks = (tuple(others(names, columns, MARKS)),)
             rows += table.metadata.num_rows
             groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
             parts += [
-                Part((str(file),), (columns,), first, last, layout)
+                Part((str(file),), (columns,), marks, first, last, layout)
                 for first, last in _spans(groups)
             ]
         else:
-            columns, length = _csv_columns(file, layout)
+            columns, found, length = _csv_columns(file, layout)
             rows += 1 + file.stat().st_size // length
-            parts.append(Part((str(file),), (columns,), layout=layout))
+            parts.append(Part((str(file),), (columns,), (found,), layout=layout))
     stamp: list[list[object]] = [
         [str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns] for file in files
     ]
@@ -156,17 +163,22 @@ def _separator(file: str | Path, layout: TableFormat) -> str:
         return separator_of(stream.read(SAMPLE))
 
 
-def _csv_columns(file: Path, layout: TableFormat) -> tuple[tuple[str, ...], int]:
-    """Returns the columns of a CSV's task, worker and label, and about how long a row is."""
+def _csv_columns(file: Path, layout: TableFormat) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """Returns the columns of a CSV's task, worker and label, its marks, and about how long a row
+    is.
+    """
     with file.open("rb") as stream:
         header = stream.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n")
         sample = stream.read(1 << 16)
-    names = [name.strip().strip('"') for name in header.split(_separator(file, layout))]
+    written = header.split(_separator(file, layout))
+    names = [name.strip().strip('"') for name in written]
     twice = [name for place, name in enumerate(names) if name and name in names[:place]]
     if twice:
         raise DataError(f"{file}: expected each column once, received {twice[0]!r} again")
     length = max(len(sample) // max(sample.count(b"\n"), 1), 1)
-    return tuple(layout.require(file, names, *COLUMNS)), length
+    columns = tuple(layout.require(file, names, *COLUMNS))
+    plain = [name for name, cell in zip(names, written, strict=True) if name == cell.strip('"')]
+    return columns, tuple(others(plain, columns, MARKS)), length
 
 
 def _check_quotes(file: str, layout: TableFormat) -> None:
@@ -211,6 +223,7 @@ def _merged(parts: list[Part]) -> list[Part]:
         Part(
             tuple(file for part in parts[i : i + size] for file in part.files),
             tuple(names for part in parts[i : i + size] for names in part.columns),
+            tuple(names for part in parts[i : i + size] for names in part.marks),
             layout=parts[0].layout,
         )
         for i in range(0, len(parts), size)
@@ -218,7 +231,10 @@ def _merged(parts: list[Part]) -> list[Part]:
 
 
 def batches(
-    part: Part, wanted: tuple[str, ...] = COLUMNS, lost: list[int] | None = None
+    part: Part,
+    wanted: tuple[str, ...] = COLUMNS,
+    lost: list[int] | None = None,
+    told: dict[str, Counter[str]] | None = None,
 ) -> Iterator[pa.Table]:
     """Yields tables with the columns `wanted` of about `RUN_ROWS` rows at most, without the rows
     that `--missing` leaves out.
@@ -227,16 +243,20 @@ def batches(
         part: what is read.
         wanted: which columns.
         lost: takes how many rows of each batch are left out.
+        told: takes how often each text occurs in columns of marks.
 
     Raises:
         DataError: a missing id or label, or a column of numbers that are not whole.
     """
     layout = part.layout
     needed = COLUMNS if layout.missing else wanted
-    for file, columns in zip(part.files, part.columns, strict=True):
+    for file, columns, marks in zip(part.files, part.columns, part.marks, strict=True):
         names = [columns[COLUMNS.index(role)] for role in needed]
         row, held, size = 0, [], 0
-        for batch in _read(file, names, part):
+        for batch in _read(file, names if told is None else [*names, *marks], part):
+            if told is not None:
+                for name in marks:
+                    _count(told.setdefault(name, Counter()), _plain(batch.column(name)))
             table = pa.table([_plain(batch.column(name)) for name in names], names=list(needed))
             kept = _kept(table, layout.missing or ())
             rows = np.flatnonzero(kept)
@@ -256,6 +276,24 @@ def batches(
                 held, size = [], 0
         if held:
             yield pa.concat_tables(held)
+
+
+def _count(found: Counter[str], column: pa.Array) -> None:
+    """Adds how often each text occurs in a column of marks; rare ones count as one of them where
+    there are very many, as of times.
+    """
+    values = pc.value_counts(column)
+    often = pc.array_sort_indices(values.field("counts"), order="descending")
+    values = values.take(often[:MOST_TEXTS])
+    texts = ["" if text is None else str(text).strip() for text in values.field(0).to_pylist()]
+    for text, count in zip(texts, values.field(1).to_pylist(), strict=True):
+        found[text] += count
+    if texts:
+        found[texts[-1]] += len(column) - pc.sum(values.field(1)).as_py()
+    if len(found) > 2 * MOST_TEXTS:
+        (last, _), *rare = found.most_common()[MOST_TEXTS:]
+        for text, _ in rare:
+            found[last] += found.pop(text)
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -398,9 +436,9 @@ def _check_tasks(
             )
 
 
-def vocabulary(part: Part) -> tuple[pa.Array, pa.Array, int]:
-    """Returns the annotators and the labels that occur in some of the rows, and how many rows are
-    left out.
+def vocabulary(part: Part) -> tuple[pa.Array, pa.Array, int, dict[str, Counter[str]]]:
+    """Returns the annotators and the labels that occur in some of the rows, how many rows are left
+    out, and how often each text occurs in columns that may say that labels do not count.
 
     Raises:
         DataError: quoted cells that hold what look like rows, unless names are exact; or what
@@ -411,11 +449,12 @@ def vocabulary(part: Part) -> tuple[pa.Array, pa.Array, int]:
             _check_quotes(file, part.layout)
     found: list[pa.Table] = [[], []]
     lost: list[int] = []
-    for table in batches(part, COLUMNS[1:], lost):
+    told: dict[str, Counter[str]] = {}
+    for table in batches(part, COLUMNS[1:], lost, told):
         for held, column in zip(found, table.columns, strict=True):
             held.append(pc.unique(column))
     annotators, labels = (united(held) for held in found)
-    return annotators, labels, sum(lost)
+    return annotators, labels, sum(lost), told
 
 
 def united(arrays: list[pa.Array]) -> pa.Array:

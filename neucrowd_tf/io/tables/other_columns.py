@@ -46,8 +46,8 @@ _ITEM = re.compile(
     r"|doc|post|tweet|sentence|text|file|row)(_?(id|name|path|url|uri|nr|num|number|idx|index))?"
     r"|url|file_?name|path|index"
 )
-_MARKS = (_STATUS, _VOID, _VALID, _TEST, _TIMES, _CORRECTED)
-_KINDS = (*_MARKS, _RATING, _ITEM)
+MARKS = (_STATUS, _VOID, _VALID, _TEST, _TIMES, _CORRECTED)
+_KINDS = (*MARKS, _RATING, _ITEM)
 _NOT = frozenset(("", "0", "0.0", "false", "f", "no", "n", "none", "null", "nan", "na", "<na>"))
 _BAD = re.compile(
     r"reject|cancel|delet|invalid|skip|taint|spam|exclu|fail|abandon|expire|return|discard|withdr"
@@ -68,22 +68,11 @@ def tell_marks(frame: pd.DataFrame, columns: Sequence[str], source: str | Path) 
         columns: those of tasks, workers and labels.
         source: what to call the table.
     """
-    for name in others(frame.columns, columns, _MARKS):
-        words, cells = bare(str(name)), _texts(frame[name])
-        if what := _voids(words, cells):
-            warnings.warn(
-                f"{source}: column {name!r} says {_counted(cells)} of the labels, {what}; all of"
-                " them count (take the rows out that should not)",
-                stacklevel=4,
-            )
-        elif _TIMES.fullmatch(words) and (several := _not_once(cells)):
-            warnings.warn(
-                f"{source}: column {name!r} is a number other than 1 in {several} of"
-                f" {len(cells)} rows; each label counts once (counts of votes are read from columns"
-                " votes_<class>)",
-                stacklevel=4,
-            )
-        elif _CORRECTED.fullmatch(words):
+    for name in others(frame.columns, columns, MARKS):
+        cells = _texts(frame[name])
+        if said := mark(str(name), cells.value_counts()):
+            warnings.warn(f"{source}: {said}", stacklevel=4)
+        elif _CORRECTED.fullmatch(bare(str(name))):
             changed = int(((cells != "") & (cells != _texts(frame[columns[2]]))).sum())
             if changed:
                 whole = " once its empty cells are filled" * bool((cells == "").any())
@@ -93,6 +82,28 @@ def tell_marks(frame: pd.DataFrame, columns: Sequence[str], source: str | Path) 
                     f" --label_column={name} takes the other{whole}",
                     stacklevel=4,
                 )
+
+
+def mark(name: str, counts: pd.Series) -> str:
+    """Returns what a column (one of `MARKS`) says of labels that do not count, or several times;
+    "" for nothing.
+
+    Args:
+        name: the column's.
+        counts: how often each text occurs, the most frequent first.
+    """
+    words, rows = bare(name), int(counts.sum())
+    if what := _voids(words, counts.index.to_series()):
+        return (
+            f"column {name!r} says {_counted(counts)} of the labels, {what}; all of them count"
+            " (take the rows out that should not)"
+        )
+    if _TIMES.fullmatch(words) and (several := _not_once(counts)):
+        return (
+            f"column {name!r} is a number other than 1 in {several} of {rows} rows; each label"
+            " counts once (counts of votes are read from columns votes_<class>)"
+        )
+    return ""
 
 
 def tell_others(
@@ -133,7 +144,9 @@ def _texts(column: pd.Series) -> pd.Series:
 
 
 def _voids(words: str, cells: pd.Series) -> str:
-    """Returns what a column's name and cells say of labels that may not count; "" for nothing."""
+    """Returns what a column's name and different cells say of labels that may not count; "" for
+    nothing.
+    """
     small = cells.str.casefold()
     off = small.isin(_NOT)
     if _VOID.fullmatch(words):
@@ -149,19 +162,18 @@ def _voids(words: str, cells: pd.Series) -> str:
     return ""
 
 
-def _counted(cells: pd.Series) -> str:
+def _counted(counts: pd.Series) -> str:
     """Returns the most frequent values and how often each occurs."""
-    counts = cells.value_counts()
     shown = [
         f"{str(value)[:_LETTERS]!r} ({count} times)" for value, count in counts[:_SHOWN].items()
     ]
     return ", ".join(shown + ["..."] * (len(counts) > _SHOWN))
 
 
-def _not_once(cells: pd.Series) -> int:
+def _not_once(counts: pd.Series) -> int:
     """Returns how many cells are a number other than 1; 0 where one is no number."""
-    numbers = pd.to_numeric(cells, errors="coerce")
-    return 0 if numbers.isna().any() else int((numbers != 1).sum())
+    numbers = pd.to_numeric(counts.index.to_series(), errors="coerce").to_numpy()
+    return 0 if pd.isna(numbers).any() else int(counts.to_numpy()[numbers != 1].sum())
 
 
 def _tell_items(frame: pd.DataFrame, columns: Sequence[str], source: str | Path) -> None:

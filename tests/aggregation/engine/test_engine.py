@@ -526,3 +526,33 @@ def test_the_header_again_in_another_order(tmp_path: Path) -> None:
     source = engine_source.find_source(tmp_path / "a.csv")
     with pytest.raises(DataError, match="the header again"):
         make_shards(source, tmp_path / "s", Local(1))
+
+
+def test_columns_of_labels_that_may_not_count_are_told(
+    tmp_path: Path, local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in memory, over all files; rare texts of very many count as one of them."""
+    monkeypatch.setattr(engine_source, "MOST_TEXTS", 4)
+    frame = pd.DataFrame(
+        {
+            "task": np.repeat(np.arange(30), 2),
+            "worker": ["a", "b"] * 30,
+            "label": ["x", "y", "x", "x"] * 15,
+            "status": ["approved"] * 50 + ["rejected"] * 10,
+            "deleted_at": [None] * 40 + [f"2024-01-01 {i}" for i in range(20)],
+            "weight": [1.0] * 55 + [2.5] * 5,
+            "skipped": [[False]] * 60,  # no texts
+            "seconds": range(60),
+        }
+    )
+    folder = tmp_path / "in"
+    folder.mkdir()
+    frame[:30].to_parquet(folder / "a.parquet")
+    frame[30:].drop(columns="skipped").to_csv(folder / "b.csv", index=False)
+    lines: list[str] = []
+    fit(Request(folder, "majority_vote", tmp_path / "out", report=lines.append), local)
+    told = [line for line in lines if line.startswith(f"warning: {folder}: column ")]
+    assert len(told) == 3
+    assert "column 'status' says 'approved' (50 times), 'rejected' (10 times) of" in told[0]
+    assert "column 'deleted_at' says '' (40 times), '2024-01-01" in told[1]
+    assert "column 'weight' is a number other than 1 in 5 of 60 rows" in told[2]
