@@ -67,7 +67,7 @@ def read_annotations(
         if plain.setdefault(name.strip(), name) != name:
             raise DataError(
                 f"{path}: expected labels that differ in more than spaces, received"
-                f" {plain[name.strip()]!r} and {name!r}"
+                f" {plain[name.strip()]!r} and {name!r}; take the spaces out of one"
             )
     if not crowd.num_annotations:
         raise DataError(f"{path}: expected at least one label, received none")

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.atomic import atomic_path
@@ -43,6 +43,13 @@ _SAID = (
 
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError, in a line, rather than ending the process."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # Before Python 3.13 argparse drops a value of two dashes; in quotes a list holds it.
+        given = sys.argv[1:] if args is None else args
+        return super().parse_known_args(
+            ['--missing="--"' if each == "--missing=--" else each for each in given], namespace
+        )
 
     def error(self, message: str) -> NoReturn:
         text = " ".join(message.split())

@@ -347,7 +347,7 @@ BAD_FEATURES = {
     ),
     "column twice": (
         FEATURES.replace("x,y", "x,x"),
-        r"features\.csv: expected each column once, received 'x' again",
+        r"features\.csv: columns \d and \d: expected each column once, received 'x' again",
     ),
 }
 
@@ -414,7 +414,7 @@ BAD_ANNOTATIONS = {
     ),
     "column twice": (
         LONG.replace("\n", ",0\n").replace("label,0", "label,label"),
-        r"annotations\.csv: expected each column once, .*'label'",
+        r"annotations\.csv: columns \d and \d: expected each column once, .*'label'",
     ),
     "spaces": (
         LONG + "t4,c, 1\n",

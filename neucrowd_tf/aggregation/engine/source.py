@@ -27,7 +27,7 @@ from neucrowd_tf.io.names.ids import plain_integers
 from neucrowd_tf.io.names.missing import is_marker, missing_flag, nothing_is_missing
 from neucrowd_tf.io.names.spelling import is_scientific, same_task
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
-from neucrowd_tf.io.tables.headers import SAMPLE, separator_of
+from neucrowd_tf.io.tables.headers import SAMPLE, check_no_twins, separator_of
 from neucrowd_tf.io.tables.other_columns import MARKS, others
 from neucrowd_tf.io.tables.quotes import check_swallowed
 
@@ -97,6 +97,7 @@ def find_source(path: Path, layout: TableFormat = PLAIN) -> Source:
         check_regular(file, folders=False)
         if file.suffix.lower() == ".parquet":
             table = _parquet(file)
+            check_no_twins(file, table.schema_arrow.names)
             names = [one.name for one in table.schema_arrow if not pa.types.is_nested(one.type)]
             columns = tuple(layout.require(file, table.schema_arrow.names, *COLUMNS))
             marks = (tuple(others(names, columns, MARKS)),)
@@ -172,9 +173,7 @@ def _csv_columns(file: Path, layout: TableFormat) -> tuple[tuple[str, ...], tupl
         sample = stream.read(1 << 16)
     written = header.split(_separator(file, layout))
     names = [name.strip().strip('"') for name in written]
-    twice = [name for place, name in enumerate(names) if name and name in names[:place]]
-    if twice:
-        raise DataError(f"{file}: expected each column once, received {twice[0]!r} again")
+    check_no_twins(file, names)
     length = max(len(sample) // max(sample.count(b"\n"), 1), 1)
     columns = tuple(layout.require(file, names, *COLUMNS))
     plain = [name for name, cell in zip(names, written, strict=True) if name == cell.strip('"')]

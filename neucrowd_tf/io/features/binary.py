@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import read_bytes
 from neucrowd_tf.io.names.ids import as_name_array
 from neucrowd_tf.io.tables.format import TableFormat
+from neucrowd_tf.io.tables.headers import check_no_twins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,14 +47,12 @@ def read_parquet(
             f"{path}: expected a Parquet file, received {' '.join(str(error).split())[:200]}"
         ) from None
     frame.columns = [str(column).strip() for column in frame.columns]
-    twice = [name for name, times in Counter(frame.columns).items() if times > 1]
     if "" in frame.columns:
         raise DataError(
             f"{path}: expected a name for each column, received an empty one for column"
             f" {list(frame.columns).index('') + 1}"
         )
-    if twice:
-        raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
+    check_no_twins(path, list(frame.columns))
     if not len(frame):
         raise DataError(f"{path}: expected at least one row, received none")
     index = str(frame.index.name)

@@ -34,6 +34,8 @@ def read_npy(path: str | Path) -> NDArray[Any]:
     try:
         with ARRAY_HEADERS, np.errstate(all="ignore"):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if not array.nbytes and max(array.shape, default=0):
+                raise ValueError(f"one of shape {array.shape} that holds nothing")
             if (rest := len(content) - getattr(array, "offset", 0) - array.nbytes) and array.size:
                 raise ValueError(f"one with {rest:,} more bytes behind it")
             return np.array(array)

@@ -133,14 +133,19 @@ class Collector:
                 self.identity(place, "task", task),
                 self.identity(place, "worker", worker),
                 question,
-                [self.identity(place, "label", choice) for choice in choices],
+                self._labels(place, choices),
             )
         )
 
     def gold(self, place: str, task: Any, question: str, choices: Sequence[Any]) -> None:
         """Takes a task's certain label."""
-        labels = [self.identity(place, "label", choice) for choice in choices]
+        labels = self._labels(place, choices)
         self._gold.append(_Answer(place, self.identity(place, "task", task), "", question, labels))
+
+    def _labels(self, place: str, choices: Sequence[Any]) -> list[str]:
+        """Returns choices as text, without blank ones, which are none."""
+        given = [choice for choice in choices if choice is not None and str(choice).strip()]
+        return [self.identity(place, "label", choice) for choice in given]
 
     def text(self, place: str, task: Any, fields: Mapping[str, Any], way_out: str = "") -> None:
         """Takes what was labelled: a field called text or image, else the first with text.

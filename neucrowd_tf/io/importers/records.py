@@ -16,7 +16,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.names.spelling import same_header
-from neucrowd_tf.io.tables.headers import without_said
+from neucrowd_tf.io.tables.headers import check_no_twins, without_said
 from neucrowd_tf.io.tables.quotes import check_swallowed
 
 
@@ -101,9 +101,7 @@ def rows(path: Path, separator: str) -> Iterator[tuple[str, dict[str, str]]]:
             check_swallowed(path, lines, separator, "")
     try:
         header = [cell.strip() for cell in next(reader, [])]
-        twice = [name for name in header if name and header.count(name) > 1]
-        if twice:
-            raise DataError(f"{path}: expected each column once, received {twice[0]!r} again")
+        check_no_twins(path, header)
         last = reader.line_num
         for number, cells in enumerate(reader, 2):
             last = reader.line_num

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.checks.wide_values import tell_turned
 from neucrowd_tf.io.labels.matrix import MOST_CODE
 from neucrowd_tf.io.labels.table import LabelTable, is_task_marker, tell_missing
+from neucrowd_tf.io.names.missing import missing_flag
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES
 
@@ -50,7 +51,9 @@ def read_answers(
         raise DataError(
             f"{where}: expected an object of tasks, received {type(answers).__name__}{way_out}"
         )
-    given = list(_triples(answers, where, fields=of_file and not layout.exact_names))
+    given = list(
+        _triples(answers, where, layout.missing, fields=of_file and not layout.exact_names)
+    )
     missing = () if layout.missing is None else layout.missing
     named = {name for name in missing if is_task_marker(name)}
     nameless = {task for task in answers if str(task).strip() in named}
@@ -124,11 +127,12 @@ def _check_no_counts(triples: list[tuple[Hashable, Hashable, Hashable]], where: 
 
 
 def _triples(
-    answers: Mapping[Hashable, Any], where: str, *, fields: bool
+    answers: Mapping[Hashable, Any], where: str, missing: Sequence[str] | None, *, fields: bool
 ) -> Iterator[tuple[Hashable, Hashable, Hashable]]:
     """Yields tasks, workers and labels.
 
     Args:
+        missing: what the user says stands for none; with the blank null does, too.
         fields: whether workers that are named as a record's fields are refused.
     """
     for task, given in answers.items():
@@ -144,10 +148,13 @@ def _triples(
                     f" {worker!r}, as a record's fields are named; --exact_names takes it for a"
                     " worker"
                 )
+            if label is None and "" in (missing or ()):
+                label = ""
             if label is None or not isinstance(label, Hashable):
+                hint = f"; {missing_flag(missing, '')} leaves null out" * (label is None)
                 raise DataError(
                     f"{where}: task {task!r}, worker {worker!r}: expected a label, received"
-                    f" {label!r}"
+                    f" {label!r}{hint}"
                 )
             yield task, worker, label
 

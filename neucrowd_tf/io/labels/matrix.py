@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,9 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
                 name = column + 1 if numeric else repr(columns[column])
                 where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name}"
                 flag = missing_flag(layout.missing, cell)
-                hint = f"; {flag} takes it for none" if column else f"; {HEADER}"
+                # Where no cell of a column is a code, it is no annotator's.
+                codes = any(isinstance(c, str) and is_code(c.strip()) for c in values[:, column])
+                hint = f"; {flag} takes it for none" if column and codes else f"; {HEADER}"
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
                 )
@@ -218,21 +221,28 @@ def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
                 f"{path}: column {shown}: expected class codes, received a different number in"
                 f" each row, as ids of tasks are; {HEADER}{AS_LABELS}"
             )
-    if matrix.shape[1] >= 3 and (matrix[:, :2] >= 0).all() and _are_pairs(matrix):
-        raise DataError(
-            f"{path}: expected class codes, received {matrix.shape[1]} columns whose first two are"
-            f" never the same, as tasks and workers; {HEADER}{AS_LABELS}"
-        )
+    if matrix.shape[1] < 3 or (matrix[:, :3] < 0).any():
+        return
+    for pair in combinations(range(3), 2):
+        if _are_pairs(matrix, pair):
+            which = {(0, 1): "first two", (0, 2): "first and third"}.get(pair, "second and third")
+            raise DataError(
+                f"{path}: expected class codes, received {matrix.shape[1]} columns whose {which}"
+                f" are never the same, as tasks and workers; {HEADER}{AS_LABELS}"
+            )
 
 
-def _are_pairs(matrix: NDArray[Any]) -> bool:
-    """Whether the first two columns never hold the same pair, as tasks and workers do. Those of
-    annotators who agree on few more rows than there are classes may not either: beside more than a
-    label a first column that never falls, or many more rows, tell.
+def _are_pairs(matrix: NDArray[Any], pair: tuple[int, int]) -> bool:
+    """Whether two columns never hold the same pair, as tasks and workers do. Those of annotators
+    who agree on few more rows than there are classes may not either: where these are not the first
+    of three columns, a first column that never falls, or many more rows, tell.
     """
-    if len(np.unique(matrix[:, :2], axis=0)) < len(matrix):
+    if len(np.unique(matrix[:, pair], axis=0)) < len(matrix):
         return False
-    many = len(matrix) > 3 * len(np.unique(matrix[:, 2]))
+    label = 3 - sum(pair)
+    many = len(matrix) > 3 * len(np.unique(matrix[:, label]))
+    if pair != (0, 1):
+        return many
     return matrix.shape[1] == 3 or many or bool((np.diff(matrix[:, 0]) >= 0).all())
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.cells import check_header_names, is_named, task_cells
@@ -28,20 +29,21 @@ def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
     """Reads counts of votes: `task` and a column for each class, whose empty cells count as 0."""
     csv, ids, cells = task_cells(csv, layout)
     names = [str(column) for column in cells.columns]
-    votes = np.zeros(cells.shape)
-    missing = is_named(cells.to_numpy(dtype=object), layout.missing or ())
+    texts = cells.fillna("").to_numpy(dtype=object)
+    missing = is_named(texts, layout.missing or ())
     if missing.any():
         tell_missing(csv.path, int(missing.sum()), "cells")
-        cells = cells.mask(missing, "")
-    for place, name in enumerate(names):
-        texts = cells[name].fillna("").str.strip()
-        bad = np.flatnonzero(~texts.str.fullmatch(COUNT).to_numpy())
-        if len(bad):
-            raise DataError(
-                f"{csv.path}: {csv.line(bad[0])}, column {name!r}: expected a count of votes from"
-                f" 0, received {texts.iloc[bad[0]]!r}"
-            )
-        votes[:, place] = texts.where(texts != "", "0").astype(float)
+        texts = np.where(missing, "", texts)
+    # Each spelling is looked at once: a table may have as many columns as others have rows.
+    places, spellings = pd.factorize(texts.ravel())
+    bare = [str(text).strip() for text in spellings]
+    bad = np.array([not COUNT.fullmatch(text) for text in bare], dtype=bool)[places]
+    for row, column in np.argwhere(bad.reshape(texts.shape))[:1]:
+        raise DataError(
+            f"{csv.path}: {csv.line(row)}, column {names[column]!r}: expected a count of votes from"
+            f" 0, received {str(texts[row, column]).strip()!r}"
+        )
+    votes = np.array([float(text or 0) for text in bare])[places].reshape(texts.shape)
     if not layout.classes:
         _check_no_sums(votes, names, csv)
     check_ends(ids, votes == 0, csv)

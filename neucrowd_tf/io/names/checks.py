@@ -14,9 +14,17 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names.ids import spelt
 from neucrowd_tf.io.names.missing import is_marker, missing_flag, nothing_is_missing
-from neucrowd_tf.io.names.spelling import is_scientific, looks, meant, same_task
+from neucrowd_tf.io.names.spelling import (
+    has_unseen,
+    is_scientific,
+    looks,
+    meant,
+    same_task,
+    visible,
+)
 
 _UNSEEN = frozenset("\u00ad\u200b\u2060")
+ONE_EACH = "--exact_names takes them for different ones"
 Where = Callable[[int], str]
 
 
@@ -81,6 +89,9 @@ def _refuse_marker(
         other = ", --exact_names takes it for a name"
     if name.strip() in (missing or ()):
         raise DataError(f"{said} none, as --missing says; take it out of the file{other}")
+    if has_unseen(name):  # no flag can be copied from a message that cannot show the name
+        seen = visible(name) or "nothing"
+        raise DataError(f"{said} none: {seen} and characters that cannot be seen; take them out")
     raise DataError(f"{said} none; {out}{other}")
 
 
@@ -100,12 +111,14 @@ def _check_twins(
             continue
         other = found.setdefault(alike(name), place)
         if other != place and not {str(name), str(names[other])} <= listed:
+            # Classes that differ in the spaces around them are the same to what reads the results.
+            spaces = role == "label" and str(name).strip() == str(names[other]).strip()
+            way_out = "take the spaces out" if spaces else ONE_EACH
             raise DataError(
                 f"{where(int(first[place]))}: expected {role}s that differ in more than case,"
                 f" spaces, dashes, quotes or how a number is spelt, received {_shown(name)}"
                 f"{times(counts[place])}"
-                f" beside {_shown(names[other])}{times(counts[other])}; --exact_names takes them"
-                " for different ones"
+                f" beside {_shown(names[other])}{times(counts[other])}; {way_out}"
             )
 
 

@@ -17,9 +17,10 @@ MARKERS = frozenset(
      "$null$", "&nbsp", "&nbsp;", "(blank)", "(en blanco)", "(leer)", "(null)", "(vac\xedo)",
      "(vide)", "(vuoto)", "*", "+nan", "-", "--", "-nan", "-nan(ind)", ".", "..", "...", "/",
      "<na>", "<null>", "?", "[null]", "\\n", "dbnull", "empty string", "k.a", "keine angabe",
-     "missing", "n.a", "n/a", "n/d", "na", "na character", "na integer", "na real", "nan",
+     "missing", "n a", "n.a", "n/a", "n/d", "na", "na character", "na integer", "na real", "nan",
      "nan(ind)", "nat", "nil", "no annotation", "no answer", "no data", "no label", "no response",
-     "no value", "nodata", "non response", "none", "none given", "nonresponse", "not annotated",
+     "no value", "nodata", "non response", "none", "none given", "nonetype", "nonresponse",
+     "not annotated", "np.nan", "pd.na",
      "not answered", "not applicable", "not asked", "not available", "not given", "not labeled",
      "not labelled", "not provided", "not recorded", "not set", "not specified", "null",
      "null,null", "object object", "s/o", "system.dbnull", "unannotated", "unanswered",
@@ -33,7 +34,7 @@ SOFT = frozenset(
 )  # fmt: skip
 # Nothing but signs; what C prints for no number.
 _NOTHING = re.compile(
-    r"[-_.?/\\~^#!$%@|\u00b7]+|\\0|[-+]?1\.#(ind|qnan|snan|inf)"
+    r"[-_.?/\\~^#!$%@|\u00b7\u3002\u30fb]+|\\0|[-+]?1\.#(ind|qnan|snan|inf)"
     # What spreadsheets of any language show for an error: #WERT!, #\u00a1REF!, #NV, #N/D, #I/T.
     r"|#[\u00a1\u00bf]?[^\W\d_]+(/0)?[!?]|#nv|#nd|#[^\W\d_]{1,4}/[^\W\d_]"
 )

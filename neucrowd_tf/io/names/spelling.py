@@ -59,12 +59,15 @@ def visible(name: str) -> str:
     """
     if name.isascii():
         return " ".join(name.split())
-    plain = "".join(
-        c
-        for c in unicodedata.normalize("NFKC", name)
-        if unicodedata.category(c) != "Cf" and c not in _NO_ROOM
-    )
+    plain = "".join(c for c in unicodedata.normalize("NFKC", name) if not has_unseen(c))
     return " ".join(plain.split())
+
+
+def has_unseen(name: str) -> bool:
+    """Whether a name holds characters that take no room."""
+    return not name.isascii() and any(
+        unicodedata.category(c) == "Cf" or c in _NO_ROOM for c in name
+    )
 
 
 def plain(name: str) -> str:

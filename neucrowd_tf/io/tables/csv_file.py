@@ -18,7 +18,7 @@ import pandas as pd
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import not_text, read_bytes
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
-from neucrowd_tf.io.tables.headers import SAMPLE, check_commas, separator_of
+from neucrowd_tf.io.tables.headers import SAMPLE, check_commas, check_no_twins, separator_of
 from neucrowd_tf.io.tables.quotes import check_swallowed
 
 LONGEST_HEADER = 1 << 21
@@ -241,10 +241,7 @@ class CsvFile:
 
     def check_header(self) -> None:
         """Raises DataError for a name that is there twice, which pandas would rename."""
-        names = pd.Series(self.header)
-        twice = names[names.duplicated() & (names != "")].tolist()
-        if twice:
-            raise DataError(f"{self.path}: expected each column once, received {twice[0]!r} again")
+        check_no_twins(self.path, self.header)
 
     def table(self, **options: Any) -> pd.DataFrame:
         """Returns a frame whose cells are text unless `options` say otherwise; headers lose

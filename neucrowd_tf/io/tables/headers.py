@@ -110,3 +110,16 @@ def further(role: str, found: dict[str, str], columns: Sequence[str]) -> list[st
         if name not in found.values() and (of_own or (word is not None and word[1] in folded)):
             names.append(name)
     return names
+
+
+def check_no_twins(path: str | Path, names: Sequence[str]) -> None:
+    """Raises DataError for a column's name that is there twice, the spaces around it aside, which
+    pandas would rename.
+    """
+    known: dict[str, int] = {}
+    for place, name in enumerate(names, 1):
+        if name and known.setdefault(name, place) != place:
+            raise DataError(
+                f"{path}: columns {known[name]} and {place}: expected each column once, received"
+                f" {name!r} again (spaces around a name do not count); rename one of them"
+            )

@@ -45,7 +45,9 @@ def test_true_and_false_are_one_and_zero(tmp_path: Path) -> None:
 @pytest.mark.parametrize("header", ["task,x,x", "task,x, x ", "task,x,x.1,x"])
 def test_a_column_that_is_there_twice(tmp_path: Path, header: str) -> None:
     (tmp_path / "f.csv").write_text(f"{header}\na{',1' * header.count(',')}\n")
-    with pytest.raises(DataError, match=r"f\.csv: expected each column once, received 'x' again"):
+    with pytest.raises(
+        DataError, match=r"f\.csv: columns \d and \d: expected each column once, received 'x' again"
+    ):
         read_features(tmp_path / "f.csv")
 
 

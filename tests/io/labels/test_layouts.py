@@ -270,7 +270,7 @@ def test_bad_json(tmp_path) -> None:
         ),
         (
             {"t": {"w": None}},
-            r"answers\.json: task 't', worker 'w': expected a label, received None",
+            r"answers\.json: task 't', worker 'w': expected a label, received None; --missing=",
         ),
         (
             {"t": {"w": [1]}},

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # With a digit other than 0 after the point, or an exponent below 0.
 _FRACTION = re.compile(r"[-+]?\d*[.,]\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
 _SHARE = re.compile(r"[-+]?\d+([.,]\d+)?\s*%")
-_NEGATIVE = re.compile(r"-\d+(\.0*)?(e\+?0+)?")
+_NEGATIVE = re.compile(r"- ?\d+([.,]0*)?(e\+?0+)?")
 _NO_NUMBER = re.compile(r"[-+]?(inf|infinity|\d+(\.\d*)?e\+?\d{3,})")
 _SEVERAL = re.compile(r"""\[\s*(['"].*)?\]|\{.*:.*\}""", re.DOTALL)
 _NO_ANSWER = re.compile(r"77+|88+|99+|9+[78]")

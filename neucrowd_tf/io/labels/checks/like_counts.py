@@ -70,10 +70,12 @@ def _zeros_are_none(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bo
         return False
     zeros = (matrix == 0).sum(axis=1)
     share = zeros.sum() / matrix.size
+    if share <= 0.5 or share == 1 or matrix.min() < 0:
+        return False
     alike = (zeros * (zeros - 1) + (width - zeros) * (width - zeros - 1)).sum()
     chance = share**2 + (1 - share) ** 2
     agreement = (alike / (matrix.size * (width - 1)) - chance) / (1 - chance)
-    return bool(matrix.min() == 0 and share > 0.5 and agreement < SLIGHT)
+    return bool(agreement < SLIGHT)
 
 
 def tell_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: str | Path) -> None:
@@ -117,6 +119,8 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
     if len(missing) >= MANY_ROWS and len(np.unique(matrix[~missing])) > 1:
         if sums[0] and (sums == sums[0]).all():
             return f"numbers that sum to {sums[0]} in every row"
+        if total := _rounded_total(matrix, sums):
+            return f"numbers that sum to {total} in every row, but for rounding"
         times, beyond = _agreement(matrix, missing)
         if beyond < -BEYOND and not missing.any():
             return "numbers whose columns agree less than by chance"
@@ -128,6 +132,16 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
     if columns and {name.strip().lower() for name in columns} <= ANSWERS:
         return "numbers in columns that are named as answers"
     return ""
+
+
+def _rounded_total(matrix: NDArray[np.int64], sums: NDArray[np.int64]) -> int:
+    """Returns of how many parts the rows are rounded shares, a hundred or a thousand, or 0: each of
+    R shares is rounded by half a part at the most.
+    """
+    for total in (100, 1000):
+        if matrix.max() <= total and (np.abs(sums - total) <= matrix.shape[1] / 2).all():
+            return total
+    return 0
 
 
 def _agreement(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[float, float]:
