@@ -101,7 +101,8 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         2,
         whole(0),
         "how often a fit that hardly ever predicts a class which annotators agree on starts again"
-        " from another seed; where the last one does not either, there is a warning.",
+        " from another seed, a crowd layer from matrices nearer to the identity; where the last one"
+        " does not either, there is a warning.",
     )
     annotator_learning_rate: float | None = argument(
         None,
@@ -214,6 +215,8 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         for attempt in range(self.restarts + 1):
             self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
             stage = run.stage(f"restart-{attempt}") if attempt else run
+            if attempt:
+                self._start_sharper(network)
             history = self._train(network, data, stage)
             predicted = self._predict_proba(data.features).argmax(axis=1)
             missed = lost_classes(agreed, predicted, len(named))
@@ -230,6 +233,11 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
                 stacklevel=2,
             )
         return history
+
+    def _start_sharper(self, network: Any) -> None:
+        """Changes how annotators start where a fit has lost a class, as a start that hardly trusts
+        them lets it go; here nothing.
+        """
 
     def _few_cells(self, data: TrainingData) -> bool:
         """Returns whether so few cells have a label that gathering weights for each annotation

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
@@ -10,6 +13,8 @@ from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.crowd_connection import Connection
+
+_RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
 
 
 @registered(
@@ -49,3 +54,13 @@ class CrowdLayer(AnnotatorEstimator):
         from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
 
         return CrowdConnection(num_annotators, self.connection, self.initial, name="crowd_layer")
+
+    def _start_sharper(self, network: Any) -> None:
+        # Deviation: the identity before a softmax over ten classes says that annotators are right
+        # .23 of the time at first, and small classes are lost from every seed: of ten-class USPS
+        # as pixels two (accuracy .83, with this .93).
+        if self.connection == "MW":
+            matrix = network.head.matrix
+            classes = matrix.shape[-1]
+            scale = max(self.initial, math.log(_RIGHT / (1 - _RIGHT) * (classes - 1)))
+            matrix.assign(np.broadcast_to(scale * np.eye(classes, dtype=np.float32), matrix.shape))

@@ -160,3 +160,16 @@ def test_second_phase_moves(skilled):
     weights = model.fit(features, annotations).annotator_weights_
     losses = model.weight_history_["loss"]
     assert weights.max() > 2 * weights.min() and losses[-1] < losses[0]
+
+
+@pytest.mark.ci
+def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
+    features, annotations, _ = skilled
+    still = {**SMALL, "annotator_learning_rate": 0, "epochs": 15}
+    # .9 of four classes: log(9 x 3) = 3.296 on the diagonal; a sharper start stays as it is.
+    for initial, expected in ((1.0, 0.9), (5.0, np.exp(5) / (np.exp(5) + 3))):
+        model = Forgets(**still, initial=initial).fit(features, annotations)
+        assert model.fits == 2
+        np.testing.assert_allclose(diagonals(model), expected, atol=1e-4)
+    vector = Forgets(**still, connection="VW").fit(features, annotations)
+    assert vector.fits == 2
