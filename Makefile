@@ -64,6 +64,7 @@ torture: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 types: $(STAMP)
 	$(BIN)/mypy neucrowd_tf baselines data reproduction run_experiment.py
