@@ -124,7 +124,7 @@ def circles(repository: Path) -> list[list[str]]:
         (position[module], position[target])
         for module, path in modules.items()
         for _, target in imports(path, modules)
-        if target in position and module != "neucrowd_tf"
+        if target in position
     ]
     rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
     graph = sparse.coo_array(
