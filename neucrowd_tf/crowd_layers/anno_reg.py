@@ -10,7 +10,7 @@ import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.presets import PRESETS, registered
+from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     "anno_reg",
     "Anno-Reg: a classifier trained through a confusion matrix for each annotator",
     PRESETS["anno_reg"],
+    paper=PAPER,
     imbalanced=True,
 )
 @estimator

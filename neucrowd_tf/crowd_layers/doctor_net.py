@@ -13,7 +13,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
 from neucrowd_tf.crowd_layers.annotator_estimator import CrowdNetwork
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
-from neucrowd_tf.crowd_layers.presets import PRESETS, registered
+from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -40,6 +40,7 @@ class DoctorNetwork(CrowdNetwork):
     "Weighted Doctor Net: a classifier for each annotator on shared features, averaged with learnt"
     " weights",
     PRESETS["wdn"],
+    paper=PAPER,
     imbalanced=True,
 )
 @estimator

@@ -113,7 +113,7 @@ def registered(
     summary: str,
     presets: Mapping[str, Preset] | None = None,
     *,
-    paper: str = PAPER,
+    paper: str = "",
     imbalanced: bool = False,
 ) -> Callable[[Factory], Factory]:
     """Returns a decorator that registers a crowd layer under its name, with the presets of layers
