@@ -10,8 +10,10 @@ import pytest
 from keras import ops
 
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, parts
+from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.checks import check_finds_random_annotator, check_head
 from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 
 HEADS = {
     "MW": lambda: parts.CrowdConnection(4),
@@ -88,3 +90,31 @@ def test_a_fault_is_found(fault, monkeypatch):
 def test_a_layer_that_learns_no_annotator_is_found():
     with pytest.raises(AssertionError, match="mean diagonals"):
         check_finds_random_annotator(CrowdLayer, annotator_learning_rate=0.0)
+
+
+class Sharpness(AnnotatorHead):
+    """Logits are t_k log p, with t_k > 0: at p = (1, 0, 0) any t_k says what is seen."""
+
+    def build(self, input_shape: Any) -> None:
+        self.sharpness = self.annotator_weight("sharpness", (), "ones")
+
+    def call(self, probabilities: Any) -> Any:
+        t = ops.softplus(self.sharpness)[None, :, None]
+        return t * ops.log(ops.maximum(probabilities, 1e-12))[:, None, :]
+
+
+class AtCorners(AnnotatorEstimator):
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        return Sharpness(num_annotators)
+
+
+class OverInstances(InstanceLayer):
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        return Sharpness(num_annotators)
+
+
+def test_corners_that_say_nothing_are_found():
+    check_head(Sharpness(3))
+    with pytest.raises(AssertionError, match=r"he answered 0\.33.*InstanceLayer"):
+        check_finds_random_annotator(AtCorners)
+    check_finds_random_annotator(OverInstances)
