@@ -177,7 +177,7 @@ class Collector:
         whole = not isinstance(value, float) or (what == "label" and abs(value) < float("inf"))
         if not isinstance(value, (str, int, float)) or not whole or not str(value).strip():
             received = "none" if value is None or value == "" else repr(value)[:80]
-            self.fail(place, f"a {what}", received)
+            self.fail(place, f"a {what}", f"{received}; take it out")
         text = str(value)
         if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
             self.fail(place, f"a {what} of text", repr(text)[:80])

@@ -56,6 +56,7 @@ def read_answers(
     )
     missing = () if layout.missing is None else layout.missing
     named = {name for name in missing if is_task_marker(name)}
+    nobody = named | {""} & set(missing)
     nameless = {task for task in answers if str(task).strip() in named}
     if nameless:
         tell_missing(where, len(nameless), "objects", "a task")
@@ -63,7 +64,7 @@ def read_answers(
     triples = [
         triple
         for triple in given
-        if str(triple[2]).strip() not in missing and str(triple[1]).strip() not in named
+        if str(triple[2]).strip() not in missing and str(triple[1]).strip() not in nobody
     ]
     if len(triples) < len(given):
         tell_missing(where, len(given) - len(triples), "answers")

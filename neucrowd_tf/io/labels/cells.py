@@ -85,7 +85,7 @@ def without_nameless(cells: pd.DataFrame, csv: CsvFile, layout: TableFormat) -> 
     """Returns the columns but those of names that --missing names (see `is_task_marker`), which are
     counted.
     """
-    named = [name for name in layout.missing or () if is_task_marker(name)]
+    named = [name for name in layout.missing or () if not name or is_task_marker(name)]
     lost = [name for name in map(str, cells) if name.removeprefix(VOTES).strip() in named]
     if lost:
         tell_missing(csv.path, len(lost), "columns", "a name")

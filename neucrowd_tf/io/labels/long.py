@@ -244,10 +244,11 @@ def _typed(
     codes, texts = column
     if len(codes) and codes.min() < 0:
         row = int(np.flatnonzero(codes < 0)[0])
-        way_out = f"; {missing_flag(missing, '')} leaves out what is empty"
+        leave = f"{missing_flag(missing, '')} leaves out what is empty"
+        way_out = "take the line out" if role == "task" else leave
         raise DataError(
             f"{csv.path}: {csv.line(row if rows is None else rows[row])}, column {role!r}: expected"
-            f" a value, received an empty cell{way_out if role != 'task' else ''}"
+            f" a value, received an empty cell; {way_out}"
         )
     distinct: list[Any] = texts
     if texts and plain_integers(texts):

@@ -87,6 +87,8 @@ def _refuse_marker(
         return
     else:
         other = ", --exact_names takes it for a name"
+    if role == "task" and not name.strip():  # labels of no task are nobody's to leave out
+        raise DataError(f"{said} none; take it out of the file")
     if name.strip() in (missing or ()):
         raise DataError(f"{said} none, as --missing says; take it out of the file{other}")
     if has_unseen(name):  # no flag can be copied from a message that cannot show the name
@@ -163,9 +165,11 @@ def _check_signs(names: Sequence[Any], first: np.ndarray, role: str, where: Wher
         if not name.isprintable() and any(unicodedata.category(c) in signs for c in name):
             said = f"received {_cut(ascii(name))}, with a line break or another control character"
             if role != "task":
+                around = role == "label" and name.strip() in names
+                way_out = "take it out" if around else "--exact_names takes it for a name"
                 raise DataError(
                     f"{where(int(first[place]))}: expected {_a(role)}, {said} (a quote that is not"
-                    " closed?); --exact_names takes it for a name"
+                    f" closed?); {way_out}"
                 )
             warnings.warn(f"{where(int(first[place]))}: a task id is {said}", stacklevel=6)
             return

@@ -20,7 +20,7 @@ MARKERS = frozenset(
      "missing", "n a", "n.a", "n/a", "n/d", "na", "na character", "na integer", "na real", "nan",
      "nan(ind)", "nat", "nil", "no annotation", "no answer", "no data", "no label", "no response",
      "no value", "nodata", "non response", "none", "none given", "nonetype", "nonresponse",
-     "not annotated", "np.nan", "pd.na",
+     "not annotated", "np.nan", "pd.na", "pd.nat",
      "not answered", "not applicable", "not asked", "not available", "not given", "not labeled",
      "not labelled", "not provided", "not recorded", "not set", "not specified", "null",
      "null,null", "object object", "s/o", "system.dbnull", "unannotated", "unanswered",

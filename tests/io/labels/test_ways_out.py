@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 import warnings
 from itertools import permutations
 from pathlib import Path
@@ -159,3 +160,45 @@ def test_tables_make_no_warning_of_numpys(tmp_path):
             np.save(tmp_path / "a.npy", matrix)
             with contextlib.suppress(DataError, UserWarning):
                 read_labels(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("raters", "codes"), [(66, (1, 2)), (100, (0, 1, 2)), (25, (3, 4, 5)), (8, (12, 13))]
+)
+def test_small_codes_of_many_raters_are_no_shares(raters, codes, tmp_path):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        truth, noise = rng.choice(codes, (40, 1)), rng.choice(codes, (40, raters))
+        np.save(tmp_path / "a.npy", np.where(rng.random((40, raters)) < 0.9, truth, noise))
+        assert read_labels(tmp_path / "a.npy").matrix is not None
+
+
+def test_numbers_as_classes_of_many_votes_are_read_at_once(tmp_path):
+    header = ",".join(["task", *(f"votes_{i}" for i in range(30_000))])
+    rows = [f"t{t}," + ",".join(str(1 + (i + t) % 3) for i in range(30_000)) for t in range(3)]
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows, ""]))
+    started = time.process_time()
+    read_labels(tmp_path / "a.csv")
+    assert time.process_time() - started < 20
+
+
+def test_a_class_with_a_tab_behind_it(tmp_path):
+    with pytest.raises(DataError, match=r"control character .*; take it out"):
+        read_labels(long(tmp_path / "a.csv", put={3: '"yes\t"'}))
+
+
+def test_blank_tasks_and_annotators(tmp_path):
+    path = tmp_path / "a.csv"
+    for task in ("", " "):
+        lines = ["task,worker,label", "a,b,yes", f"{task},b,no", "c,b,no", "c,d,no", ""]
+        path.write_text("\n".join(lines))
+        with pytest.raises(DataError, match=r"line 3, column 'task': .*; take (it|the line) out"):
+            read_labels(path)
+    path.write_text("task,ann, \u00a0,cem\nt0,yes,no,no\nt1,no,no,yes\n", encoding="utf-8")
+    answers = {"t0": {"a": "yes", " ": "no"}, "t1": {"a": "no", "b": "no"}}
+    (tmp_path / "answers.json").write_text(json.dumps(answers))
+    for name in ("a.csv", "answers.json"):
+        with pytest.raises(DataError):
+            read_labels(tmp_path / name)
+        with pytest.warns(UserWarning, match="left out"):
+            read_labels(tmp_path / name, None, TableFormat.of(missing=","))

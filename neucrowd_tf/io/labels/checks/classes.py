@@ -104,5 +104,7 @@ def _is_code(text: str, texts: list[str]) -> bool:
     """Whether a number is one that questionnaires use for no answer (99, 888 ...), far above the
     others.
     """
+    if not _NO_ANSWER.fullmatch(text):
+        return False
     others = [int(other) for other in texts if other != text]
-    return bool(_NO_ANSWER.fullmatch(text)) and len(others) > 1 and 3 * max(others) < int(text)
+    return len(others) > 1 and 3 * max(others) < int(text)

@@ -119,9 +119,10 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
     if len(missing) >= MANY_ROWS and len(np.unique(matrix[~missing])) > 1:
         if sums[0] and (sums == sums[0]).all():
             return f"numbers that sum to {sums[0]} in every row"
-        if total := _rounded_total(matrix, sums):
-            return f"numbers that sum to {total} in every row, but for rounding"
         times, beyond = _agreement(matrix, missing)
+        total = _rounded_total(matrix, sums)
+        if total and beyond < BEYOND:
+            return f"numbers that sum to {total} in every row, but for rounding"
         if beyond < -BEYOND and not missing.any():
             return "numbers whose columns agree less than by chance"
         parts = beyond < BEYOND and _spread(matrix, missing)[1] < SELDOM
@@ -135,13 +136,12 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
 
 
 def _rounded_total(matrix: NDArray[np.int64], sums: NDArray[np.int64]) -> int:
-    """Returns of how many parts the rows are rounded shares, a hundred or a thousand, or 0: each of
-    R shares is rounded by half a part at the most.
+    """Returns of how many parts the rows are rounded shares, 100 or 1,000, or 0: R shares
+    that are each rounded by half a part at the most miss the sum by sqrt(R / 12) on average.
     """
-    for total in (100, 1000):
-        if matrix.max() <= total and (np.abs(sums - total) <= matrix.shape[1] / 2).all():
-            return total
-    return 0
+    width = matrix.shape[1]
+    most = min(width / 2, 1 + 3 * np.sqrt(width / 12))
+    return next((t for t in (100, 1000) if (np.abs(sums - t) <= most).all()), 0)
 
 
 def _agreement(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[float, float]:
