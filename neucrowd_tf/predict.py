@@ -51,14 +51,17 @@ class Scorer:
         """Loads the model.
 
         Raises:
-            DataError: the folder holds no SavedModel, or one of another kind.
+            DataError: the folder holds no SavedModel, a damaged one, or one of another kind.
         """
         if not (folder / "saved_model.pb").is_file():
             hint = "; did the run have --export?" if folder.name == "saved_model" else ""
             raise DataError(f"{folder}: expected a folder with a SavedModel, received none{hint}")
+        for file in sorted(folder.rglob("*")):
+            check_regular(file)  # TensorFlow would wait for a pipe
         import_tensorflow()
         import tensorflow as tf
 
+        _check_fingerprint(folder)
         try:
             self._model = tf.saved_model.load(str(folder))
             self._serve = self._model.signatures["serving_default"]
@@ -91,10 +94,12 @@ class Scorer:
         """Returns the names of classes and of columns, and what to subtract from some of these."""
         names = read_json(path) if path.is_file() else {}
         names = names if isinstance(names, dict) else {"classes": names}
-        given = names.get("classes") or list(range(size))
+        given = names.get("classes")
         columns, centre = names.get("features"), names.get("centre") or {}
-        unknown = [name for name in ("classes", "features") if name not in names]
-        if unknown or names["classes"] is None:
+        unknown = ["features"] if "features" not in names else []
+        if given is None:
+            given, unknown = list(range(size)), ["classes", *unknown]
+        if unknown:
             what = "no such file" if not path.is_file() else f"no {' and '.join(unknown)} in it"
             warnings.warn(
                 f"{path}: expected the names of classes and columns, received {what}: columns are"
@@ -118,7 +123,10 @@ class Scorer:
                 f"{path}: expected the names of classes and columns, received something else"
             )
         if len(given) != size:
-            raise DataError(f"{path}: expected {size} class names, received {len(given)}")
+            raise DataError(
+                f"{path}: expected {size} class names, received {len(given)}; export the model"
+                " again, or copy its folder whole"
+            )
         return as_name_array(given), columns, centre
 
     def batches(
@@ -133,6 +141,22 @@ class Scorer:
                 part = np.array([text.encode("utf-8", "replace") for text in part], dtype=object)
             found = self._serve(**{self._name: tf.constant(part, self._dtype)})
             yield np.asarray(found["probabilities"])
+
+
+def _check_fingerprint(folder: Path) -> None:
+    """Raises DataError for a model's fingerprint that is damaged, of which TensorFlow shows a
+    traceback."""
+    import tensorflow as tf
+
+    try:
+        tf.saved_model.experimental.read_fingerprint(str(folder))
+    except FileNotFoundError:  # older models have none
+        pass
+    except RuntimeError:
+        raise DataError(
+            f"{folder / 'fingerprint.pb'}: expected the fingerprint of a SavedModel, received a"
+            " damaged one; export the model again, or copy its folder whole"
+        ) from None
 
 
 def arrange(

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -242,3 +244,28 @@ def test_other_errors_are_a_line_each(
     assert "--exact_names" in capsys.readouterr().err
     assert _run(model, tmp_path / "twins.csv", tmp_path / "z.csv", "--exact_names") == 0
     assert not (tmp_path / "y.csv").exists()
+
+
+def test_a_damaged_model_is_a_line(
+    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = _table(tmp_path / "x.csv", np.ones((2, 3)))
+    damages: dict[str, tuple[bytes | None, str]] = {  # None: a pipe in its place
+        "fingerprint.pb": (b"\0", "expected the fingerprint of a SavedModel, received a damaged"),
+        "variables/variables.index": (None, "expected a file, received a pipe or a device"),
+        str(NAMES): (
+            b'{"classes": [], "features": null}',
+            "expected 3 class names, received 0; export the model again",
+        ),
+    }
+    for number, (name, (content, message)) in enumerate(damages.items()):
+        file = shutil.copytree(model, tmp_path / str(number)) / name
+        file.unlink()
+        os.mkfifo(file) if content is None else file.write_bytes(content)
+        assert _run(tmp_path / str(number), table, tmp_path / "y.csv") == 2
+        error = capfd.readouterr().err
+        assert f"{file}: {message}" in error and error.count("\n") == 1, error
+    (tmp_path / "0" / "fingerprint.pb").unlink()
+    (tmp_path / "0" / NAMES).write_text('{"classes": null}')
+    assert _run(tmp_path / "0", table, tmp_path / "y.csv") == 0
+    assert "received no classes and features in it" in capfd.readouterr().err
