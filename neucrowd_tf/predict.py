@@ -17,7 +17,7 @@ import numpy as np
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, standard_output
 from neucrowd_tf.io.features.images import IMAGES, MAX_PIXELS, read_images
 from neucrowd_tf.io.features.table import read_feature_table
 from neucrowd_tf.io.features.texts import read_texts
@@ -251,7 +251,8 @@ def predict(
 @contextlib.contextmanager
 def _stream(output: Path) -> Iterator[TextIO]:
     if output == STDOUT:
-        yield sys.stdout
+        with standard_output() as shown:
+            yield shown
         return
     with (
         atomic_path(output) as temporary,

@@ -10,12 +10,12 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.run_files import files_read, run_that_holds
 
 PROBLEM, INTERRUPTED = 2, 130
@@ -178,6 +178,9 @@ def run(command: Callable[[], Iterable[str]]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]  # called by position
             notes = command()
+        if sys.stdout is not None:
+            with standard_output():
+                pass  # what was said so far gets there, or an error says so
     except KeyboardInterrupt as stop:
         sys.stderr.write("".join(["interrupted", *(f": {hint}" for hint in stop.args), "\n"]))
         return INTERRUPTED
@@ -189,6 +192,23 @@ def run(command: Callable[[], Iterable[str]]) -> int:
     return 0
 
 
+@contextlib.contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """Yields stdout and flushes it; an OSError (a full disk, a closed pipe) says that it was there,
+    and what could not be written is dropped, as Python would try once more in the end.
+    """
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        said = f"{error.strerror}{FREE_SOME if error.errno in FULL else ''}"
+        raise OSError(error.errno, said, "standard output") from None
+
+
 def write_outputs(texts: Mapping[Path, str]) -> None:
     """Writes files, all or none of them where one cannot be written; to stdout where a path is
     `-`.
@@ -198,7 +218,8 @@ def write_outputs(texts: Mapping[Path, str]) -> None:
             if path != STDOUT:
                 files.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
     if STDOUT in texts:
-        sys.stdout.write(texts[STDOUT])
+        with standard_output() as stream:
+            stream.write(texts[STDOUT])
 
 
 def write_output(path: Path, text: str) -> None:

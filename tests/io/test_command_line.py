@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,23 @@ def test_several_files_are_written_or_none(
     del texts[tmp_path / "file" / "b.csv"]
     write_outputs(texts)
     assert (tmp_path / "a.csv").read_text() == "a" and capsys.readouterr().out == "shown"
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_full_disk_behind_stdout_is_named(
+    size: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown() -> list[str]:
+        sys.stdout.write("x")
+        return []
+
+    def written() -> list[str]:
+        write_outputs({Path("-"): "x" * size})
+        return []
+
+    for command in (shown, written):
+        with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", full)
+            assert run(command) == 2
+        error = "error: No space left on device; free some and start again: standard output\n"
+        assert capsys.readouterr().err == error

@@ -14,6 +14,7 @@ from pathlib import Path
 from neucrowd_tf.errors import DENIED
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+FREE_SOME = "; free some and start again"
 
 
 def _check_target(path: Path) -> None:
@@ -57,7 +58,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         if error.errno not in FULL:
             raise
         what = os.strerror(error.errno)
-        raise OSError(error.errno, f"{what}; free some and start again", str(target)) from None
+        raise OSError(error.errno, f"{what}{FREE_SOME}", str(target)) from None
 
 
 def _make_folder(folder: Path) -> None:
