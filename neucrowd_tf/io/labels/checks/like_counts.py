@@ -119,10 +119,9 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
     if len(missing) >= MANY_ROWS and len(np.unique(matrix[~missing])) > 1:
         if sums[0] and (sums == sums[0]).all():
             return f"numbers that sum to {sums[0]} in every row"
-        times, beyond = _agreement(matrix, missing)
-        total = _rounded_total(matrix, sums)
-        if total and beyond < BEYOND:
+        if total := _rounded_total(matrix, sums):
             return f"numbers that sum to {total} in every row, but for rounding"
+        times, beyond = _agreement(matrix, missing)
         if beyond < -BEYOND and not missing.any():
             return "numbers whose columns agree less than by chance"
         parts = beyond < BEYOND and _spread(matrix, missing)[1] < SELDOM
@@ -138,9 +137,9 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
 def _rounded_total(matrix: NDArray[np.int64], sums: NDArray[np.int64]) -> int:
     """Returns of how many parts the rows are rounded shares, 100 or 1,000, or 0: R shares
     that are each rounded by half a part at the most miss the sum by sqrt(R / 12) on average.
+    More than annotators' codes whose sum is near by chance would be taken for shares.
     """
-    width = matrix.shape[1]
-    most = min(width / 2, 1 + 3 * np.sqrt(width / 12))
+    most = 1.25 + 1.5 * np.sqrt(matrix.shape[1] / 12)
     return next((t for t in (100, 1000) if (np.abs(sums - t) <= most).all()), 0)
 
 
