@@ -46,6 +46,15 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, (str, int, float, type(None)))
 
 
+def _has_half(value: Any) -> bool:
+    """Whether a text in a value holds half a surrogate pair, which UTF-8 does not have."""
+    if isinstance(value, dict):
+        return any(map(_has_half, (*value, *value.values())))
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_half, value))
+    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
 def _named_values(flag: str, items: Sequence[str]) -> tuple[tuple[str, Any], ...]:
     values: dict[str, Any] = {}
     for item in items:
@@ -53,6 +62,10 @@ def _named_values(flag: str, items: Sequence[str]) -> tuple[tuple[str, Any], ...
         if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name.strip()):
             raise UsageError(f"--{flag}: expected name=value, received {item!r}")
         values[name.strip()] = parse_value(value.strip())
+        if _has_half(values[name.strip()]):
+            raise UsageError(
+                f"--{flag}: expected text in UTF-8, received half a character: {item!a}"
+            )
     return tuple(values.items())
 
 
@@ -63,7 +76,7 @@ def _path(flag: str, text: str | None) -> Path | None:
         raise UsageError(f"--{flag}: expected a path, received {text!r}; ./{text} is one")
     if text is not None and "\0" in text:
         raise UsageError(f"--{flag}: expected a path, received one with a NUL in it, {text!r}")
-    if text is not None and any("\ud800" <= letter <= "\udfff" for letter in text):
+    if _has_half(text):
         raise UsageError(f"--{flag}: expected a path in UTF-8, received {text!a}")
     return None if text is None else Path(os.path.expanduser(text))
 

@@ -130,6 +130,9 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
             "--num_runs: expected seeds up to 2147483647",
         ),
         ([*GIVEN, "--hparam=n"], "--hparam: expected name=value, received 'n'"),
+        ([*GIVEN, r'--hparam=n="\ud800"'], "--hparam: expected text in UTF-8, rece"),
+        ([*GIVEN, r'--hparam=n=[{"\ud800": 1}]'], "--hparam: expected text in UTF-8, rece"),
+        ([*GIVEN, "--hparam=n=\udcff"], "--hparam: expected text in UTF-8, rece"),
         (
             [*GIVEN, "--distribute=multi_worker", "--jobs=2"],
             "--jobs: expected without --distribute=multi_worker",
