@@ -93,7 +93,12 @@ def read_run(
         DataError: the folder does not hold a run's files.
     """
     metrics = _json(folder / FINISHED) if metrics is None else metrics
-    config = _json(folder / CONFIG)
+    parameters = _json(folder / CONFIG).get("parameters")
+    if not isinstance(parameters, dict | None):
+        raise DataError(
+            f"{folder / CONFIG}: expected the run's parameters by name, received"
+            f" {repr(parameters)[:50]}; remove the folder to make the run afresh"
+        )
     found = read_predictions(folder / PREDICTIONS)
     labels, probabilities = found.labels, found.probabilities
     # The file spells class names out and quotes formulas.
@@ -117,7 +122,7 @@ def read_run(
         metrics=metrics.get("test") or {},
         meaning=str(metrics.get("test_meaning", "")),
         annotators=read_text(annotators) if annotators.exists() else None,
-        settings={"seed": metrics.get("seed"), "parameters": config.get("parameters", {})},
+        settings={"seed": metrics.get("seed"), "parameters": parameters or {}},
     )
 
 

@@ -48,6 +48,17 @@ def test_other_files_are_one_clear_error(tmp_path: Path, text: str, message: str
         read_predictions(tmp_path / "none.csv")
 
 
+@pytest.mark.parametrize("text", ["5", '"epochs"', "[1]"])
+def test_parameters_without_names_are_one_clear_error(run_folder: Path, text: str) -> None:
+    path = run_folder / "config.json"
+    path.write_text(f'{{"method": "mine", "parameters": {text}}}')
+    with pytest.raises(DataError) as caught:
+        read_run(run_folder)
+    assert str(caught.value).startswith(f"{path}: expected the run's parameters by name, received")
+    path.write_text('{"method": "mine", "parameters": null}')
+    assert read_run(run_folder).settings["parameters"] == {}
+
+
 def test_runs_of_the_same_seed_are_compared(run_folder: Path) -> None:
     rows = siblings(run_folder)
     assert [(row["method"], row["accuracy"]) for row in rows] == [("mine", 0.9), ("other", 0.8)]
