@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.crowd_layers.heads import HEADS
+
 
 def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis, keepdims=True))
@@ -162,29 +164,6 @@ def test_conal_against_loop(parts, p):
     np.testing.assert_allclose(head([p, x]), found, atol=1e-4)
 
 
-def makers(parts):
-    return {
-        "MW": lambda: parts.CrowdConnection(4),
-        "VW": lambda: parts.CrowdConnection(4, "VW"),
-        "VB": lambda: parts.CrowdConnection(4, "VB"),
-        "VW+B": lambda: parts.CrowdConnection(4, "VW+B"),
-        "anno_reg": lambda: parts.ConfusionHead(4),
-        "trace_reg": lambda: parts.SoftplusConfusionHead(4),
-        "doctors": lambda: parts.DoctorHeads(4, 3, l2=0.1),
-        "geocrowdnet_f": lambda: parts.GeoCrowdNetHead(4, "F"),
-        "geocrowdnet_w": lambda: parts.GeoCrowdNetHead(4, "W"),
-        "unionnet_a": lambda: parts.UnionHead(4, "A"),
-        "unionnet_b": lambda: parts.UnionHead(4, "B"),
-        "conal": lambda: parts.ConalHead(4, 2),
-    }
-
-
-NAMES = (
-    *("MW", "VW", "VB", "VW+B", "anno_reg", "trace_reg", "doctors"),
-    *("geocrowdnet_f", "geocrowdnet_w", "unionnet_a", "unionnet_b", "conal"),
-)
-
-
 def test_cells_of_a_head_of_two_inputs(parts, p):
     x = np.random.default_rng(5).normal(size=(5, 2)).astype(np.float32)
     head = parts.ConalHead(4, 2)
@@ -205,7 +184,7 @@ OFTEN = (("MW", False), ("anno_reg", True), ("geocrowdnet_w", False))
     ("name", "triples"),
     [
         pytest.param(name, triples, marks=[] if (name, triples) in OFTEN else pytest.mark.slow)
-        for name in NAMES
+        for name in HEADS
         for triples in (False, True)
     ],
 )
@@ -223,7 +202,7 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name, triples):
     hidden = keras.layers.Dense(8, activation="relu")(inputs)
     classes = keras.layers.Dense(3, activation="softmax")(hidden)
     taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
-    head = makers(parts)[name]()
+    head = HEADS[name]()
     loss = parts.AnnotationLoss(log_probabilities=head.log_probabilities)
     if triples:
         who = keras.Input((), dtype="int32")

@@ -49,13 +49,43 @@ def check_classes(
     numbers, lists. Numbers that often stand for none are told of.
     """
     texts = [str(name) for name in names]
-    numbers = plain_integers(texts)
     bare = [plain(text) for text in texts]
+    if not nothing_is_missing(layout.missing):
+        _check_no_codes(texts, bare, counts, first, table, layout, column)
+    for at, text in enumerate(bare):
+        endless = _NO_NUMBER.fullmatch(text) or text == "nan"
+        if endless or _SEVERAL.fullmatch(text):
+            what = "which is no finite number" if endless else "a list or an object"
+            raise DataError(
+                f"{table.place(int(first[at]), column)}: expected a class, received {texts[at]!r},"
+                f" {what}; --classes=... names all classes"
+            )
+    check_slips(texts, counts, first, lambda row: table.place(row, column), layout.missing)
+    for at, text in enumerate(texts):
+        if is_fraction(text):
+            raise DataError(
+                f"{table.place(int(first[at]), column)}: expected a class, received {names[at]!r},"
+                " a fraction as probabilities and scores are; if these are classes,"
+                f" --classes={shlex.quote(as_list([text]))},... names all of them"
+            )
+
+
+def _check_no_codes(
+    texts: list[str],
+    bare: list[str],
+    counts: NDArray[np.int64],
+    first: NDArray[np.int64],
+    table: LabelTable,
+    layout: TableFormat,
+    column: str | None,
+) -> None:
+    """Raises DataError for negative numbers, unless they are the other class' opposite, which is
+    told of, as are codes of questionnaires for no answer.
+    """
     negative = [at for at, text in enumerate(bare) if _NEGATIVE.fullmatch(text)]
     negative.sort(key=lambda at: bare[at] != MINUS_ONE)
+    numbers = plain_integers(texts)
     codes = [at for at, text in enumerate(texts) if numbers and _is_code(text, texts)]
-    if nothing_is_missing(layout.missing):
-        negative, codes = [], []
     if negative:
         at = negative[0]
         received = texts[at]
@@ -73,31 +103,15 @@ def check_classes(
         warnings.warn(
             f"{table.source}: labels are {received}{times(counts[at])}, taken for a class beside"
             f" {received.removeprefix('-')}; {way_out}",
-            stacklevel=5,
+            stacklevel=6,
         )
     elif codes:
         text = texts[codes[0]]
         warnings.warn(
             f"{table.source}: {counts[codes[0]]} labels are {text}, which often stands for none,"
             f" taken for a class; {missing_flag(layout.missing, text)} leaves them out",
-            stacklevel=5,
+            stacklevel=6,
         )
-    for at, text in enumerate(bare):
-        endless = _NO_NUMBER.fullmatch(text) or text == "nan"
-        if endless or _SEVERAL.fullmatch(text):
-            what = "which is no finite number" if endless else "a list or an object"
-            raise DataError(
-                f"{table.place(int(first[at]), column)}: expected a class, received {texts[at]!r},"
-                f" {what}; --classes=... names all classes"
-            )
-    check_slips(texts, counts, first, lambda row: table.place(row, column), layout.missing)
-    for at, text in enumerate(texts):
-        if is_fraction(text):
-            raise DataError(
-                f"{table.place(int(first[at]), column)}: expected a class, received {names[at]!r},"
-                " a fraction as probabilities and scores are; if these are classes,"
-                f" --classes={shlex.quote(as_list([text]))},... names all of them"
-            )
 
 
 def _is_code(text: str, texts: list[str]) -> bool:
