@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neucrowd_tf.io.names.ids import as_list
-from neucrowd_tf.io.names.spelling import LONGEST, is_plain_id, plain
+from neucrowd_tf.io.names.spelling import LONGEST, is_plain_id, looks, plain
 
 # How tables say that there is no value, in lower case: an empty cell, what spreadsheets show for an
 # error, MySQL (\n), SPSS ($null$), pivot tables ((leer), (vide)), the empty set.
@@ -38,6 +38,7 @@ _NOTHING = re.compile(
     # What spreadsheets of any language show for an error: #WERT!, #\u00a1REF!, #NV, #N/D, #I/T.
     r"|#[\u00a1\u00bf]?[^\W\d_]+(/0)?[!?]|#nv|#nd|#[^\W\d_]{1,4}/[^\W\d_]"
 )
+_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
 
 
@@ -49,6 +50,11 @@ def is_marker(name: Any) -> bool:
     while len(text) > 1 + text.startswith("<") and _PAIRS.get(text[0]) == text[-1]:
         text = text[1:-1].strip()
     text = text.rstrip(",;:").partition("::")[0]  # a database's cast
+    bare = _AROUND.sub("", text)
+    if len(bare) > 1 and bare.isalpha() and bare in MARKERS:  # *NULL*, -NA-, NA!
+        return True
+    if not name.isascii() and (latin := looks(name)) != whole and latin in MARKERS:
+        return True
     return (
         bool(MARKERS & {whole, text, text.rstrip("."), text.replace("_", " ").strip()})
         or text.replace("-", " ") in MARKERS

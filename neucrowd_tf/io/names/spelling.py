@@ -48,6 +48,8 @@ _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 _TAG = re.compile(r"</?[a-z][^<>]*>")
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
+_COMMA_ZERO = re.compile(r"(?<=\d),0{1,2}$")
+_BRACKETED = re.compile(r"^(?:\(([^()]+)\)|\[([^][]+)\]|\{([^{}]+)\}|<([^<>]+)>)$")
 _COMMA = re.compile(r"[-+]?\d+,\d+")
 # Without room of their own, beside Unicode's format characters: joiners, selectors, fillers.
 _NO_ROOM = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10))))
@@ -100,6 +102,7 @@ def meant(name: Any) -> Any:
         return str(name)
     text = plain(str(name) if str(name).isascii() else _repaired(str(name)))
     text = text.replace('\\"', "").replace('"', "")
+    text = _BRACKETED.sub(r"\1\2\3\4", text).strip()
     text = _ADORNED.sub("", _LITERAL.sub(r"\1", text)).strip("'") or text
     text = _unescaped(text).rstrip(".,;:!?*") or text
     if not text.isascii():
@@ -130,13 +133,18 @@ def _number(text: str, other: Any) -> Any:
 
 def same_task(name: Any) -> Any:
     """Returns what two spellings of a task have in common: without case, with one sign for each
-    dash and quote, whole numbers as these (1, 1.0, 01, 1e0). Versions as 1.1 and 1.10 are two.
+    dash and quote, and for letters that look the same, without quotes around a word, whole numbers
+    as these (1, 1.0, 01, 1e0, 1,0). Versions as 1.1 and 1.10 are two.
     """
     if not isinstance(name, str):
         return name
-    text = name.lower() if is_plain_id(name) else plain(name)
+    if is_plain_id(name):
+        text = name.lower()
+    else:
+        text = plain(name if name.isascii() else name.translate(_ALIKE_CAPITALS)).translate(_ALIKE)
+        text = text if " " in text else text.strip("'\"") or text
     if not text[:1].isalpha():
-        number = _number(text, None)
+        number = _number(_COMMA_ZERO.sub("", text), None)
         if number is not None and number == number.to_integral_value():
             return number
     return text

@@ -262,7 +262,7 @@ def test_counts_of_differing_totals(
         with pytest.raises(DataError, match=r"received numbers .*, as counts of votes do"):
             read_annotations(path)
     else:
-        with pytest.warns(UserWarning, match="agree no more than by chance.*as counts of votes"):
+        with pytest.warns(UserWarning, match="do not agree as labels of annotators do"):
             read_annotations(path)
 
 

@@ -38,6 +38,7 @@ MARKERS = (
         "[NA]",
     ),
     *("???", "---", "_", "\u201c\u201d", "None.", "<none>", "-1.#IND", "no_value", "{}", "(blank)"),
+    *("*NULL*", "-NA-", "NA!", "N\u0410", "\u039dONE"),
 )
 
 
@@ -66,6 +67,8 @@ def test_markers(name: str) -> None:
         ("yes", "ye\ufe0fs"),
         ("yes", 'y"e"s'),
         ("yes", "yes."),
+        ("1", "(1)"),
+        ("yes", "[yes]"),
         ("b\u00f8b", "b\u00c3\u00b8b"),  # UTF-8 that was read as Windows' encoding
     ],
 )
@@ -199,6 +202,11 @@ TASKS = (
     ("1", "01"),
     ("1e5", "100000"),
     ("img.jpg", "IMG.JPG"),
+    ("t4", "'t4'"),
+    ("doc3", "\u201cdoc3\u201d"),
+    ("3", '"3,0"'),
+    ("test", "t\u0435st"),
+    ("TEST", "\u0422EST"),
     ("t-1", "t\N{EN DASH}1"),
     ("it's", "it\u2019s"),
 )

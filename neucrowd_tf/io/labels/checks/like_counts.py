@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 VOTES = "votes_"
 MANY_ROWS = 10  # whose sums are not all the same by chance
+LEAST_ROWS = 6  # of which anything is told
 LITTLE = 1.2  # times the agreement by chance
 SLIGHT = 0.2  # of the agreement beyond chance (Fleiss' kappa)
 BEYOND = 1.645  # deviations: one side, 5 %
+SOME_CELLS = 6  # of 0, and the share of a table, that may be told from a class
+SOME_SHARE = 0.08
 SELDOM = 1e-3  # how often what is refused or told may be chance
 DOUBTFUL = 0.05
+FEW_ROWS = 25  # that show little beyond chance: there, what is as likely as not is told
+LIKELY = 0.5
+PERHAPS = 0.3  # in tables so small that many of labels are as unlikely
 MANY_VALUES = 8  # that labels of annotators who agree no more than by chance hardly have
 
 
@@ -51,10 +57,11 @@ def check_no_counts(
 
 
 def tell_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: str | Path) -> None:
-    """Warns of a full table of codes most of which are 0, in no more agreement than chance makes:
-    where classes are numbered from 1, 0 often stands for none.
+    """Warns of a full table of codes most of which are 0, in no more agreement than chance makes,
+    or some of which are and the others agree: where classes are numbered from 1, 0 often stands
+    for none.
     """
-    if _zeros_are_none(matrix, missing):
+    if _zeros_are_none(matrix, missing) or _zeros_stray(matrix, missing):
         warnings.warn(
             f"{source}: {(matrix == 0).sum()} of {matrix.size} cells are 0, whatever the others of"
             " their row are, and none is empty or -1; 0 is taken for a class, --missing=0 says that"
@@ -78,21 +85,59 @@ def _zeros_are_none(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bo
     return bool(agreement < SLIGHT)
 
 
+def _zeros_stray(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> bool:
+    """Whether some cells of a full table of codes are 0 in no more agreement than by chance, while
+    the other codes agree: not so of a class that is told from the others.
+    """
+    zeros = matrix == 0
+    if missing.any() or len(matrix) < MANY_ROWS or matrix.min() < 0 or len(np.unique(matrix)) < 3:
+        return False
+    if zeros.sum() < SOME_CELLS or zeros.mean() < SOME_SHARE:
+        return False
+    apart = _kappa(matrix, zeros) - _kappa(zeros, missing)
+    return (
+        apart > 0.25
+        and _kappa(zeros, missing) < 0.15
+        and _agreement(zeros, missing)[1] < 1.5 * BEYOND
+        and _agreement(matrix, zeros)[1] > BEYOND
+    )
+
+
+def _kappa(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> float:
+    """Returns the agreement of a row's cells beyond chance (Fleiss' kappa), 0 without any pair."""
+    there = ~missing
+    in_row = there.sum(axis=1)
+    pairs = float((in_row * (in_row - 1)).sum())
+    equal = chance = 0.0
+    for value in np.unique(matrix[there]):
+        here = ((matrix == value) & there).sum(axis=1)
+        equal += float((here * (here - 1)).sum())
+        chance += float(here.sum() / in_row.sum()) ** 2
+    return (equal / pairs - chance) / (1 - chance) if pairs and chance < 1 else 0.0
+
+
 def tell_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: str | Path) -> None:
     """Tells of numbers that may be counts of votes."""
-    if len(matrix) < MANY_ROWS or matrix.min(initial=0) < 0 or matrix.shape[1] < 2:
+    if len(matrix) < LEAST_ROWS or matrix.min(initial=0) < 0 or matrix.shape[1] < 2:
         return
-    ratio, chance = _spread(matrix, missing)
-    many = len(np.unique(matrix[~missing])) >= MANY_VALUES
-    agree = _agreement(matrix, missing)[1] >= BEYOND
-    blanks = bool((matrix[~missing] > 0).all()) and _are_parts(matrix, missing, DOUBTFUL)
-    if not (agree or _zeros_are_none(matrix, missing)) and (
-        chance < DOUBTFUL or (many and ratio < 1) or blanks
+    blanks = bool(missing.any() and (matrix[~missing] > 0).all())
+    told = blanks and _are_parts(matrix, missing)  # of a few votes many are 1, which agree
+    if (
+        not told
+        and _agreement(matrix, missing)[1] < BEYOND
+        and not _zeros_are_none(matrix, missing)
     ):
+        ratio, chance = _spread(matrix, missing)
+        many = len(np.unique(matrix[~missing])) >= MANY_VALUES
+        few = PERHAPS if len(matrix) < MANY_ROWS else LIKELY
+        likely = few if len(matrix) < FEW_ROWS else DOUBTFUL
+        alone = (~missing).sum(axis=1).max(initial=0) < 2  # a number a row
+        parts = blanks and (many or alone or _are_parts(matrix, missing, likely))
+        told = parts or chance < likely or (many and ratio < 1)
+    if told:
         warnings.warn(
-            f"{source}: numbers that agree no more than by chance, and are the smaller the larger"
-            " others of their row, as counts of votes are, are taken for labels; if they are"
-            f" counts, {VOTES}<class> names a column",
+            f"{source}: numbers that do not agree as labels of annotators do, and may be counts of"
+            f" votes, are taken for labels; if they are counts, {VOTES}<class> names a column",
             stacklevel=5,
         )
 
@@ -102,7 +147,7 @@ def _spread(matrix: NDArray[np.int64], missing: NDArray[np.bool_]) -> tuple[floa
     more of labels and less of parts of a number; and how often independent columns have so little.
     """
     full = matrix[~missing.any(axis=1)]
-    own = float(full.var(axis=0).sum()) if len(full) >= MANY_ROWS else 0.0
+    own = float(full.var(axis=0).sum()) if len(full) >= min(MANY_ROWS, len(matrix)) else 0.0
     ratio = float(full.sum(axis=1).var()) / own if own else 1.0
     return ratio, float(chdtr(len(full) - 1, ratio * len(full))) if own else 1.0
 
@@ -170,7 +215,7 @@ def _are_parts(
     sizes = (~missing).sum(axis=1).astype(np.float64)
     means = matrix.sum(axis=1)[sizes > 0] / sizes[sizes > 0]
     sizes, rows = sizes[sizes > 0], len(means)
-    if rows < MANY_ROWS or not sizes.std() or not means.std():
+    if rows < LEAST_ROWS or not sizes.std() or not means.std():
         return False
     slope = float(np.corrcoef(sizes, means)[0, 1])
     return bool(
