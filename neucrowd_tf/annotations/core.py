@@ -37,8 +37,10 @@ from neucrowd_tf.io.labels.answers import read_answers
 from neucrowd_tf.io.labels.long import read_frame, read_long, write_long
 from neucrowd_tf.io.labels.table import LabelTable
 from neucrowd_tf.io.labels.wide import read_wide_frame
+from neucrowd_tf.io.names.telling import tell_names
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import EXACT, TableFormat
+from neucrowd_tf.io.tables.headers import ALIASES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -227,7 +229,8 @@ class Annotations(AnnotationViews):
         class_names: Any = None,
     ) -> Annotations:
         """Makes annotations from a frame with a row for each label: `task, worker, label` or their
-        aliases (crowd-kit's form).
+        aliases (crowd-kit's form). Names that often stand for none (`"NA"`, `"-"`) or are one in
+        two spellings (`"1"`, `1.0`) are told, unless they are given here.
 
         Args:
             frame: `[A]` rows: a DataFrame, or what has `to_pandas` (a Hugging Face dataset).
@@ -247,14 +250,23 @@ class Annotations(AnnotationViews):
             instance_names=instance_names,
             annotator_names=annotator_names,
             class_names=class_names,
-        )
+        )._telling(source, instance_names, annotator_names, class_names)
 
     @classmethod
     def from_wide_frame(cls, frame: Any, *, class_names: Any = None) -> Annotations:
         """Makes annotations from a frame with a row an instance and a column an annotator, NaN
-        where there is no label (cleanlab's form).
+        where there is no label (cleanlab's form). Tells what `from_frame` does.
         """
-        return cls.from_table(read_wide_frame(frame), class_names=class_names)
+        crowd = cls.from_table(read_wide_frame(frame), class_names=class_names)
+        return crowd._telling("frame", None, None, class_names)
+
+    def _telling(self, source: str, *given: Any) -> Annotations:
+        """Warns of names of tasks, workers and labels that were not given, as `tell_names` does."""
+        found = (self.instance_names, self.annotator_names, self.class_names)
+        for role, names, own in zip(ALIASES, found, given, strict=True):
+            if own is None:
+                tell_names(names.tolist(), role, source)
+        return self
 
     @classmethod
     def from_csv(

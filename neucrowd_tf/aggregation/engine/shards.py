@@ -295,9 +295,9 @@ class Gather:
         for look, name in zip(alike.to_pylist(), names.to_pylist(), strict=True):
             if (other := found.setdefault(look, name)) != name:
                 raise DataError(
-                    f"{self.source}: task: expected tasks that differ in more than case or how a"
-                    f" number is spelt, received {name!a} beside {other!a}; --exact_names takes"
-                    " them for different ones"
+                    f"{self.source}: task: expected tasks that differ in more than case, spaces,"
+                    f" quotes or how a number is spelt, received {name!a} beside {other!a};"
+                    " --exact_names takes them for different ones"
                 )
 
     def _rows(self, number: int) -> pa.Table:

@@ -39,8 +39,9 @@ COLUMNS = ("task", "worker", "label")
 RUN_ROWS = 2_000_000
 # Of tasks that stand for none, or are spoilt, none is of these signs with a digit among them.
 PLAIN_ID = r"^[A-Za-z0-9_./-]*[0-9][A-Za-z0-9_./-]*$"
-# Whole numbers with an exponent, as spreadsheets write them; those from `LONG` are left alone.
-POWER = r"^\+?\d+(\.\d*)?e\+?\d+$"
+# Tasks that may be another's spelling, beside case, noughts and points: whole numbers with an
+# exponent, as spreadsheets write them (those from `LONG` are left alone), spaces, quotes.
+ODD = r"^\+?\d+(\.\d*)?e\+?\d+$|^[\s'\"`]|[\s'\"`]$|\s\s|[\t\r\n]|,0{1,2}$"
 LONG = 10**30
 MOST_TEXTS = 2000  # of a column of marks
 # At most this many parts a source is read in, so that many small files do not make as many runs.
@@ -535,12 +536,16 @@ def coded(values: pa.ChunkedArray, names: pa.Array) -> pa.Array:
 
 
 def folded(tasks: pa.Array) -> pa.Array:
-    """Returns ids of tasks without case, and whole numbers as these: 01, 1.0 and 1e0 are 1."""
+    """Returns what two spellings of a task have in common, as `same_task` does: 01, 1.0 and 1e0 are
+    1. Only what may be spelt in another way is looked at in Python.
+    """
     small = pc.utf8_lower(tasks)
-    powers = pc.fill_null(pc.match_substring_regex(small, POWER), False)
-    if pc.any(powers).as_py():
-        whole = [_whole(name) for name in small.filter(powers).to_pylist()]
-        small = pc.replace_with_mask(small, powers, pa.array(whole, small.type))
+    odd = pc.or_(pc.match_substring_regex(small, ODD), pc.invert(pc.string_is_ascii(small)))
+    odd = pc.fill_null(odd, False)
+    if pc.any(odd).as_py():
+        # Of other alphabets' letters the capitals look alike.
+        looks = [_look(name) for name in tasks.filter(odd).to_pylist()]
+        small = pc.replace_with_mask(small, odd, pa.array(looks, small.type))
     if not any(
         pc.any(found).as_py()
         for found in (
@@ -552,10 +557,12 @@ def folded(tasks: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(small, r"^\+?0*(\d+?)(?:\.0*)?$", r"\1")
 
 
-def _whole(name: str) -> str:
-    """Returns a number with an exponent without one, where it is whole and not too long."""
-    number = same_task(name)
-    return name if isinstance(number, str) or abs(number) >= LONG else str(int(number))
+def _look(name: str) -> str:
+    """Returns what a task is compared by: a whole number, if it is none too long, as that."""
+    found = same_task(name)
+    if isinstance(found, str):
+        return found
+    return name.lower() if abs(found) >= LONG else str(int(found))
 
 
 def buckets_of(tasks: pa.Array, buckets: int) -> NDArray[np.uint16]:
