@@ -83,7 +83,10 @@ def annotations_of(run: Path) -> tuple[Path, TableFormat, str]:
     Raises:
         DataError: no run, or one on another dataset.
     """
-    config = read_json(run / "config.json")
+    try:
+        config = read_json(run / "config.json")
+    except DataError as error:
+        raise DataError(f"{error}; name a file with --annotations") from None
     settings = config.get("settings") if isinstance(config, dict) else None
     settings = settings if isinstance(settings, dict) else {}
     named = settings.get("annotations")

@@ -31,11 +31,10 @@ from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.predictions import predictions_csv, read_predictions, read_rows
+from neucrowd_tf.io.predictions import predictions_csv
 from neucrowd_tf.io.tables.flags import model_names
 
 SERVED = f"{run_files.SAVED_MODEL}/saved_model.pb"
-DIGEST = "predictions_digest"  # by which a file that lost a row is told from a whole one
 # Errors of the machine rather than of a method: every further run would meet them too.
 FATAL = (*FULL, *DENIED)
 
@@ -107,28 +106,11 @@ def lacks(work: Work) -> bool:
     """Whether a finished run's folder lacks something that can be made from its checkpoints: the
     SavedModel, or one of the files of results.
     """
-    return _lacks_export(work) or not _has_results(work)
+    return _lacks_export(work) or not work.folder.has_results(work.key)
 
 
 def _lacks_export(work: Work) -> bool:
     return work.options.export and not (work.folder / SERVED).is_file()
-
-
-def _has_results(work: Work) -> bool:
-    """Whether the files of results are there, and the predictions as a run writes them."""
-    folder = work.folder
-    tables = [run_files.ANNOTATORS]
-    if work.key.dataset == "table":
-        tables.append(run_files.LABELS)
-    try:
-        for name in tables:
-            read_rows(folder / name)
-        read_predictions(folder / run_files.PREDICTIONS)
-        whole = folder.metrics().get(DIGEST)
-    except DataError:
-        return False
-    same = whole in (None, digest(folder / run_files.PREDICTIONS))  # earlier versions wrote none
-    return same and (folder / run_files.EVALUATION).is_file()
 
 
 def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
@@ -231,10 +213,21 @@ class Execution:
         """
         run = self.run()
         estimator, _ = self._fitted(run)
-        if not _has_results(self.work):
+        if not self.folder.has_results(self.key):
             self._results(estimator)
+            self._check_same()
         if _lacks_export(self.work):
             self._export(estimator, run)
+
+    def _check_same(self) -> None:
+        """Warns of files made again that are not those which the finished run wrote."""
+        for path in run_files.other_results(self.folder.path, self.folder.digests()):
+            warnings.warn(
+                f"{path}: expected, made again, what the run wrote, received another, as other"
+                f" versions may make it: remove {self.folder / run_files.FINISHED} to make the run"
+                " again",
+                stacklevel=2,
+            )
 
     def run(self, *, logs: bool = False) -> Watch:
         """Returns what surrounds the fit: checkpoints, and logs where they are asked for."""
@@ -354,19 +347,23 @@ class Execution:
         labels, scored = score_test(dataset, probabilities, self.key.seed)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
+        written = [run_files.PREDICTIONS, run_files.ANNOTATORS, run_files.EVALUATION]
         training = np.asarray(estimator.predict_proba(dataset.features))
         crowd, predicted = dataset.annotations, training.argmax(axis=1)
         if self.key.dataset == "table":
             inferred = infer_labels(dataset, estimator, training)
             write_text(folder / run_files.LABELS, inferred.csv())
+            written.append(run_files.LABELS)
             crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
         write_text(folder / run_files.ANNOTATORS, annotators_csv(crowd, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
+            written.append(run_files.HISTORY)
         evaluation = evaluate(dataset, estimator, training, self.key.seed)
         write_json(folder / run_files.EVALUATION, evaluation)
         metrics = self.key.record() | scored
-        metrics[DIGEST] = digest(folder / run_files.PREDICTIONS)
+        # By which a file that lost a row is told from a whole one.
+        metrics[run_files.DIGESTS] = {name: digest(folder / name) for name in written}
         # By which one sees whether runs of other seeds were tested on the same instances.
         metrics["test_digest"] = array_digest(dataset.test.features)
         if dataset.validation is not None:

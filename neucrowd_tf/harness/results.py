@@ -23,6 +23,7 @@ from neucrowd_tf.registry import printed
 
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
 FOLD_COLUMNS = ("fold", "repeat")
+GROUPED = ("dataset", "method")  # the first columns of summary.csv
 OK, SKIPPED, FAILED = "ok", "skipped", "failed"
 RIVALS = ("mv_lr", "ds_lr")
 COMPARED = ("accuracy", "auc")
@@ -92,11 +93,28 @@ def _is_row(row: Row) -> bool:
     return all(math.isfinite(float(cell)) for cell in cells)
 
 
+def check_tables(output_dir: Path) -> None:
+    """Raises DataError for a results.csv or a summary.csv that is another file of that name."""
+    read_results(output_dir / "results.csv")
+    _check_summary(output_dir / "summary.csv")
+
+
+def _check_summary(path: Path) -> None:
+    if path.exists():
+        header = read_bytes(path).partition(b"\n")[0].decode("utf-8", "replace").strip()
+        if header.split(",")[: len(GROUPED)] != [*GROUPED]:
+            raise DataError(
+                f"{path}: expected the columns {','.join(GROUPED)},..., received"
+                f" {header[:300] or 'an empty file'}; remove it or choose another --output_dir"
+            )
+
+
 def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
     """Puts rows into results.csv, in the place of earlier ones of the same runs, rewrites
     summary.csv, and returns all rows.
     """
     with locked(output_dir):
+        _check_summary(output_dir / "summary.csv")
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]
@@ -216,7 +234,7 @@ def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
     above zero; it is empty where fewer than two runs can be paired.
     """
     records = summarise(rows, output_dir)
-    header = list(records[0]) if records else ["dataset", "method"]
+    header = list(records[0]) if records else [*GROUPED]
     return to_csv(header, (map(_cell, record.values()) for record in records))
 
 

@@ -13,8 +13,24 @@ from typing import Any
 from filelock import FileLock
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files.json import jsonable, read_json
-from neucrowd_tf.io.run_files import CHECKPOINTS, CONFIG, FILES, FINISHED, FOLDERS, read_config
+from neucrowd_tf.io.files.json import jsonable
+from neucrowd_tf.io.predictions import read_predictions, read_rows
+from neucrowd_tf.io.run_files import (
+    ANNOTATORS,
+    CHECKPOINTS,
+    CONFIG,
+    EVALUATION,
+    FILES,
+    FINISHED,
+    FOLDERS,
+    LABELS,
+    PREDICTIONS,
+    WAY_OUT,
+    digests_of,
+    other_results,
+    read_config,
+    read_object,
+)
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 
@@ -52,12 +68,14 @@ class RunKey:
 
 def check_place(path: Path, *, folder: bool) -> None:
     """Raises UsageError for what stands where a run writes a file or a folder, and cannot become
-    one: a folder for a file, a file or a link to nothing for a folder.
+    one: a folder or a pipe for a file, a file or a link to nothing for a folder.
     """
     if folder and not path.is_dir() and os.path.lexists(path):
         what = "a link to nothing" if path.is_symlink() and not path.exists() else "a file"
     elif not folder and path.is_dir():
         what = "a folder"
+    elif not folder and path.exists() and not path.is_file():
+        what = "a pipe or a device"
     else:
         return
     raise UsageError(
@@ -129,8 +147,7 @@ class RunFolder:
 
     def metrics(self) -> dict[str, Any]:
         """Returns a finished run's metrics.json."""
-        metrics = read_json(self.path / FINISHED)
-        whole = metrics if isinstance(metrics, dict) else {}
+        whole = read_object(self.path / FINISHED)
         test, timings = whole.get("test"), whole.get("timings")
         expected = "the metrics of a run"
         if isinstance(test, dict) and isinstance(timings, dict):
@@ -140,9 +157,31 @@ class RunFolder:
                 return whole
             expected = f"a number for {wrong[0]!r}"
         raise DataError(
-            f"{self.path / FINISHED}: expected {expected}, received something else; remove it to"
-            " make the run again"
+            f"{self.path / FINISHED}: expected {expected}, received something else;"
+            f" {WAY_OUT[FINISHED]}"
         )
+
+    def digests(self) -> dict[str, str]:
+        """Returns the digests of a finished run's files of results, by name."""
+        return digests_of(self.metrics(), self.path / FINISHED)
+
+    def has_results(self, key: RunKey) -> bool:
+        """Whether a finished run's files of results are there as it wrote them. Earlier versions
+        wrote no digests: theirs are there, and can be read.
+        """
+        digests = self.digests()
+        if other_results(self.path, digests):
+            return False
+        names = {*digests, PREDICTIONS, ANNOTATORS, EVALUATION}
+        names |= {LABELS} if key.dataset == "table" else set()
+        try:
+            for name in {ANNOTATORS, LABELS} & (names - digests.keys()):
+                read_rows(self.path / name)
+            if PREDICTIONS not in digests:
+                read_predictions(self.path / PREDICTIONS)
+        except DataError:
+            return False
+        return all((self.path / name).is_file() for name in names)
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         """Raises UsageError when the run in this folder was started with other settings, naming the

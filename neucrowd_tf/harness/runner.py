@@ -32,7 +32,16 @@ from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import cluster, plugins, pool, process
 from neucrowd_tf.harness.execute import FATAL, Outcome, accompany, check_supported, execute, lacks
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.results import FAILED, OK, SKIPPED, Row, add_rows, make_row, read_results
+from neucrowd_tf.harness.results import (
+    FAILED,
+    OK,
+    SKIPPED,
+    Row,
+    add_rows,
+    check_tables,
+    make_row,
+    read_results,
+)
 from neucrowd_tf.harness.run_folder import RunKey, check_place
 from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io.command_line import check_apart
@@ -108,12 +117,12 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
 
     Raises:
         UsageError: a finished run without --resume, or one that was started with other settings.
-        DataError: an output folder whose results.csv is something else.
+        DataError: an output folder whose results.csv or summary.csv is something else.
     """
-    read_results(options.output_dir / "results.csv")
     check_place(options.output_dir / "summary.csv", folder=False)
     works = list(works)
     _check_inputs(options.output_dir, works)
+    check_tables(options.output_dir)
     finished: list[Work] = []
     to_run: list[Work] = []
     for work in works:

@@ -24,8 +24,15 @@ FILES = (
     *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
     *(LABELS, REPORT),
 )
+# What is said of instances and annotators, and by what name metrics.json holds the files' digests.
+RESULTS = (PREDICTIONS, ANNOTATORS, LABELS, EVALUATION, HISTORY)
+DIGESTS = "digests"
 CHECKPOINTS = "checkpoints"
 FOLDERS = (CHECKPOINTS, "tensorboard", SAVED_MODEL)
+WAY_OUT = {
+    FINISHED: "remove it to make the run again",
+    CONFIG: "remove the folder to make the run afresh",
+}
 # What config.json's settings name of the user's: of --dataset=table, and of any method.
 TABLES = (
     *("features", "images", "texts", "annotations", "truth"),
@@ -34,21 +41,59 @@ TABLES = (
 OF_METHODS = ("weights", "gold")
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """Returns what a run's metrics.json or config.json holds.
+
+    Raises:
+        DataError: no such file, or something else; says what to do.
+    """
+    try:
+        if isinstance(found := read_json(path), dict):
+            return found
+        raise DataError(f"{path}: expected an object, as a run writes it, received another value")
+    except DataError as error:
+        raise DataError(f"{error}; {WAY_OUT[path.name]}") from None
+
+
 def read_config(run: Path) -> dict[str, Any]:
     """Returns a run's config.json, whose `settings` may hold `digests` of files by name.
 
     Raises:
         DataError: something else is there.
     """
-    config = read_json(run / CONFIG)
-    settings = config.get("settings") if isinstance(config, dict) else None
+    config = read_object(run / CONFIG)
+    settings = config.get("settings")
     digests = settings.get("digests", {}) if isinstance(settings, dict) else None
     if not isinstance(digests, dict) or not all(isinstance(d, str) for d in digests.values()):
         raise DataError(
-            f"{run / CONFIG}: expected the settings of a run, received something else; remove the"
-            " folder to make the run afresh"
+            f"{run / CONFIG}: expected the settings of a run, received something else;"
+            f" {WAY_OUT[CONFIG]}"
         )
-    return dict(config)
+    return config
+
+
+def digests_of(metrics: Mapping[str, Any], path: Path) -> dict[str, str]:
+    """Returns the digests of the files of results, by name, that a run's metrics hold; of earlier
+    versions' runs those of the predictions at most.
+
+    Raises:
+        DataError: something else is there; `path` is the file's.
+    """
+    before = {PREDICTIONS: metrics["predictions_digest"]} if "predictions_digest" in metrics else {}
+    digests = metrics.get(DIGESTS, before)
+    texts = isinstance(digests, dict) and all(isinstance(d, str) for d in digests.values())
+    if texts and digests.keys() <= {*RESULTS}:
+        return dict(digests)
+    raise DataError(
+        f"{path}: expected the digests of a run's files, received something else;"
+        f" {WAY_OUT[FINISHED]}"
+    )
+
+
+def other_results(run: Path, digests: Mapping[str, str]) -> list[Path]:
+    """Returns the files that are there and are not as the run wrote them."""
+    paths = {name: run / name for name in digests if (run / name).exists()}
+    return [path for name, path in paths.items() if digest(path) != digests[name]]
 
 
 def _config(run: Path) -> dict[str, Any]:

@@ -16,10 +16,17 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.predictions import read_predictions
-from neucrowd_tf.io.run_files import ANNOTATORS, CONFIG, FINISHED, PREDICTIONS
+from neucrowd_tf.io.run_files import (
+    ANNOTATORS,
+    CONFIG,
+    FINISHED,
+    PREDICTIONS,
+    digests_of,
+    other_results,
+    read_object,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,7 +99,9 @@ def read_run(
     Raises:
         DataError: the folder does not hold a run's files.
     """
-    metrics = _json(folder / FINISHED) if metrics is None else metrics
+    if metrics is None:
+        metrics = _json(folder / FINISHED)
+        _check_results(folder, metrics)
     parameters = _json(folder / CONFIG).get("parameters")
     if not isinstance(parameters, dict | None):
         raise DataError(
@@ -133,12 +142,16 @@ def read_method(folder: Path, metrics: Mapping[str, Any] | None = None) -> str:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: expected an object, as a run writes it, received another value")
-    return found
+    return read_object(path) if path.exists() else {}
+
+
+def _check_results(folder: Path, metrics: Mapping[str, Any]) -> None:
+    """Raises DataError for a file of results that is not as the run wrote it."""
+    for path in other_results(folder, digests_of(metrics, folder / FINISHED)):
+        raise DataError(
+            f"{path}: expected the file that the run wrote, received another; remove it and start"
+            " the run again with --resume, which makes it again"
+        )
 
 
 def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def _replace(path: Path, kind: str) -> None:
         path.mkdir(parents=True)
     elif kind == "link":
         path.symlink_to("/nowhere/at/all")
+    elif kind == "pipe":
+        os.mkfifo(path)
     else:
         path.write_text("x")
 
@@ -30,6 +33,7 @@ def _replace(path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("metrics.json", "folder"), ("config.json", "folder"), ("predictions.csv", "folder"),
+     ("metrics.json", "pipe"), ("evaluation.json", "pipe"),
      ("checkpoints", "file"), ("checkpoints", "link"), ("tensorboard", "file"),
      ("saved_model", "link"), ("checkpoints/train.npz", "folder")],
 )  # fmt: skip
@@ -37,7 +41,7 @@ def test_another_kind_in_a_place_is_named(tmp_path: Path, name: str, kind: str) 
     folder = _folder(tmp_path)
     folder.check()
     _replace(folder / name, kind)
-    with pytest.raises(UsageError, match=r"expected a f.*received a (f|link)") as error:
+    with pytest.raises(UsageError, match=r"expected a f.*received a (f|link|pipe)") as error:
         folder.check()
     assert str(folder / name) in str(error.value) and "remove" in str(error.value)
 

@@ -212,18 +212,80 @@ def test_a_run_from_before_a_flag_was_there_goes_on_with_it_off(
     assert f"{path}: no such file" in capsys.readouterr().err
 
 
-def test_damaged_predictions_are_made_again(command: Command, tmp_path: Path) -> None:
+RESULTS = ("predictions.csv", "annotators.csv", "evaluation.json")
+
+
+def test_damaged_results_are_made_again(command: Command, tmp_path: Path) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
     assert command(*flags) == 0
-    path = tmp_path / "tiny" / "mean" / "seed-0" / "predictions.csv"
+    run = tmp_path / "tiny" / "mean" / "seed-0"
+    whole = {name: (run / name).read_bytes() for name in RESULTS}
+    for name, before in whole.items():
+        half, line = before[: len(before) // 2 + 1], b"".join(before.splitlines(True)[:-1])
+        for damaged in (half, line, b"", b"name,price\n", b"\xff\xfe\0"):
+            (run / name).write_bytes(damaged)
+            assert command(*flags) == 0 and (run / name).read_bytes() == before
+        (run / name).unlink()
+        assert command(*flags) == 0 and (run / name).read_bytes() == before
+    metrics = json.loads((run / "metrics.json").read_text())
+    metrics["predictions_digest"] = metrics.pop("digests")["predictions.csv"]
+    (run / "metrics.json").write_text(json.dumps(metrics))  # as earlier versions wrote them
+    for name in RESULTS[:2]:
+        (run / name).write_bytes(b"\xff\xfe\0")
+        assert command(*flags) == 0 and (run / name).read_bytes() == whole[name]
+
+
+def test_results_that_come_out_otherwise_are_told(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
+    assert command(*flags) == 0
+    path = tmp_path / "tiny" / "mean" / "seed-0" / "metrics.json"
+    metrics = json.loads(path.read_text())
+    metrics["digests"]["annotators.csv"] = "0" * 64
+    path.write_text(json.dumps(metrics))
+    assert command(*flags) == 0
+    assert "annotators.csv: expected, made again, what the run wrote" in capsys.readouterr().err
+    path.unlink()
+    assert command(*flags) == 0 and json.loads(path.read_text())["digests"] != metrics["digests"]
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "config.json"])
+def test_damaged_files_of_a_run_say_what_to_do(
+    command: Command, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
+    assert command(*flags) == 0
+    path = tmp_path / "tiny" / "mean" / "seed-0" / name
     before = path.read_bytes()
-    for damaged in (before[: len(before) // 2 + 1], b"".join(before.splitlines(True)[:-1])):
-        path.write_bytes(damaged)
-        assert command(*flags) == 0 and path.read_bytes() == before
-    annotators = path.with_name("annotators.csv")
-    before = annotators.read_bytes()
-    annotators.write_bytes(b"\xff\xfe\0")
-    assert command(*flags) == 0 and annotators.read_bytes() == before
+    remedy = {"metrics.json": "remove it to make the run again", "config.json": "remove the folder"}
+    damages = (before[:50], b"", b"[]", b"a,b\n1,2\n", b'{"digests": {"../x": ""}}', b"\xff\xfe\0")
+    for content in damages:
+        path.write_bytes(content)
+        capsys.readouterr()
+        assert command(*flags) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"error: {path}: expected ") and error.count("\n") == 1
+        assert remedy[name] in error
+    path.unlink()
+    os.mkfifo(path)
+    assert command(*flags) == 2
+    error = capsys.readouterr().err
+    assert f"{path}, received a pipe or a device; remove it" in error and error.count("\n") == 1
+
+
+def test_another_page_called_summary_is_refused(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
+    for content in ("name,price\n1,2\n", ""):
+        (tmp_path / "summary.csv").write_text(content)
+        assert command(*flags) == 2
+        assert "summary.csv: expected the columns dataset,method" in capsys.readouterr().err
+        assert (tmp_path / "summary.csv").read_text() == content
+    assert [*tmp_path.iterdir()] == [tmp_path / "summary.csv"]
+    (tmp_path / "summary.csv").unlink()
+    assert command(*flags) == 0 == command(*flags)
 
 
 def test_results_that_were_lost_come_back_on_resume(command: Command, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.report.results import learning_curves, read_run, siblings
 
@@ -57,6 +59,24 @@ def test_parameters_without_names_are_one_clear_error(run_folder: Path, text: st
     assert str(caught.value).startswith(f"{path}: expected the run's parameters by name, received")
     path.write_text('{"method": "mine", "parameters": null}')
     assert read_run(run_folder).settings["parameters"] == {}
+
+
+@pytest.mark.parametrize("name", ["predictions.csv", "annotators.csv", "evaluation.json"])
+def test_results_that_the_run_did_not_write_are_one_clear_error(
+    run_folder: Path, name: str
+) -> None:
+    path = run_folder / name
+    if not path.exists():
+        path.write_text("a,b\n1,2\n")
+    metrics = json.loads((run_folder / "metrics.json").read_text())
+    metrics["digests"] = {name: digest(path), "labels.csv": "0" * 64}  # which is not there
+    (run_folder / "metrics.json").write_text(json.dumps(metrics))
+    assert read_run(run_folder).method == "mine"
+    path.write_text(path.read_text()[:-3])
+    with pytest.raises(DataError) as caught:
+        read_run(run_folder)
+    assert str(caught.value).startswith(f"{path}: expected the file that the run wrote, received")
+    assert "--resume" in str(caught.value)
 
 
 def test_runs_of_the_same_seed_are_compared(run_folder: Path) -> None:

@@ -71,9 +71,11 @@ def resumed(base: Sound, rng: np.random.Generator) -> Iterator[Input]:
 
         return after(change)
 
-    for name in ("annotators.csv", "labels.csv"):
-        bytes_ = after(lambda f, name=name: (f / RUN_FOLDER / name).write_bytes(b"\xff\xfe\0"))
-        yield Input(f"{name} is no text", "run", RESUME, bytes_, SAME, (), whole, RESUME)
+    for name in ("predictions.csv", "annotators.csv", "labels.csv", "evaluation.json"):
+        text = (finished() / RUN_FOLDER / name).read_bytes()
+        for content in (junk, text[: int(rng.integers(len(text)))]):
+            other = changed(f"{RUN_FOLDER}/{name}", content)
+            yield Input(f"{name} is damaged", "run", RESUME, other, SAME, (), whole, RESUME)
     names = ("predictions.csv", "annotators.csv", "labels.csv", "report.html", "evaluation.json")
     for name in names:
         gone = after(lambda f, name=name: (f / RUN_FOLDER / name).unlink(missing_ok=True))
