@@ -27,6 +27,7 @@ from neucrowd_tf.io.labels.table import LabelTable
 from neucrowd_tf.io.tables.flags import add_option
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import SAMPLE, check_commas, separator_of
+from neucrowd_tf.io.tables.parquet import read_frame
 from neucrowd_tf.io.tables.writing import to_csv
 
 COLUMNS = ("task", "worker", "label")
@@ -75,10 +76,7 @@ def _table(arguments: argparse.Namespace) -> Export:
                 f"--{name}: expected an annotation tool's export with it, received --from=table"
             )
     if ending(path) in (".parquet", ".pq"):
-        try:
-            frame = pd.read_parquet(path)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path}: expected a Parquet file, received {error}") from None
+        frame = read_frame(path)
     elif ending(path) in (".jsonl", ".ndjson", ".json"):
         found = [record for _, record in records(read_text(path), str(path))]
         frame = pd.DataFrame(found, dtype=object)

@@ -23,7 +23,7 @@ from neucrowd_tf.io.features.table import read_feature_table
 from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_json
-from neucrowd_tf.io.files.reading import check_regular, ending
+from neucrowd_tf.io.files.reading import check_regular, check_tree, ending
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.tables.flags import add_option
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 1024
+AGAIN = "export the model again, or copy its folder whole"
+# What TensorFlow says of a damaged file that it does not name.
+_FILES = {
+    "sstable": "variables/variables.index",
+    "Read less bytes": "variables/variables.data-00000-of-00001",
+    "MetaGraph": "saved_model.pb",
+}
 
 
 class Scorer:
@@ -56,8 +63,7 @@ class Scorer:
         if not (folder / "saved_model.pb").is_file():
             hint = "; did the run have --export?" if folder.name == "saved_model" else ""
             raise DataError(f"{folder}: expected a folder with a SavedModel, received none{hint}")
-        for file in sorted(folder.rglob("*")):
-            check_regular(file)  # TensorFlow would wait for a pipe
+        check_tree(folder)  # TensorFlow would wait for a pipe
         import_tensorflow()
         import tensorflow as tf
 
@@ -69,9 +75,10 @@ class Scorer:
             outputs = self._serve.structured_outputs
         except Exception as error:  # a damaged model ends in errors of many kinds
             found = " ".join(str(error).split())[:200]
+            file = next((folder / name for said, name in _FILES.items() if said in found), folder)
             raise DataError(
-                f"{folder}: expected a SavedModel with the signature serving_default, received"
-                f" {found}"
+                f"{file}: expected a SavedModel with the signature serving_default, received"
+                f" {found}; {AGAIN}"
             ) from None
         if (
             others
@@ -81,32 +88,34 @@ class Scorer:
         ):
             found = f"{len(others) + 1} inputs and the outputs {list(outputs)}"
             raise DataError(
-                f"{folder}: expected a model from features to probabilities, received {found}"
+                f"{folder}: expected a model from features to probabilities, received {found};"
+                f" {AGAIN}"
             )
         self._dtype = spec.dtype
         self.takes_texts = spec.dtype == tf.string
         self.shape = tuple(int(size) for size in spec.shape[1:])
         size = int(outputs["probabilities"].shape[-1])
         self.classes, self.feature_names, self.centre = self._names(folder / NAMES, size)
+        columns = self.feature_names
+        if columns is not None and len(self.shape) == 1 and len(columns) != self.shape[0]:
+            raise DataError(
+                f"{folder / NAMES}: expected {self.shape[0]} names of columns, received"
+                f" {len(columns)}; {AGAIN}"
+            )
 
     @staticmethod
     def _names(path: Path, size: int) -> tuple[NDArray[Any], list[str] | None, dict[str, float]]:
         """Returns the names of classes and of columns, and what to subtract from some of these."""
-        names = read_json(path) if path.is_file() else {}
+        try:
+            names = read_json(path) if path.is_file() else {}
+        except DataError as error:
+            raise DataError(f"{error}; {AGAIN}") from None
         names = names if isinstance(names, dict) else {"classes": names}
         given = names.get("classes")
         columns, centre = names.get("features"), names.get("centre") or {}
         unknown = ["features"] if "features" not in names else []
         if given is None:
             given, unknown = list(range(size)), ["classes", *unknown]
-        if unknown:
-            what = "no such file" if not path.is_file() else f"no {' and '.join(unknown)} in it"
-            warnings.warn(
-                f"{path}: expected the names of classes and columns, received {what}: columns are"
-                " taken in their order, classes without names are called 0, 1, ...; export the"
-                " model again, or copy its folder whole",
-                stacklevel=3,
-            )
         if not (
             isinstance(given, list)
             and all(isinstance(name, (str, int, float)) for name in given)
@@ -120,12 +129,18 @@ class Scorer:
             )
         ):
             raise DataError(
-                f"{path}: expected the names of classes and columns, received something else"
+                f"{path}: expected the names of classes and columns, received something else;"
+                f" {AGAIN}"
             )
         if len(given) != size:
-            raise DataError(
-                f"{path}: expected {size} class names, received {len(given)}; export the model"
-                " again, or copy its folder whole"
+            raise DataError(f"{path}: expected {size} class names, received {len(given)}; {AGAIN}")
+        if unknown:
+            what = "no such file" if not path.is_file() else f"no {' and '.join(unknown)} in it"
+            warnings.warn(
+                f"{path}: expected the names of classes and columns, received {what}: columns are"
+                " taken in their order, classes without names are called 0, 1, ...;"
+                f" {AGAIN}",
+                stacklevel=3,
             )
         return as_name_array(given), columns, centre
 
@@ -155,7 +170,7 @@ def _check_fingerprint(folder: Path) -> None:
     except RuntimeError:
         raise DataError(
             f"{folder / 'fingerprint.pb'}: expected the fingerprint of a SavedModel, received a"
-            " damaged one; export the model again, or copy its folder whole"
+            f" damaged one; {AGAIN}"
         ) from None
 
 

@@ -13,6 +13,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.convert import main
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.features.table import read_features
 from neucrowd_tf.io.importers import read_export
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio, prodigy
 
@@ -129,6 +130,19 @@ def test_tables_that_are_refused(
     found = capsys.readouterr().err
     assert found.count("\n") == 1 and re.search(message, found)
     assert path.read_text() == content
+
+
+def test_a_column_twice_in_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    names = ["task", "worker", "label", "label"]
+    pq.write_table(pa.table([pa.array(["a"])] * 4, names=names), path)
+    message = f"error: {path}: columns 3 and 4: expected each column once, received 'label' again"
+    assert main([f"--input={path}", "--from=table"]) == 2
+    assert capsys.readouterr().err.startswith(message)
+    with pytest.raises(DataError, match="columns 3 and 4: expected each column once"):
+        read_features(path)
 
 
 def test_records_of_other_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

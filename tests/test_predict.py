@@ -257,6 +257,8 @@ def test_a_damaged_model_is_a_line(
             b'{"classes": [], "features": null}',
             "expected 3 class names, received 0; export the model again",
         ),
+        "saved_model.pb": (b"", "expected a SavedModel with the signature serving_default"),
+        "variables/variables.data-00000-of-00001": (b"a,b", "expected a SavedModel"),
     }
     for number, (name, (content, message)) in enumerate(damages.items()):
         file = shutil.copytree(model, tmp_path / str(number)) / name
@@ -265,7 +267,37 @@ def test_a_damaged_model_is_a_line(
         assert _run(tmp_path / str(number), table, tmp_path / "y.csv") == 2
         error = capfd.readouterr().err
         assert f"{file}: {message}" in error and error.count("\n") == 1, error
+        assert content is None or "; export the model again" in error
     (tmp_path / "0" / "fingerprint.pb").unlink()
     (tmp_path / "0" / NAMES).write_text('{"classes": null}')
     assert _run(tmp_path / "0", table, tmp_path / "y.csv") == 0
     assert "received no classes and features in it" in capfd.readouterr().err
+    for content in ('{"classes": ["a", "b", "c"], "features": ["width"]}', "{", '{"classes": 3}'):
+        (tmp_path / "0" / NAMES).write_text(content)
+        assert _run(tmp_path / "0", table, tmp_path / "y.csv") == 2
+        error = capfd.readouterr().err
+        assert error.startswith(f"error: {tmp_path / '0' / NAMES}: expected "), error
+        assert "; export the model again" in error and error.count("\n") == 1
+    file = tmp_path / "1" / "variables" / "variables.index"
+    file.unlink()
+    file.write_text("a,b\n" * 50)
+    assert _run(tmp_path / "1", table, tmp_path / "y.csv") == 2
+    error = capfd.readouterr().err
+    assert error.startswith(f"error: {file}: ") and "; export the model again" in error
+
+
+def test_a_pipe_behind_a_link_is_refused(
+    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = _table(tmp_path / "x.csv", np.ones((2, 3)))
+    whole = shutil.copytree(model, tmp_path / "m")
+    (whole / "assets" / "back").symlink_to(whole)
+    assert _run(whole, table, tmp_path / "y.csv") == 0
+    os.rename(whole / "variables", tmp_path / "v")
+    (whole / "variables").symlink_to(tmp_path / "v")
+    assert _run(whole, table, tmp_path / "y.csv") == 0
+    (tmp_path / "v" / "variables.index").unlink()
+    os.mkfifo(tmp_path / "v" / "variables.index")
+    capfd.readouterr()
+    assert _run(whole, table, tmp_path / "y.csv") == 2
+    assert "variables.index: expected a file, received a pipe or a device" in capfd.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features.numbers import (
     MANY_ROWS,
     check_size,
@@ -19,10 +18,10 @@ from neucrowd_tf.io.features.numbers import (
     tell_ids,
 )
 from neucrowd_tf.io.files.arrays import read_npy
-from neucrowd_tf.io.files.reading import read_bytes
 from neucrowd_tf.io.names.ids import as_name_array
 from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.headers import check_no_twins
+from neucrowd_tf.io.tables.parquet import read_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,18 +33,7 @@ def read_parquet(
     """Reads a Parquet file, whose task ids become text; `layout` returns without the columns' names
     that it does not have, where it is beside labels.
     """
-    content = read_bytes(path, "a Parquet file")
-    try:
-        frame = pd.read_parquet(io.BytesIO(content))
-    except ImportError:
-        raise UsageError(
-            f"{path}: expected pyarrow to read Parquet, received none: pip install"
-            " 'neucrowd-tf[parquet]'"
-        ) from None
-    except Exception as error:  # a damaged file ends in errors of many kinds
-        raise DataError(
-            f"{path}: expected a Parquet file, received {' '.join(str(error).split())[:200]}"
-        ) from None
+    frame = read_frame(path)
     frame.columns = [str(column).strip() for column in frame.columns]
     if "" in frame.columns:
         raise DataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,17 +66,23 @@ def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
         JSONDecodeError: no JSON.
     """
 
+    twins: dict[int, str] = {}  # a key that is there twice, by the identity of its object
+
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            twice = next(
-                key for key, times in Counter(key for key, _ in pairs).items() if times > 1
-            )
-            raise DataError(f"{name}: expected each key once, received {twice!r} again")
+            times = Counter(key for key, _ in pairs)
+            twins[id(found)] = next(key for key in times if times[key] > 1)
+            kept.append(found)
         return found
 
+    kept: list[Any] = []  # so that no other object has their identity
     try:
-        return json.loads(text, object_pairs_hook=once if each_key_once else None)
+        value = json.loads(text, object_pairs_hook=once if each_key_once else None)
+        if twins:
+            place, twice = _first_twin(value, twins)
+            raise DataError(f"{name}:{place} expected each key once, received {twice!r} again")
+        return value
     except (json.JSONDecodeError, DataError):
         raise
     except RecursionError:
@@ -85,3 +91,22 @@ def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
         raise DataError(
             f"{name}: expected JSON, received a number of thousands of digits"
         ) from None
+
+
+def _first_twin(value: Any, twins: Mapping[int, str]) -> tuple[str, str]:
+    """Returns where the first object with a key twice stands, and that key.
+
+    Args:
+        value: what was parsed; of a key that was there twice it has the last.
+        twins: such keys by the identity of their objects, one at least.
+    """
+    left: list[tuple[str, Any]] = [("", value)]
+    while left:
+        place, held = left.pop()
+        if id(held) in twins:
+            return f" in {place}:" if place else "", twins[id(held)]
+        inner: Any = held.items() if isinstance(held, dict) else ()
+        inner = enumerate(held) if isinstance(held, list) else inner
+        within = [(f"{place}, {key!r}" if place else repr(key), item) for key, item in inner]
+        left += reversed([each for each in within if isinstance(each[1], (dict, list))])
+    raise AssertionError("an object with a twin lies in the value, or in another such one")

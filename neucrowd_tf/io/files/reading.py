@@ -6,6 +6,7 @@ import codecs
 import gzip
 import hashlib
 import io
+import itertools
 import os
 import stat
 import zlib
@@ -28,16 +29,43 @@ def check_regular(path: Path, what: str = "a file", *, folders: bool = True) -> 
     a folder (unless there may be `folders`), a name that is too long.
     """
     try:
-        mode = path.stat().st_mode
+        found = path.stat()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: expected {what}, received no path of one ({reason})") from None
-    if stat.S_ISREG(mode) or (folders and stat.S_ISDIR(mode)):
+    folder, regular = stat.S_ISDIR(found.st_mode), stat.S_ISREG(found.st_mode)
+    if (regular and (found.st_size or not _waits(path))) or (folders and folder):
         return
-    other = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
-    raise DataError(f"{path}: expected {what}, received {other}")
+    other = "a file of the system's that never ends" if regular else "a pipe or a device"
+    raise DataError(f"{path}: expected {what}, received {'a folder' if folder else other}")
+
+
+def _waits(path: Path) -> bool:
+    """Whether a file that is listed as empty waits for more when it is read, as /proc/kmsg does."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(handle, "rb", buffering=0) as stream:
+            blocks = iter(lambda: stream.read(1 << 16), b"")
+            return any(block is None for block in itertools.islice(blocks, 256))
+    except OSError:  # who reads it says so
+        return False
+
+
+def check_tree(folder: Path) -> None:
+    """Raises DataError as `check_regular` does for what is in a folder, or in one that a link in it
+    leads to.
+    """
+    seen: set[str] = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:  # a link that leads back
+            folders.clear()
+            continue
+        seen.add(real)
+        for name in sorted(files):
+            check_regular(Path(place) / name)
 
 
 def read_bytes(path: str | Path, what: str = "a file") -> bytes:
@@ -119,12 +147,17 @@ def not_text(content: bytes) -> str | None:
 
 
 def digest(path: str | Path) -> str:
-    """Returns the SHA-256 of a file, or of all files in a folder with their names."""
+    """Returns the SHA-256 of a file, or of all files in a folder with their names.
+
+    Raises:
+        DataError: a file that never ends.
+    """
     path = Path(path)
     found = hashlib.sha256()
     files = sorted(item for item in path.rglob("*")) if path.is_dir() else [path]
     for file in files:
         if file.is_file():
+            check_regular(file)
             found.update(b"" if file is path else os.fsencode(file.relative_to(path)) + b"\0")
             with file.open("rb") as stream:
                 found.update(hashlib.file_digest(stream, "sha256").digest())

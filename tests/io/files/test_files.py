@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.errors import DataError, one_line
+from neucrowd_tf.io.files import reading
 from neucrowd_tf.io.files.arrays import load_arrays, read_npy, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
 from neucrowd_tf.io.files.json import read_json, write_json
@@ -104,6 +105,38 @@ def test_json(tmp_path: pathlib.Path) -> None:
         read_json(tmp_path / "b.json")
     with pytest.raises(DataError, match=r"c\.json: no such file"):
         read_json(tmp_path / "c.json")
+
+
+def test_a_key_twice_is_named_with_its_place(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.json"
+    for text, place, key in (
+        ('{"t1": {"a": 1}, "t2": {"a": 1, "b": 2, "a": 3}}', " in 't2':", "a"),
+        ('{"t1": {"a": 1, "a": 2}, "t1": {"a": 1}}', "", "t1"),
+        ('[{"x": [1, {"y": 1, "y": 2}]}]', " in 0, 'x', 1:", "y"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DataError) as caught:
+            read_json(path, each_key_once=True)
+        said = f"{path}:{place} expected each key once, received {key!r} again"
+        assert str(caught.value) == said
+    assert read_json(path) == [{"x": [1, {"y": 2}]}]
+
+
+def test_a_file_of_the_systems_that_waits_is_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"")
+    assert read_bytes(path) == b""
+    if os.access("/proc/kmsg", os.R_OK):
+        path.unlink()
+        path.symlink_to("/proc/kmsg")
+    else:
+        monkeypatch.setattr(reading, "_waits", lambda _: True)
+    with pytest.raises(DataError, match=r"a\.csv: expected a file, received .* never ends"):
+        read_bytes(path)
+    if os.access("/proc/version", os.R_OK):  # of no size, too
+        assert read_bytes(pathlib.Path("/proc/version")).startswith(b"Linux")
 
 
 def test_arrays_there_and_back_without_pickle(tmp_path: pathlib.Path) -> None:
