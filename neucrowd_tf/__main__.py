@@ -12,7 +12,8 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-PROBLEM, INTERRUPTED = 2, 130
+from neucrowd_tf.io.command_line import INTERRUPTED, PROBLEM, STDOUT, run, write_output
+
 RUN = "run"
 # The module whose `main` is the command's, and what it does. `neucrowd X` is `python -m
 # neucrowd_tf.X`, but for `run`.
@@ -51,15 +52,23 @@ def overview() -> str:
     )
 
 
+def _say(text: str) -> int:
+    """Prints a text; returns the exit code."""
+
+    def shown() -> list[str]:
+        write_output(STDOUT, f"{text}\n")
+        return []
+
+    return run(shown)
+
+
 def main(argv: list[str]) -> int:
     """Runs what the arguments ask for; returns the exit code."""
     first = argv[0] if argv else "--help"
     if first == "--version":
-        print(f"neucrowd {version('neucrowd-tf')}")  # noqa: T201
-        return 0
+        return _say(f"neucrowd {version('neucrowd-tf')}")
     if first in ("--help", "-h", "-help", "help"):
-        print(overview())  # noqa: T201
-        return 0
+        return _say(overview())
     if not first.startswith("-") and first not in COMMANDS:
         close = difflib.get_close_matches(first, COMMANDS, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""

@@ -19,7 +19,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.run_folder import RunKey
-from neucrowd_tf.io.command_line import INTERRUPTED, PROBLEM
+from neucrowd_tf.io.command_line import INTERRUPTED, PROBLEM, standard_output
 from neucrowd_tf.io.quiet import quiet
 
 CHECKOUT = (
@@ -167,8 +167,10 @@ def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
 
     def parse(argv: Sequence[str]) -> list[str]:
         try:
-            parsed.append((flags.parse(argv, values), values["verbosity"].using_default_value))
-        except UsageError as error:
+            with standard_output():
+                options = flags.parse(argv, values)
+            parsed.append((options, values["verbosity"].using_default_value))
+        except (UsageError, OSError) as error:
             _tell(f"error: {one_line(error)}")
             sys.exit(PROBLEM)
         except SystemExit:  # --help, which absl ends with 1

@@ -135,6 +135,8 @@ def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Option
     except (flags.Error, ValueError) as error:
         raise UsageError(_one_line(error)) from None
     except OSError as error:
+        if error.filename is None:  # of stdout, on which --help is shown
+            raise
         raise UsageError(f"--flagfile: {error.strerror}: {error.filename}") from None
     if len(rest) > 1:
         raise UsageError(f"expected flags only, received {rest[1]!r}")

@@ -51,6 +51,10 @@ class Parser(argparse.ArgumentParser):
             ['--missing="--"' if each == "--missing=--" else each for each in given], namespace
         )
 
+    def print_help(self, file: Any = None) -> None:
+        with standard_output() as stream:  # argparse passes over what cannot be written
+            (file or stream).write(self.format_help())
+
     def error(self, message: str) -> NoReturn:
         text = " ".join(message.split())
         for pattern, said in _SAID:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -164,6 +165,24 @@ def test_several_files_are_written_or_none(
     del texts[tmp_path / "file" / "b.csv"]
     write_outputs(texts)
     assert (tmp_path / "a.csv").read_text() == "a" and capsys.readouterr().out == "shown"
+
+
+def test_help_on_a_full_disk_is_a_line(repository: Path) -> None:
+    commands = ["-m", "neucrowd_tf.aggregate"], ["-m", "neucrowd_tf"], ["run_experiment.py"]
+    for command in commands:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, *command, "--help"],
+                cwd=repository,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 2
+        assert done.stderr == (
+            "error: No space left on device; free some and start again: standard output\n"
+        )
 
 
 @pytest.mark.parametrize("size", [1, 100_000])
