@@ -74,7 +74,8 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
                 where = f"{csv.path}: {csv.line(row, header=not numeric)}, column {name}"
                 flag = missing_flag(layout.missing, cell)
                 # Where no cell of a column is a code, it is no annotator's.
-                codes = any(isinstance(c, str) and is_code(c.strip()) for c in values[:, column])
+                known = pd.unique(values[:, column])
+                codes = any(isinstance(c, str) and is_code(c.strip()) for c in known)
                 hint = f"; {flag} takes it for none" if column and codes else f"; {HEADER}"
                 raise DataError(
                     f"{where}: expected a class code, or -1 for no label, received {cell!r}{hint}"
