@@ -48,6 +48,13 @@ def read_votes(csv: CsvFile, layout: TableFormat) -> LabelTable:
         _check_no_sums(votes, names, csv)
     check_ends(ids, votes == 0, csv)
     plain = [name.removeprefix(VOTES).strip() for name in names]
+    seen: dict[str, str] = {}
+    for column, name in zip(names, plain, strict=True):
+        if (other := seen.setdefault(name, column)) != column:
+            raise DataError(
+                f"{csv.path}: {csv.line(0, header=False)}: expected one column a class, received"
+                f" {column!r} beside {other!r}; take the spaces out of one, or rename it"
+            )
     check_header_names(plain, "label", csv, layout, known=layout.classes)
     if not layout.classes and not layout.own:
         found, counts, first = distinct(plain)

@@ -252,7 +252,8 @@ def test_one_column_is_an_annotators_under_any_name(tmp_path: Path) -> None:
 def test_sparse_annotators_stay_annotators(tmp_path: Path) -> None:
     """Many classes, few labels each: values that are one annotator's alone are no sign then."""
     rng = np.random.default_rng(5)
-    cells = np.where(rng.random((60, 12)) < 0.25, rng.integers(0, 40, (60, 12)), -1)
+    labels = np.where(rng.random((60, 12)) < 0.7, np.arange(60)[:, None] % 40, 7)
+    cells = np.where(rng.random((60, 12)) < 0.25, labels, -1)
     cells[:, 3] = -1
     cells[::6, 3] = range(10)  # all different, as 10 of 40 classes may well be
     rows = [
@@ -260,6 +261,16 @@ def test_sparse_annotators_stay_annotators(tmp_path: Path) -> None:
     ]
     header = "task," + ",".join(f"w{j}" for j in range(12))
     assert read(tmp_path, " ".join([header, *rows])).num_annotators == 12
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0", "\u2009", "\u3000"])
+def test_votes_for_a_class_and_the_same_behind_a_space_are_refused(
+    tmp_path: Path, space: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"task,votes_yes,votes_{space}yes,votes_no\nt1,1,2,0\nt2,0,1,3\n")
+    with pytest.raises(DataError, match=r"line 1: expected one column a class, .*'votes_yes'"):
+        read_annotations(path)
 
 
 def test_names_that_end_in_point_zero_stay(tmp_path: Path) -> None:

@@ -116,24 +116,41 @@ def _kappa(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> float:
     return (equal / pairs - chance) / (1 - chance) if pairs and chance < 1 else 0.0
 
 
+def _consistency(matrix: NDArray[Any], missing: NDArray[np.bool_]) -> float:
+    """Returns which part of the numbers' variance is between rows, as most is of ratings (one-way
+    intraclass correlation), 0 without any.
+    """
+    there = ~missing
+    several = there.sum(axis=1) > 1
+    values, there = np.where(there, matrix, 0)[several].astype(np.float64), there[several]
+    sizes = there.sum(axis=1)
+    if not len(values) or sizes.sum() <= len(values) + 1 or len(values) < 2:
+        return 0.0
+    means = values.sum(axis=1) / sizes
+    mean = values.sum() / sizes.sum()
+    within = float((((values - means[:, None]) * there) ** 2).sum() / (sizes.sum() - len(values)))
+    between = float((sizes * (means - mean) ** 2).sum() / (len(values) - 1))
+    size = float(sizes.mean())
+    total = between + (size - 1) * within
+    return (between - within) / total if total else 0.0
+
+
 def tell_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: str | Path) -> None:
     """Tells of numbers that may be counts of votes."""
     if len(matrix) < LEAST_ROWS or matrix.min(initial=0) < 0 or matrix.shape[1] < 2:
         return
     blanks = bool(missing.any() and (matrix[~missing] > 0).all())
     told = blanks and _are_parts(matrix, missing)  # of a few votes many are 1, which agree
-    if (
-        not told
-        and _agreement(matrix, missing)[1] < BEYOND
-        and not _zeros_are_none(matrix, missing)
-    ):
-        ratio, chance = _spread(matrix, missing)
-        many = len(np.unique(matrix[~missing])) >= MANY_VALUES
+    many = len(np.unique(matrix[~missing])) >= MANY_VALUES
+    agree = _agreement(matrix, missing)[1] >= BEYOND and _kappa(matrix, missing) >= SLIGHT / 2
+    if not (told or agree or _zeros_are_none(matrix, missing)):
         few = PERHAPS if len(matrix) < MANY_ROWS else LIKELY
         likely = few if len(matrix) < FEW_ROWS else DOUBTFUL
         alone = (~missing).sum(axis=1).max(initial=0) < 2  # a number a row
-        parts = blanks and (many or alone or _are_parts(matrix, missing, likely))
-        told = parts or chance < likely or (many and ratio < 1)
+        parts = blanks and (alone or _are_parts(matrix, missing, likely))
+        told = parts or _spread(matrix, missing)[1] < likely
+        apart = _consistency(matrix, missing)
+        told = told or (many and apart < 0.5) or apart < SLIGHT * blanks
     if told:
         warnings.warn(
             f"{source}: numbers that do not agree as labels of annotators do, and may be counts of"
