@@ -145,6 +145,21 @@ def test_a_column_twice_in_parquet(tmp_path: Path, capsys: pytest.CaptureFixture
         read_features(path)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_a_column_twice_but_for_a_space(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"a.{kind}"
+    frame = pd.DataFrame({"task": ["a"], "worker": ["b"], "label": ["x"], " label": ["y"]})
+    if kind == "parquet":
+        pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    assert main([f"--input={path}", "--from=table"]) == 2
+    assert "columns 3 and 4: expected each column once" in capsys.readouterr().err
+
+
 def test_records_of_other_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.jsonl"
     lines = [{"id": 1, "annotations": [{"label": 1, "user": user}]} for user in (3, [])]

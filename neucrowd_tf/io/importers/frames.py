@@ -9,6 +9,7 @@ import pandas as pd
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
+from neucrowd_tf.io.tables.headers import check_no_twins
 from neucrowd_tf.io.tables.other_columns import tell_marks
 
 TOOL = "table"
@@ -36,9 +37,11 @@ def from_table(
 
     Raises:
         UsageError: no such column, or no table.
-        DataError: an empty cell, or a worker who answered a task twice.
+        DataError: a column's name that is there twice, an empty cell, or a worker who answered a
+            task twice.
     """
     frame = table if isinstance(table, pd.DataFrame) else _to_pandas(table)
+    check_no_twins(source, [str(name).strip() for name in frame.columns])
     wanted = {"task": task, "worker": worker, "label": label}
     if text is not None:
         wanted["text"] = text
