@@ -347,7 +347,7 @@ class Execution:
         labels, scored = score_test(dataset, probabilities, self.key.seed)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
-        written = [run_files.PREDICTIONS, run_files.ANNOTATORS, run_files.EVALUATION]
+        written = [run_files.PREDICTIONS, run_files.ANNOTATORS]
         training = np.asarray(estimator.predict_proba(dataset.features))
         crowd, predicted = dataset.annotations, training.argmax(axis=1)
         if self.key.dataset == "table":
@@ -358,7 +358,6 @@ class Execution:
         write_text(folder / run_files.ANNOTATORS, annotators_csv(crowd, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
-            written.append(run_files.HISTORY)
         evaluation = evaluate(dataset, estimator, training, self.key.seed)
         write_json(folder / run_files.EVALUATION, evaluation)
         metrics = self.key.record() | scored

@@ -24,9 +24,7 @@ FILES = (
     *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
     *(LABELS, REPORT),
 )
-# What is said of instances and annotators, and by what name metrics.json holds the files' digests.
-RESULTS = (PREDICTIONS, ANNOTATORS, LABELS, EVALUATION, HISTORY)
-DIGESTS = "digests"
+DIGESTS = "digests"  # of what is said of instances and annotators, in metrics.json
 CHECKPOINTS = "checkpoints"
 FOLDERS = (CHECKPOINTS, "tensorboard", SAVED_MODEL)
 WAY_OUT = {
@@ -82,7 +80,7 @@ def digests_of(metrics: Mapping[str, Any], path: Path) -> dict[str, str]:
     before = {PREDICTIONS: metrics["predictions_digest"]} if "predictions_digest" in metrics else {}
     digests = metrics.get(DIGESTS, before)
     texts = isinstance(digests, dict) and all(isinstance(d, str) for d in digests.values())
-    if texts and digests.keys() <= {*RESULTS}:
+    if texts and digests.keys() <= {*FILES}:
         return dict(digests)
     raise DataError(
         f"{path}: expected the digests of a run's files, received something else;"
@@ -91,9 +89,23 @@ def digests_of(metrics: Mapping[str, Any], path: Path) -> dict[str, str]:
 
 
 def other_results(run: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Returns the files that are there and are not as the run wrote them."""
-    paths = {name: run / name for name in digests if (run / name).exists()}
-    return [path for name, path in paths.items() if digest(path) != digests[name]]
+    """Returns the files that are there and are not as the run wrote them. What figures are made of
+    has no digest, as a resumed run may know less of it; it is an object in JSON.
+    """
+    tables = {name: run / name for name in digests if (run / name).exists()}
+    others = [path for name, path in tables.items() if digest(path) != digests[name]]
+    return others + [
+        run / name
+        for name in (EVALUATION, HISTORY)
+        if (run / name).exists() and not _is_object(run / name)
+    ]
+
+
+def _is_object(path: Path) -> bool:
+    try:
+        return isinstance(read_json(path), dict)
+    except DataError:
+        return False
 
 
 def _config(run: Path) -> dict[str, Any]:

@@ -222,7 +222,7 @@ def test_damaged_results_are_made_again(command: Command, tmp_path: Path) -> Non
     whole = {name: (run / name).read_bytes() for name in RESULTS}
     for name, before in whole.items():
         half, line = before[: len(before) // 2 + 1], b"".join(before.splitlines(True)[:-1])
-        for damaged in (half, line, b"", b"name,price\n", b"\xff\xfe\0"):
+        for damaged in (half, line, b"", b"name,price\n", b"[]", b"\xff\xfe\0"):
             (run / name).write_bytes(damaged)
             assert command(*flags) == 0 and (run / name).read_bytes() == before
         (run / name).unlink()
