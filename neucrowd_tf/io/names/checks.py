@@ -13,12 +13,20 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names.ids import spelt
-from neucrowd_tf.io.names.missing import is_marker, missing_flag, nothing_is_missing
+from neucrowd_tf.io.names.missing import (
+    SOFT,
+    is_marker,
+    is_negative,
+    missing_flag,
+    nothing_is_missing,
+)
 from neucrowd_tf.io.names.spelling import (
     has_unseen,
+    is_plain_id,
     is_scientific,
     looks,
     meant,
+    plain,
     same_task,
     visible,
 )
@@ -56,6 +64,8 @@ def check_names(
     for place, name in enumerate(() if nothing_is_missing(missing) else names):
         if is_marker(name) and name not in listed:
             _refuse_marker(name, counts[place], role, where(int(first[place])), missing, exact)
+    if role != "label" and not exact and not nothing_is_missing(missing):
+        _tell_nobody(names, counts, first, role, where)
     if exact or all(type(name) is int for name in names):
         return
     if role != "label":
@@ -122,6 +132,27 @@ def _check_twins(
                 f"{times(counts[place])}"
                 f" beside {_shown(names[other])}{times(counts[other])}; {way_out}"
             )
+
+
+def _tell_nobody(
+    names: Sequence[Any], counts: np.ndarray, first: np.ndarray, role: str, where: Where
+) -> None:
+    """Warns of a task or an annotator that may stand for none: a word such as `unknown`, and the
+    one negative number.
+    """
+    odd = [  # most names end in a digit
+        (place, str(name))
+        for place, name in enumerate(names)
+        if (name < 0 if type(name) is int else not is_plain_id(str(name)))
+    ]
+    negative = [item for item in odd if is_negative(item[1])]
+    soft = [item for item in odd if plain(item[1]).rstrip(".") in SOFT]
+    for place, name in [*soft, *(negative if len(negative) == 1 < len(names) else ())]:
+        warnings.warn(
+            f"{where(int(first[place]))}: the {role} {name!r}{times(counts[place])}, which may"
+            " stand for none, is taken for one; take its rows out if it does",
+            stacklevel=5,
+        )
 
 
 def _check_digits(

@@ -39,6 +39,7 @@ _NOTHING = re.compile(
     r"|#[\u00a1\u00bf]?[^\W\d_]+(/0)?[!?]|#nv|#nd|#[^\W\d_]{1,4}/[^\W\d_]"
 )
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+_NEGATIVE = re.compile(r"- ?\d+([.,]0*)?(e\+?0+)?")
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "'": "'", '"': '"', "`": "`"}
 
 
@@ -61,6 +62,11 @@ def is_marker(name: Any) -> bool:
         or text.replace(" ", "").replace("\\", "/").rstrip(".") in MARKERS
         or _NOTHING.fullmatch(text) is not None
     )
+
+
+def is_negative(text: str) -> bool:
+    """Whether a text is a negative whole number, of which -1, -9 ... often stand for none."""
+    return _NEGATIVE.fullmatch(text) is not None
 
 
 def nothing_is_missing(missing: Sequence[str] | None) -> bool:

@@ -228,6 +228,15 @@ def test_tasks_that_are_others(tmp_path: Path) -> None:
     assert read(tmp_path, "task,worker,label\n" + rows).num_instances == len(names)
 
 
+@pytest.mark.parametrize("name", ["-1", "-99", "-1.0", "unknown", "n.d.", "Skip", "empty"])
+@pytest.mark.parametrize("role", ["task", "worker"])
+def test_a_name_that_may_stand_for_none_is_told(tmp_path: Path, name: str, role: str) -> None:
+    text = "task,worker,label\nt1,a,x\nt1,b,y\nt2,a,x\nt2,b,x\n"
+    text = text.replace("t2" if role == "task" else ",b,", name if role == "task" else f",{name},")
+    with pytest.warns(UserWarning, match=rf"line \d, column '{role}': the {role} '{name}'"):
+        read(tmp_path, text)
+
+
 def test_large_numbers_are_compared_exactly(tmp_path: Path) -> None:
     """Doubles hold whole numbers up to 2^53; the first two are one as such."""
     names = ("90071992547410119", "90071992547410112", "12e4567", "12e4568", "anna")

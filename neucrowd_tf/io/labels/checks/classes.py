@@ -14,7 +14,7 @@ from neucrowd_tf.io.labels.checks.slips import check_slips
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable
 from neucrowd_tf.io.names.checks import times
 from neucrowd_tf.io.names.ids import as_list, plain_integers
-from neucrowd_tf.io.names.missing import missing_flag, nothing_is_missing
+from neucrowd_tf.io.names.missing import is_negative, missing_flag, nothing_is_missing
 from neucrowd_tf.io.names.spelling import plain
 from neucrowd_tf.io.tables.format import TableFormat
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 # With a digit other than 0 after the point, or an exponent below 0.
 _FRACTION = re.compile(r"[-+]?\d*[.,]\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?[eE]-\d+")
 _SHARE = re.compile(r"[-+]?\d+([.,]\d+)?\s*%")
-_NEGATIVE = re.compile(r"- ?\d+([.,]0*)?(e\+?0+)?")
 _NO_NUMBER = re.compile(r"[-+]?(inf|infinity|\d+(\.\d*)?e\+?\d{3,})")
 _SEVERAL = re.compile(r"""\[\s*(['"].*)?\]|\{.*:.*\}""", re.DOTALL)
 _NO_ANSWER = re.compile(r"77+|88+|99+|9+[78]")
@@ -82,7 +81,7 @@ def _check_no_codes(
     """Raises DataError for negative numbers, unless they are the other class' opposite, which is
     told of, as are codes of questionnaires for no answer.
     """
-    negative = [at for at, text in enumerate(bare) if _NEGATIVE.fullmatch(text)]
+    negative = [at for at, text in enumerate(bare) if is_negative(text)]
     negative.sort(key=lambda at: bare[at] != MINUS_ONE)
     numbers = plain_integers(texts)
     codes = [at for at, text in enumerate(texts) if numbers and _is_code(text, texts)]
