@@ -122,10 +122,14 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
             )
     if arguments.output == STDOUT:
         raise UsageError(
-            "--output: expected a folder, as folders and --engine are read by parts, received none"
+            "--output: expected a folder, as folders, Parquet and --engine are read by parts,"
+            " received none"
         )
     if arguments.output.is_file() or arguments.output.suffix in (".csv", ".json", ".parquet"):
-        raise UsageError(f"--output={arguments.output}: expected a folder, received a file")
+        raise UsageError(
+            f"--output={arguments.output}: expected a folder, as folders, Parquet and --engine are"
+            " read by parts, received a file's name; --output=labels, without an ending"
+        )
     if arguments.workers is not None and arguments.workers < 1:
         raise UsageError(f"--workers: expected a number from 1, received {arguments.workers}")
     if arguments.scheduler is not None and (arguments.engine != "dask" or arguments.workers):

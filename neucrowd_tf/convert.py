@@ -86,14 +86,13 @@ def _table(arguments: argparse.Namespace) -> Export:
         separator = named or ("\t" if tabs else separator_of(read_bytes(path)[:SAMPLE]))
         frame = pd.DataFrame([row for _, row in rows(path, separator)]).replace("", None)
         check_commas(path, list(frame.columns), separator)
+    given = {name: getattr(arguments, f"{name}_column") for name in COLUMNS}
+    columns = {name: column or name for name, column in given.items()}
+    wanted = set(columns.values())
+    if len(wanted) == len(columns) and wanted <= set(frame.columns):  # `from_table` says it else
+        TableFormat(**given).require(path, list(frame.columns), *COLUMNS)
     return from_table(
-        frame,
-        task=arguments.task_column or "task",
-        worker=arguments.worker_column or "worker",
-        label=arguments.label_column or "label",
-        text=arguments.text_column,
-        source=path,
-        duplicates=arguments.duplicates,
+        frame, **columns, text=arguments.text_column, source=path, duplicates=arguments.duplicates
     )
 
 

@@ -160,6 +160,19 @@ def test_a_column_twice_but_for_a_space(
     assert "columns 3 and 4: expected each column once" in capsys.readouterr().err
 
 
+def test_two_columns_of_one_role(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label,answer\nt1,a,x,y\nt1,b,y,y\nt2,a,x,x\n")
+    flags = [f"--input={path}", "--from=table", f"--output={tmp_path / 'o.csv'}"]
+    assert main(flags) == 0
+    assert "'label' and 'answer' are both named as a label's" in capsys.readouterr().err
+    assert main([*flags, "--label_column=answer"]) == 0
+    assert "both named" not in capsys.readouterr().err
+    path.write_text("task,worker,label,worker2,label2\nt1,a,x,b,y\nt2,a,x,b,x\n")
+    assert main(flags) == 2
+    assert "expected one annotator and one label a row" in capsys.readouterr().err
+
+
 def test_records_of_other_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.jsonl"
     lines = [{"id": 1, "annotations": [{"label": 1, "user": user}]} for user in (3, [])]

@@ -11,7 +11,7 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.reading import read_bytes
+from neucrowd_tf.io.files.reading import check_regular, read_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,12 +72,11 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
     Raises:
         DataError: a file that is damaged, or that something else wrote.
     """
+    check_regular(Path(path), "arrays as they were written", folders=False)
     try:
         with ARRAY_HEADERS, np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         whole = arrays.pop(DIGEST).tobytes() == _digest_of(arrays)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
     except Exception:  # a broken archive ends in errors of many kinds, and none says more
         whole = False
     if not whole:

@@ -155,6 +155,15 @@ def test_arrays_there_and_back_without_pickle(tmp_path: pathlib.Path) -> None:
     assert os.listdir(tmp_path) == ["a.npz"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_or_a_device_in_place_of_arrays(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "a.npz")
+    (tmp_path / "b.npz").symlink_to("/dev/zero")
+    for name in ("a.npz", "b.npz"):
+        with pytest.raises(DataError, match=rf"{name}: expected arrays .* a pipe or a device"):
+            load_arrays(tmp_path / name)
+
+
 def test_a_file_in_place_of_a_folder(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a").write_text("x")
     with pytest.raises(NotADirectoryError, match=r"expected a folder .*, received a file"):
