@@ -14,6 +14,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.labels.layouts import read_labels
 from neucrowd_tf.io.labels.table import LabelTable
+from neucrowd_tf.io.names.checks import AS_TEXT
 from neucrowd_tf.io.names.ids import as_name_array, distinct, typed_names
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 
@@ -62,12 +63,13 @@ def read_annotations(
         )
     crowd = Annotations.from_table(table)
     _check_classes(crowd.num_classes, crowd.num_instances, crowd.num_annotators, path)
-    plain: dict[str, str] = {}
-    for name in map(str, crowd.class_names.tolist()):
-        if plain.setdefault(name.strip(), name) != name:
+    plain: dict[str, Any] = {}
+    for name in crowd.class_names.tolist():
+        if (other := plain.setdefault(str(name).strip(), name)) is not name:
+            spaces = isinstance(name, str) and isinstance(other, str)
             raise DataError(
-                f"{path}: expected labels that differ in more than spaces, received"
-                f" {plain[name.strip()]!r} and {name!r}; take the spaces out of one"
+                f"{path}: expected labels that differ in more than spaces or quotes, received"
+                f" {other!r} and {name!r}; {'take the spaces out of one' if spaces else AS_TEXT}"
             )
     if not crowd.num_annotations:
         raise DataError(f"{path}: expected at least one label, received none")

@@ -126,6 +126,10 @@ def load(
     if unmatched not in ("error", "drop"):
         raise UsageError(f"--unmatched: expected error or drop, received {unmatched!r}")
     kind, source = _instance_file(features=features, images=images, texts=texts)
+    given = {"image_size": image_size is not None, "max_pixels": max_pixels != MAX_PIXELS}
+    for name in given if kind != "images" else ():
+        if given[name]:
+            raise UsageError(f"--{name}: expected --images with it, received --{kind}={source}")
     if annotations is None:
         raise UsageError("--annotations: expected a file for --dataset=table, received none")
     wanted = _test_file(kind, test_truth, features=test_features, texts=test_texts)

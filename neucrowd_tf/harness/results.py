@@ -72,7 +72,7 @@ def read_results(path: Path) -> list[Row]:
         shown = ",".join(header)[:300] or "an empty file"
         raise DataError(
             f"{path}: expected the columns {','.join(COLUMNS)} and rows of runs, received {shown};"
-            " choose another --output_dir"
+            " remove it or choose another --output_dir"
         )
     return rows
 

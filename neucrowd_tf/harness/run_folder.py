@@ -109,9 +109,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _is_number(name: str, value: Any) -> bool:
-    """Whether metrics.json may hold a value under this name: a finite number or none."""
+    """Whether metrics.json may hold a value under this name: a finite number or none, none below
+    0, and shares up to 1.
+    """
     if value is None or isinstance(value, bool):
         return value is None or name == "resumed"
+    if isinstance(value, (int, float)) and name in METRICS:
+        return 0 <= value < float("inf") and (value <= 1 or name == "log_loss")
     return isinstance(value, (int, float)) and abs(value) < float("inf")
 
 

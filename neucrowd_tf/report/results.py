@@ -23,6 +23,7 @@ from neucrowd_tf.io.run_files import (
     CONFIG,
     FINISHED,
     PREDICTIONS,
+    WAY_OUT,
     digests_of,
     other_results,
     read_object,
@@ -101,8 +102,19 @@ def read_run(
     """
     if metrics is None:
         metrics = _json(folder / FINISHED)
+        if metrics and not isinstance(metrics.get("test"), dict):
+            raise DataError(
+                f"{folder / FINISHED}: expected the metrics of a run, received something else;"
+                f" {WAY_OUT[FINISHED]}"
+            )
         _check_results(folder, metrics)
-    parameters = _json(folder / CONFIG).get("parameters")
+    config = _json(folder / CONFIG)
+    if config and config.keys().isdisjoint(("method", "settings")):
+        raise DataError(
+            f"{folder / CONFIG}: expected the settings of a run, received something else;"
+            f" {WAY_OUT[CONFIG]}"
+        )
+    parameters = config.get("parameters")
     if not isinstance(parameters, dict | None):
         raise DataError(
             f"{folder / CONFIG}: expected the run's parameters by name, received"

@@ -55,6 +55,12 @@ def test_test_instances_under_other_names_are_told(files) -> None:
         load(**paths, ignore_columns="task")
 
 
+@pytest.mark.parametrize("option", ["image_size", "max_pixels"])
+def test_an_option_of_pictures_without_any_is_refused(files, option) -> None:
+    with pytest.raises(UsageError, match=f"--{option}: expected --images with it"):
+        load(**files(features=FEATURES, annotations=LONG), **{option: 8})
+
+
 def test_every_layout_gives_the_same_annotations(files, tmp_path) -> None:
     paths = files(features=FEATURES, annotations=LONG, test_features=FEATURES, test_truth=TRUTH)
     expected = load(**paths)

@@ -94,3 +94,17 @@ def test_a_digest_that_is_no_text(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps({"settings": {"digests": {"features": 3}}}))
     with pytest.raises(DataError, match="expected the settings of a run"):
         folder.check_settings({})
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"), [("accuracy", False), ("auc", False), ("log_loss", True)]
+)
+def test_a_share_above_one_is_no_metric(tmp_path: Path, name: str, fine: bool) -> None:
+    folder = _folder(tmp_path)
+    whole = {"test": {name: 9.37}, "timings": {}}
+    (folder / "metrics.json").write_text(json.dumps(whole))
+    if fine:
+        assert folder.metrics() == whole
+    else:
+        with pytest.raises(DataError, match=f"expected a number for '{name}'.*remove"):
+            folder.metrics()

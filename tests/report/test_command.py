@@ -178,6 +178,20 @@ def test_a_truth_of_other_tasks_is_refused(
         assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.parametrize("name", ["metrics.json", "config.json"])
+def test_a_run_with_somebody_elses_file_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text('{"method": "mv_lr", "settings": {}}')
+    (tmp_path / "metrics.json").write_text('{"test": {}, "method": "mv_lr"}')
+    (tmp_path / "predictions.csv").write_text("task,label,predicted,p_a,p_b\n1,a,a,0.9,0.1\n")
+    assert main([f"--run={tmp_path}", f"--output={tmp_path / 'report.html'}"]) == 0
+    (tmp_path / name).write_text('{"a": 1}')
+    capsys.readouterr()
+    assert main([f"--run={tmp_path}", f"--output={tmp_path / 'report.html'}"]) == 2
+    assert f"{name}: expected the " in capsys.readouterr().err
+
+
 def test_a_run_of_other_annotations_is_told(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from neucrowd_tf.io.tables.column_names import is_truth, may_leak
 from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES
 
-_ID = re.compile(r"(?!p_)(.*[_\s])?(id|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
+_ID = re.compile(r"(?!p_)(.*[_\s])?(u?u?id|guid|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
 _CAMEL_ID = re.compile(r".*[a-z](Id|ID|Index)")
 # Names that no feature has: labels dressed up, and counts of votes.
 _LABELS = re.compile(
@@ -38,7 +38,8 @@ def check_features(names: list[str], path: Path, layout: TableFormat) -> None:
                 f" {role}'s; --ignore_columns={name} leaves it out, another name takes it for a"
                 " feature"
             )
-    if leaks := [name for name in names if may_leak(name)]:
+    y_alone = "x" not in {name.strip().lower() for name in names}  # else coordinates
+    if leaks := [n for n in names if may_leak(n) or (y_alone and n.strip().lower() == "y")]:
         warnings.warn(
             f"{path}: {len(leaks)} columns are named as what may tell the label (the first:"
             f" {leaks[0]!r}) and are taken for features; --ignore_columns={leaks[0]} leaves it out",

@@ -33,6 +33,7 @@ from neucrowd_tf.io.names.spelling import (
 
 _UNSEEN = frozenset("\u00ad\u200b\u2060")
 ONE_EACH = "--exact_names takes them for different ones"
+AS_TEXT = "write both as text, or both as they are without quotes"
 Where = Callable[[int], str]
 
 
@@ -124,8 +125,9 @@ def _check_twins(
         other = found.setdefault(alike(name), place)
         if other != place and not {str(name), str(names[other])} <= listed:
             # Classes that differ in the spaces around them are the same to what reads the results.
-            spaces = role == "label" and str(name).strip() == str(names[other]).strip()
-            way_out = "take the spaces out" if spaces else ONE_EACH
+            same = role == "label" and str(name).strip() == str(names[other]).strip()
+            spaces = isinstance(name, str) and isinstance(names[other], str)
+            way_out = ("take the spaces out" if spaces else AS_TEXT) if same else ONE_EACH
             raise DataError(
                 f"{where(int(first[place]))}: expected {role}s that differ in more than case,"
                 f" spaces, dashes, quotes or how a number is spelt, received {_shown(name)}"

@@ -265,6 +265,13 @@ def test_names_of_outcomes_are_told(tmp_path: Path) -> None:
         path.write_text(f"task,x,{name}\na,1,0\nb,2,1\n")
         with pytest.warns(UserWarning, match=rf"'{name}'.*--ignore_columns={name} leaves it out"):
             assert read_features(path)[2] == ["x", name]
+    path.write_text("task,x0,y\na,1,0\nb,2,1\n")
+    with pytest.warns(UserWarning, match="'y'.*--ignore_columns=y leaves it out"):
+        read_features(path)
+    for name in ("uid", "UUID", "row_uid"):
+        path.write_text(f"task,x,{name}\na,1,100007\nb,2,100003\n")
+        with pytest.raises(DataError, match=f"'{name}': expected a feature"):
+            read_features(path)
     path.write_text("task,x,y,price\na,1,0,1\nb,2,1,1\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

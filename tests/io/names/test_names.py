@@ -327,3 +327,18 @@ def test_a_second_column_of_labels_is_told(tmp_path: Path) -> None:
     path.write_text("task,worker,label,label.1\nt0,a,yes,no\nt0,b,no,no\n")
     with pytest.warns(UserWarning, match=r"'label' and 'label\.1' are both named as a label's"):
         read_annotations(path)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_number_and_its_text_in_json_are_never_two_classes(tmp_path: Path, exact: bool) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text('{"t1": {"a": 1, "b": "1"}, "t2": {"a": "2", "b": "1"}, "t3": {"a": 1}}')
+    with pytest.raises(DataError, match=r"received .*1.*; write both as text, or both as they are"):
+        read_annotations(path, layout=TableFormat(exact_names=exact))
+
+
+def test_a_truth_value_among_words_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text('{"t1": {"a": true, "b": "cat"}, "t2": {"a": "dog", "b": "dog"}}')
+    with pytest.warns(UserWarning, match=r"the truth value True .* is taken for a class"):
+        read_annotations(path)

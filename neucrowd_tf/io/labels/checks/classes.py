@@ -59,6 +59,14 @@ def check_classes(
                 f"{table.place(int(first[at]), column)}: expected a class, received {texts[at]!r},"
                 f" {what}; --classes=... names all classes"
             )
+    truths = [at for at, name in enumerate(names) if isinstance(name, bool)]
+    if truths and any(isinstance(name, str) for name in names):
+        at = truths[0]
+        warnings.warn(
+            f"{table.place(int(first[at]), column)}: the truth value {texts[at]}{times(counts[at])}"
+            " is taken for a class beside words",
+            stacklevel=5,
+        )
     check_slips(texts, counts, first, lambda row: table.place(row, column), layout.missing)
     for at, text in enumerate(texts):
         if is_fraction(text):

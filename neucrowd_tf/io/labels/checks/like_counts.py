@@ -65,7 +65,7 @@ def tell_zeros(matrix: NDArray[np.int64], missing: NDArray[np.bool_], source: st
         warnings.warn(
             f"{source}: {(matrix == 0).sum()} of {matrix.size} cells are 0, whatever the others of"
             " their row are, and none is empty or -1; 0 is taken for a class, --missing=0 says that"
-            " it is no label",
+            f" it is no label (columns {VOTES}<class> are counts of votes)",
             stacklevel=5,
         )
 
