@@ -39,7 +39,7 @@ from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator
-    from neucrowd_tf.aggregation.engine.shards import Engine
+    from neucrowd_tf.aggregation.engine.kept import Engine
     from neucrowd_tf.annotations import Annotations
 
 SCALE = ("workers", "scheduler", "resume", "max_iter", "tol")

@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neucrowd_tf.aggregation.engine.kept import Engine, Origin, changed, digests
 from neucrowd_tf.aggregation.engine.methods import Method, find_method
-from neucrowd_tf.aggregation.engine.shards import Engine, Shards, load_shards, make_shards
+from neucrowd_tf.aggregation.engine.shards import Shards, load_shards, make_shards, read_record
 from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.files.json import read_sealed, write_sealed
+from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 
 WORK = "work"
@@ -74,24 +76,26 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
 
     Raises:
         DataError: annotations that cannot be used.
-        UsageError: a method that needs all annotations in memory, or an output folder in use.
+        UsageError: a method that needs all annotations in memory, an output folder in use, or to
+            resume a fit of other annotations.
     """
     began = time.perf_counter()
     method = find_method(request.method)
     _check(request)
     source = find_source(request.annotations, request.layout)
-    of = _settings(request, method, source)
-    found = _finished(request, of)
+    origin = Origin.of(request.annotations, source, engine)
+    of = _settings(request, method, origin)
+    found = _finished(request, origin, of, engine)
     if found is not None:
         return found
-    shards = _shards(request, source, engine)
+    shards = _shards(request, source, origin, engine)
     read = time.perf_counter() - began
     _report_read(request, source, shards, read)
     state = State(None, None, [])
     if method.model is not None:
         state = _iterate(request, method, method.model(shards.num_classes), shards, engine)
     iterated = time.perf_counter() - began - read
-    _write(request.output, request.method, shards, state, engine)
+    files = _write(request.output, request.method, shards, state, engine)
     tol = method.tol if request.tol is None else request.tol
     seconds = time.perf_counter() - began
     result = {
@@ -105,8 +109,9 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         "history": state.history,
         "converged": bool(state.change(shards.num_annotations) < tol) or method.model is None,
         "seconds": {"read": read, "iterate": iterated, "write": seconds - read - iterated},
+        "files": digests(request.output, files, engine),
     }
-    write_json(request.output / DONE, result)
+    write_sealed(request.output / DONE, result)
     shutil.rmtree(request.output / WORK)
     request.report(f"labels written: {seconds:.1f} s in all")
     return result
@@ -122,19 +127,34 @@ def _check(request: Request) -> None:
         raise UsageError(f"{request.output}: expected a new folder, received one in use; --resume?")
 
 
-def _shards(request: Request, source: Source, engine: Engine) -> Shards:
-    """Returns the shards that an unfinished fit left, or makes them."""
+def _shards(request: Request, source: Source, origin: Origin, engine: Engine) -> Shards:
+    """Returns the shards that an unfinished fit left, or makes them; where they are made again of
+    the same annotations they are the same, and what was fitted to them is kept.
+
+    Raises:
+        UsageError: they are of other annotations.
+        DataError: annotations that cannot be used.
+    """
     work = request.output / WORK
-    shards = load_shards(work / "shards", source)
-    if shards is None:
+    same = False
+    try:
+        if (record := read_record(work / "shards")) is not None:
+            origin.check(record["origin"], request.output)
+            if same := record["origin"] == origin.record():
+                return load_shards(work / "shards", record, engine)
+            request.report(
+                "warning: begun again, as the flags say of the annotations something else"
+            )
+    except DataError as error:
+        request.report(f"warning: {error}; the annotations are read again")
+    if not same:
         shutil.rmtree(work, ignore_errors=True)
-        new = not request.output.exists()
-        try:
-            shards = make_shards(source, work / "shards", engine)
-        except DataError:  # the folder is none in use, once the annotations are mended
-            shutil.rmtree(request.output if new else work, ignore_errors=True)
-            raise
-    return shards
+    new = not request.output.exists()
+    try:
+        return make_shards(source, origin, work / "shards", engine)
+    except DataError:  # the folder is none in use, once the annotations are mended
+        shutil.rmtree(request.output if new else work, ignore_errors=True)
+        raise
 
 
 def _report_read(request: Request, source: Source, shards: Shards, read: float) -> None:
@@ -159,50 +179,51 @@ def _report_read(request: Request, source: Source, shards: Shards, read: float) 
         request.report(f"warning: all labels are {shards.classes[0]!r}")
 
 
-def _finished(request: Request, of: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns what is in `fit.json` where this fit is finished; where another or a damaged one is,
-    it has to be made again.
+def _finished(
+    request: Request, origin: Origin, of: dict[str, Any], engine: Engine
+) -> dict[str, Any] | None:
+    """Returns what is in `fit.json` where this fit is finished; where one with other settings or a
+    damaged one is, it has to be made again.
 
     Raises:
-        UsageError: another method was fitted there.
+        UsageError: another method, or other annotations, were fitted there.
     """
     path = request.output / DONE
     if not path.exists():
         return None
-    found = _object(path)
-    if found.get("method", request.method) != request.method:
+    try:
+        found = read_sealed(path)
+    except DataError as error:
+        request.report(f"warning: {error}; fitted again")
+        path.unlink()
+        return None
+    if found["method"] != request.method:
         raise UsageError(
             f"{request.output}: expected {found['method']}, which was fitted there, received"
             f" {request.method}"
         )
-    if found.get("of") == of and (request.output / "labels").is_dir():
+    origin.check(found["of"]["origin"], request.output)
+    if found["of"] != of:
+        request.report(f"{request.output}: fitted again: what is there is of other settings")
+    elif (other := changed(request.output, found["files"], engine)) is not None:
+        request.report(
+            f"warning: {other}: expected the file as it was written, received it damaged or none;"
+            " fitted again"
+        )
+    else:
         request.report(f"{request.output}: finished before")
         return found
-    request.report(
-        f"{request.output}: fitted again: what is there is of other annotations or settings, or"
-        " damaged"
-    )
     path.unlink()
     return None
 
 
-def _settings(request: Request, method: Method, source: Source) -> dict[str, Any]:
+def _settings(request: Request, method: Method, origin: Origin) -> dict[str, Any]:
     """Returns what a finished fit depends on, as JSON gives it back."""
     return {
-        "source": source.stamp,
-        "exact_names": request.layout.exact_names,
+        "origin": origin.record(),
         "max_iter": method.max_iter if request.max_iter is None else request.max_iter,
         "tol": method.tol if request.tol is None else request.tol,
     }
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """Returns what a fit left in a file, {} where it is damaged."""
-    try:
-        found = read_json(path)
-    except DataError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def groups(count: int) -> list[tuple[int, ...]]:
@@ -220,7 +241,7 @@ def _iterate(
     work = request.output / WORK
     max_iter = method.max_iter if request.max_iter is None else request.max_iter
     tol = method.tol if request.tol is None else request.tol
-    state = _last(work, request.method, method)
+    state = _last(work, request, method)
     scale = shards.num_annotations
 
     def sums() -> Sums:
@@ -237,9 +258,13 @@ def _iterate(
         save_arrays(state.path, _arrays(state.parameters))
         found = sums()
         state.history.append(model.objective(found, state.parameters))
-        write_json(
+        write_sealed(
             work / "state.json",
-            {"method": request.method, "parameters": state.path.name, "history": state.history},
+            {
+                "method": request.method,
+                "files": {state.path.name: digest(state.path)},
+                "history": state.history,
+            },
         )
         for old in work.glob("parameters-*.npz"):
             if old != state.path:
@@ -254,18 +279,28 @@ def _iterate(
     return state
 
 
-def _last(work: Path, name: str, method: Method) -> State:
-    """Returns where an earlier fit in this folder was, or the beginning."""
+def _last(work: Path, request: Request, method: Method) -> State:
+    """Returns where an earlier fit in this folder was, or the beginning.
+
+    Raises:
+        UsageError: it was another method's.
+    """
     if not (work / "state.json").exists():
         return State(None, None, [])
-    found = _object(work / "state.json")
-    begun = found.get("method", name)
-    if begun != name:
-        raise UsageError(f"{work.parent}: expected {begun}, which was begun there, received {name}")
     try:
-        path = work / found["parameters"]
+        found = read_sealed(work / "state.json")
+        if found["method"] != request.method:
+            raise UsageError(
+                f"{request.output}: expected {found['method']}, which was begun there, received"
+                f" {request.method}"
+            )
+        ((name, before),) = found["files"].items()
+        path = work / name
+        if not path.is_file() or digest(path) != before:
+            raise DataError(f"{path}: expected parameters as they were written, received others")
         return State(method.parameters(**load_arrays(path)), path, list(found["history"]))
-    except (DataError, KeyError, TypeError):  # damaged: the fit begins again
+    except DataError as error:
+        request.report(f"warning: {error}; the fit begins again")
         return State(None, None, [])
 
 
@@ -345,8 +380,8 @@ class WriteLabels:
         return np.bincount(shard.one_hot.indices // size, minlength=self.shards.num_annotators)
 
 
-def _write(output: Path, name: str, shards: Shards, state: State, engine: Engine) -> None:
-    """Writes labels by shard, then annotators and parameters."""
+def _write(output: Path, name: str, shards: Shards, state: State, engine: Engine) -> list[str]:
+    """Writes labels by shard, then annotators and parameters; returns the files."""
     folder = output / WORK / "labels"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -368,3 +403,5 @@ def _write(output: Path, name: str, shards: Shards, state: State, engine: Engine
             columns["skill"] = skills
     with atomic_path(output / "annotators.parquet") as temporary:
         pq.write_table(pa.table(columns), temporary)
+    parts = sorted(path.relative_to(output).as_posix() for path in (output / "labels").iterdir())
+    return [*parts, "annotators.parquet", *["parameters.npz"] * (state.parameters is not None)]

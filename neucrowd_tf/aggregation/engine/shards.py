@@ -6,7 +6,7 @@ import dataclasses
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy import sparse
 
+from neucrowd_tf.aggregation.engine.kept import Engine, Origin, changed, digests
 from neucrowd_tf.aggregation.engine.source import (
     Scatter,
     Source,
     folded,
+    state_of,
     united,
     vocabulary,
     write_arrow,
@@ -27,34 +29,27 @@ from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.files.json import read_sealed, write_sealed
 from neucrowd_tf.io.labels.checks.triples import check_vocabulary
 from neucrowd_tf.io.names.ids import plain_integers, typed_names
 from neucrowd_tf.io.tables.other_columns import mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 # Annotations of a shard: small enough that a few are in memory at once, large enough that adding
 # up the sums of all shards takes little beside making them.
 SHARD_ROWS = 4_000_000
 FEWEST, MOST = 8, 4096
 MOST_CLASSES = 1 << 15
+RECORD, NAMES = "shards.json", "annotators.parquet"
 
 
-class Engine(Protocol):
-    """What works on parts: `map` yields the results in the order of the items."""
-
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yields `function(item)` of each item, in their order."""
-
-    def close(self) -> None:
-        """Ends what is at work."""
+def _files(number: int) -> tuple[str, str, str]:
+    """Returns the files of a shard: where each task begins, `annotator * C + label`, the tasks."""
+    return f"{number:05d}.offsets.npy", f"{number:05d}.columns.npy", f"{number:05d}.tasks.arrow"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +74,19 @@ class Shards:
     num_missing: int = 0
     told: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, folder: Path, record: dict[str, Any]) -> Shards:
+        """Returns the shards that `read_record` tells of."""
+        return cls(
+            folder,
+            tuple(record["sizes"]),
+            record["num_annotations"],
+            record["num_annotators"],
+            tuple(record["classes"]),
+            record["num_missing"],
+            tuple(record["told"]),
+        )
+
     @property
     def num_classes(self) -> int:
         """C."""
@@ -87,13 +95,14 @@ class Shards:
     @property
     def annotators(self) -> pa.Array:
         """`[R]` the annotators' names."""
-        return pq.read_table(self.folder / "annotators.parquet")["annotator"].combine_chunks()
+        return pq.read_table(self.folder / NAMES)["annotator"].combine_chunks()
 
     def open(self, number: int) -> Shard:
         """Maps a shard into memory."""
         with ARRAY_HEADERS:
-            offsets = np.load(self.folder / f"{number:05d}.offsets.npy", mmap_mode="r")
-            columns = np.load(self.folder / f"{number:05d}.columns.npy", mmap_mode="r")
+            offsets, columns = (
+                np.load(self.folder / name, mmap_mode="r") for name in _files(number)[:2]
+            )
         shape = (len(offsets) - 1, self.num_annotators * self.num_classes)
         one_hot = sparse.csr_matrix(
             (np.ones(len(columns)), np.asarray(columns), np.asarray(offsets)), shape=shape
@@ -102,36 +111,37 @@ class Shards:
 
     def tasks(self, number: int) -> pa.Array:
         """Returns the names of a shard's tasks."""
-        with pa.memory_map(str(self.folder / f"{number:05d}.tasks.arrow")) as stream:
+        with pa.memory_map(str(self.folder / _files(number)[2])) as stream:
             return pa.ipc.open_file(stream).read_all()["task"].combine_chunks()
 
 
-def load_shards(folder: Path, source: Source) -> Shards | None:
-    """Returns the shards of a folder where they are complete and of this source, else None."""
-    if not (folder / "shards.json").exists():
-        return None
-    try:
-        found = read_json(folder / "shards.json")
-        if found["source"] != source.stamp:
-            return None
-        return Shards(
-            folder,
-            tuple(found["sizes"]),
-            found["num_annotations"],
-            found["num_annotators"],
-            tuple(found["classes"]),
-            found.get("num_missing", 0),
-            tuple(found.get("told", ())),
-        )
-    except (DataError, KeyError, TypeError):  # damaged: they are made again
-        return None
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """Returns what is known of the shards in a folder, None where they were not finished.
+
+    Raises:
+        DataError: a damaged file.
+    """
+    path = folder / RECORD
+    return read_sealed(path) if path.exists() else None
 
 
-def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
+def load_shards(folder: Path, record: dict[str, Any], engine: Engine) -> Shards:
+    """Returns the shards of a folder.
+
+    Raises:
+        DataError: a file of theirs that is not as it was written.
+    """
+    if (path := changed(folder, record["files"], engine)) is not None:
+        raise DataError(f"{path}: expected a shard as it was written, received a damaged file")
+    return Shards.of(folder, record)
+
+
+def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) -> Shards:
     """Reads a source twice (which ids there are; the rows) and sorts it into shards.
 
     Args:
         source: what is read.
+        origin: what to know it by.
         folder: of the shards.
         engine: runs the parts.
 
@@ -144,7 +154,7 @@ def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
     found = list(engine.map(vocabulary, source.parts))
     annotators = _ordered(united([part[0] for part in found]))
     classes = _ordered(united([part[1] for part in found]))
-    first = str(source.stamp[0][0])
+    first = str(source.files[0].absolute())
     if not len(classes):
         raise DataError(f"{first}: expected at least one annotation, received none")
     if len(classes) > MOST_CLASSES:
@@ -157,7 +167,7 @@ def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
     header = set(source.parts[0].columns[0])
     if header & set(annotators.to_pylist()) and header & set(classes.to_pylist()):
         raise DataError(f"{first}: expected annotators and labels, received the header again")
-    names = folder / "annotators.parquet"
+    names = folder / NAMES
     with atomic_path(names) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
@@ -168,20 +178,21 @@ def make_shards(source: Source, folder: Path, engine: Engine) -> Shards:
     )
     counts = list(engine.map(gather, range(buckets)))
     shutil.rmtree(folder / "runs")
-    result = {
-        "source": source.stamp,
+    if state_of(source.files) != source.state:
+        raise DataError(f"{first}: expected files at rest, received one that changes")
+    files = [name for number in range(buckets) for name in _files(number)]
+    record = {
+        "origin": origin.record(),
         "sizes": [tasks for tasks, _ in counts],
         "num_annotations": sum(rows for _, rows in counts),
         "num_annotators": len(annotators),
         "classes": _plain(classes),
         "num_missing": sum(part[2] for part in found),
         "told": list(_told([part[3] for part in found])),
+        "files": digests(folder, [NAMES, *files], engine),
     }
-    write_json(folder / "shards.json", result)
-    shards = load_shards(folder, source)
-    if shards is None:
-        raise DataError(f"{first}: expected a file at rest, received one that changes")
-    return shards
+    write_sealed(folder / RECORD, record)
+    return Shards.of(folder, record)
 
 
 def _told(found: Iterable[dict[str, Counter[str]]]) -> Iterator[str]:
@@ -278,12 +289,11 @@ class Gather:
         annotators = table["annotator"].to_numpy()
         labels = table["label"].to_numpy()
         offsets, columns = self._sorted(codes, annotators, labels, names)
-        base = Path(self.folder)
-        with atomic_path(base / f"{number:05d}.offsets.npy") as temporary:
-            np.save(temporary, offsets)
-        with atomic_path(base / f"{number:05d}.columns.npy") as temporary:
-            np.save(temporary, columns)
-        write_arrow(base / f"{number:05d}.tasks.arrow", pa.table({"task": names}))
+        *paths, last = (Path(self.folder) / name for name in _files(number))
+        for path, array in zip(paths, (offsets, columns), strict=True):
+            with atomic_path(path) as temporary:
+                np.save(temporary, array)
+        write_arrow(last, pa.table({"task": names}))
         return len(names), len(columns)
 
     def _check_twins(self, names: pa.Array) -> None:
@@ -333,7 +343,7 @@ class Gather:
         who = columns // self.num_classes
         twice = np.flatnonzero((tasks[1:] == tasks[:-1]) & (who[1:] == who[:-1]))
         if len(twice):
-            name = pq.read_table(Path(self.folder) / "annotators.parquet")["annotator"]
+            name = pq.read_table(Path(self.folder) / NAMES)["annotator"]
             task, worker = names[int(tasks[twice[0]])].as_py(), name[int(who[twice[0]])].as_py()
             raise DataError(
                 f"{self.source}: task {task!r}: expected one label of an annotator, received two of"

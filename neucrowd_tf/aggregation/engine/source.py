@@ -70,15 +70,16 @@ class Source:
     Attributes:
         parts: what is read at a time.
         rows: how many there are, an estimate for CSV.
-        stamp: names, sizes and times of the files, and flags of how they are written, to notice
-            that they changed.
+        files: the files.
+        state: their sizes and times, to notice that they change while they are read.
         others: files of the folder that are passed over.
         layout: how they are written.
     """
 
     parts: list[Part]
     rows: int
-    stamp: list[list[object]]
+    files: tuple[Path, ...]
+    state: tuple[tuple[int, int], ...]
     others: tuple[Path, ...] = ()
     layout: TableFormat = PLAIN
 
@@ -112,13 +113,12 @@ def find_source(path: Path, layout: TableFormat = PLAIN) -> Source:
             columns, found, length = _csv_columns(file, layout)
             rows += 1 + file.stat().st_size // length
             parts.append(Part((str(file),), (columns,), (found,), layout=layout))
-    stamp: list[list[object]] = [
-        [str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns] for file in files
-    ]
-    if layout != PLAIN:
-        values = dataclasses.asdict(layout).values()
-        stamp.append([list(value) if isinstance(value, tuple) else value for value in values])
-    return Source(_merged(parts), rows, stamp, _others(path, files), layout)
+    return Source(_merged(parts), rows, tuple(files), state_of(files), _others(path, files), layout)
+
+
+def state_of(files: Sequence[Path]) -> tuple[tuple[int, int], ...]:
+    """Returns the size and the time of each file."""
+    return tuple((found.st_size, found.st_mtime_ns) for found in (file.stat() for file in files))
 
 
 def _others(path: Path, files: list[Path]) -> tuple[Path, ...]:

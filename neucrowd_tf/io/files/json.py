@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.arrays import DIGEST
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import not_text, read_bytes
 
@@ -19,6 +21,28 @@ def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
     """Writes JSON atomically; NumPy scalars and arrays become numbers and lists, NaN becomes
     null."""
     write_text(path, to_json(value, indent=indent) + "\n")
+
+
+def write_sealed(path: str | Path, value: Mapping[str, Any]) -> None:
+    """Writes an object as JSON atomically, with a digest of it."""
+    write_json(path, {**value, DIGEST: _seal(value)})
+
+
+def read_sealed(path: str | Path) -> dict[str, Any]:
+    """Reads what `write_sealed` wrote.
+
+    Raises:
+        DataError: a file that is damaged, or that something else wrote.
+    """
+    found = read_json(path)
+    seal = found.pop(DIGEST, None) if isinstance(found, dict) else None
+    if seal is None or seal != _seal(found):
+        raise DataError(f"{path}: expected JSON as it was written, received a damaged file")
+    return dict(found)
+
+
+def _seal(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(to_json(value).encode()).hexdigest()
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from neucrowd_tf.aggregate import main
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.files.arrays import save_arrays
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.tables.format import TableFormat
 
@@ -30,6 +32,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 from neucrowd_tf.aggregation.engine import fit as engine_fit  # noqa: E402
 from neucrowd_tf.aggregation.engine import source as engine_source  # noqa: E402
 from neucrowd_tf.aggregation.engine.fit import Request, fit, groups  # noqa: E402
+from neucrowd_tf.aggregation.engine.kept import Origin  # noqa: E402
 from neucrowd_tf.aggregation.engine.local import Local  # noqa: E402
 from neucrowd_tf.aggregation.engine.methods import METHODS  # noqa: E402
 from neucrowd_tf.aggregation.engine.shards import make_shards  # noqa: E402
@@ -229,48 +232,179 @@ def test_resume_ends_where_the_unbroken_fit_does(
     assert not (tmp_path / "out" / engine_fit.WORK).exists()
 
 
-def test_resume_begins_again_where_the_source_changed(
-    crowd: Annotations, tmp_path: Path, local: Local
-) -> None:
-    file = parquet(crowd, tmp_path / "a.parquet")
+def begun(file: Path, output: Path, engine: Local, **more: Any) -> None:
+    """Leaves a fit after its second iteration."""
 
     def stop(line: str) -> None:
         if line.startswith("iteration 2"):
             raise Stop
 
     with pytest.raises(Stop):
-        fit(Request(file, "dawid_skene", tmp_path / "out", report=stop), local)
-    parquet(crowd, file, label=np.where(crowd.labels == 2, 1, crowd.labels))
-    fit(Request(file, "dawid_skene", tmp_path / "out", resume=True), local)
+        fit(Request(file, "dawid_skene", output, report=stop, **more), engine)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize("change", ["label", "label, at rest", "file more", "file less"])
+def test_resume_refuses_other_annotations_by_name(
+    change: str, finished: bool, crowd: Annotations, tmp_path: Path, local: Local
+) -> None:
+    """The size and the time of a file say nothing of what is in it."""
+    (folder := tmp_path / "source").mkdir()
+    file = parquet(crowd, folder / "a.parquet")
+    (folder / "b.csv").write_text("task,worker,label\n1000000,w,1\n1000001,w,2\n")
+    if finished:
+        fit(Request(folder, "dawid_skene", tmp_path / "out"), local)
+    else:
+        begun(folder, tmp_path / "out", local)
+    if change.startswith("label"):
+        before = file.stat()
+        content = (folder / "b.csv").read_text().replace("w,1", "w,2")
+        (folder / "b.csv").write_text(content)
+        if "rest" in change:
+            os.utime(folder / "b.csv", ns=(before.st_atime_ns, before.st_mtime_ns))
+        said = "expected b.csv as it was .* received it changed .*"
+    elif change == "file more":
+        (folder / "c.csv").write_text("task,worker,label\n1000002,w,1\n")
+        said = "expected no c.csv, when .* received one"
+    else:
+        (folder / "b.csv").unlink()
+        said = "expected b.csv as it was .* received none"
+    kept = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match=f"{said}; choose another --output, or remove"):
+        fit(Request(folder, "dawid_skene", tmp_path / "out", resume=True), local)
+    assert kept == {path: path.read_bytes() for path in kept}
+
+
+def test_annotations_that_were_touched_or_moved_are_the_same(
+    file: Path, tmp_path: Path, local: Local
+) -> None:
+    (tmp_path / "one").mkdir()
+    copy = tmp_path / "one" / file.name
+    copy.write_bytes(file.read_bytes())
+    begun(copy, tmp_path / "out", local)
+    (tmp_path / "one").rename(tmp_path / "two")
+    (tmp_path / "two" / file.name).touch()
+    lines: list[str] = []
+    moved = Request(
+        tmp_path / "two" / file.name,
+        "dawid_skene",
+        tmp_path / "out",
+        resume=True,
+        report=lines.append,
+    )
+    fit(moved, local)
+    assert lines[1].startswith("iteration 3")
+    fit(moved, local)
+    assert lines[-1].endswith("finished before")
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "a bit flipped": lambda content: (
+        content[: (at := len(content) // 2)] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    ),
+    "cut in half": lambda content: content[: len(content) // 2],
+    "nothing": lambda content: b"",
+    "another": lambda content: b"{}",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shards/00003.columns.npy",
+        "shards/00003.offsets.npy",
+        "shards/00003.tasks.arrow",
+        "shards/annotators.parquet",
+        "shards/shards.json",
+        "state.json",
+        "parameters-00002.npz",
+    ],
+)
+def test_what_is_damaged_is_told_and_made_again(
+    name: str, damage: str, file: Path, tmp_path: Path, local: Local
+) -> None:
     fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
+    begun(file, tmp_path / "out", local)
+    path = tmp_path / "out" / engine_fit.WORK / name
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    lines: list[str] = []
+    fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
+    told = [line for line in lines if line.startswith("warning: ")]
+    assert len(told) == 1
+    assert str(path) in told[0]
+    assert told[0].endswith("again")
     assert_same(tmp_path / "out", tmp_path / "whole")
 
 
-def test_a_finished_fit_of_other_annotations_or_settings_is_made_again(
-    crowd: Annotations, tmp_path: Path, local: Local
+def test_parameters_of_another_crowd_are_damaged_ones(
+    file: Path, tmp_path: Path, local: Local
 ) -> None:
-    file = parquet(crowd, tmp_path / "a.parquet")
+    """Whole in themselves, of a wrong shape or with wrong keys."""
+    fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
+    for arrays in ({"prior": np.ones(7)}, {"other": np.ones(2)}):
+        begun(file, tmp_path / "out", local)
+        save_arrays(tmp_path / "out" / engine_fit.WORK / "parameters-00002.npz", arrays)
+        lines: list[str] = []
+        fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
+        assert any("parameters as they were written" in line for line in lines)
+        assert_same(tmp_path / "out", tmp_path / "whole")
+        shutil.rmtree(tmp_path / "out")
+
+
+def test_shards_that_are_made_again_keep_what_was_fitted(
+    file: Path, tmp_path: Path, local: Local
+) -> None:
+    begun(file, tmp_path / "out", local)
+    (tmp_path / "out" / engine_fit.WORK / "shards" / "00000.columns.npy").unlink()
     lines: list[str] = []
+    fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
+    assert any(line.startswith("iteration 3") for line in lines)
+    assert not any(line.startswith("iteration 1:") for line in lines)
+
+
+def test_a_fit_whose_flags_changed_begins_again_and_says_so(
+    file: Path, tmp_path: Path, local: Local
+) -> None:
+    begun(file, tmp_path / "out", local)
+    lines: list[str] = []
+    layout = TableFormat(exact_names=True)
+    request = Request(file, "dawid_skene", tmp_path / "out", resume=True, layout=layout)
+    fit(dataclasses.replace(request, report=lines.append), local)
+    assert "begun again, as the flags say" in lines[0]
+    assert any(line.startswith("iteration 1:") for line in lines)
+
+
+def test_a_finished_fit_of_other_settings_or_damaged_is_made_again(
+    file: Path, tmp_path: Path, local: Local
+) -> None:
+    lines: list[str] = []
+    out = tmp_path / "out"
 
     def again(**more: Any) -> str:
         lines.clear()
         given = {"max_iter": 2, **more}
-        fit(Request(file, "dawid_skene", tmp_path / "out", report=lines.append, **given), local)
+        fit(Request(file, "dawid_skene", out, report=lines.append, **given), local)
         return lines[0]
 
     again()
     assert again(resume=True).endswith("finished before")
     # Of as many iterations and as small a change: another method all the same.
-    tol = read_json(tmp_path / "out" / "fit.json")["of"]["tol"]
+    tol = read_json(out / "fit.json")["of"]["tol"]
     with pytest.raises(UsageError, match=r"expected dawid_skene, .* received one_coin"):
-        fit(Request(file, "one_coin", tmp_path / "out", 2, tol, resume=True), local)
-    assert "fitted again" in again(resume=True, max_iter=3)
-    parquet(crowd, file, label=np.where(crowd.labels == 2, 1, crowd.labels))
-    assert "fitted again" in again(resume=True, max_iter=3)
-    (tmp_path / "out" / "fit.json").write_text("{")
+        fit(Request(file, "one_coin", out, 2, tol, resume=True), local)
     assert "fitted again" in again(resume=True, max_iter=3)
     fit(Request(file, "dawid_skene", tmp_path / "whole", max_iter=3), local)
-    assert_same(tmp_path / "out", tmp_path / "whole")
+    part = sorted((out / "labels").iterdir())[1]
+    for path in (out / "fit.json", part, out / "annotators.parquet", out / "parameters.npz"):
+        for damage in DAMAGE.values():
+            path.write_bytes(damage(path.read_bytes()))
+            said = again(resume=True, max_iter=3)
+            assert said.startswith("warning: ")
+            assert str(path) in said
+            assert said.endswith("fitted again")
+            assert_same(out, tmp_path / "whole")
+            assert again(resume=True, max_iter=3).endswith("finished before")
 
 
 def test_what_is_no_file_of_annotations(tmp_path: Path, local: Local) -> None:
@@ -378,13 +512,14 @@ def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
     engine = Dask(workers=2)
     try:
         fit(Request(file, "dawid_skene", tmp_path / "dask", max_iter=3), engine)
-        # Maps: 1 which ids, 2 the rows, 3 shards, 4 first sums, 5 and on iterations.
-        deadly = Deadly(engine, {3, 6}, tmp_path)
+        # Maps: 1 digests, 2 which ids, 3 the rows, 4 shards, 5 digests, 6 first sums, 7 and on
+        # iterations.
+        deadly = Deadly(engine, {4, 8}, tmp_path)
         fit(Request(file, "dawid_skene", tmp_path / "killed", max_iter=3), deadly)
     finally:
         engine.close()
-    assert (tmp_path / "died-3").exists()
-    assert (tmp_path / "died-6").exists()
+    assert (tmp_path / "died-4").exists()
+    assert (tmp_path / "died-8").exists()
     assert_same(tmp_path / "dask", tmp_path / "local")
     assert_same(tmp_path / "killed", tmp_path / "local")
 
@@ -439,9 +574,9 @@ def test_tasks_that_are_refused(tmp_path: Path, one: str, other: str, said: str)
     pq.write_table(pa.table(table), path)
     source = engine_source.find_source(path)
     with pytest.raises(DataError, match=said):
-        make_shards(source, tmp_path / "s", Local(1))
+        make_shards(source, Origin({}, {}), tmp_path / "s", Local(1))
     source = engine_source.find_source(path, TableFormat.of(exact_names=True, missing=""))
-    assert sum(make_shards(source, tmp_path / "s", Local(1)).sizes) == 4
+    assert sum(make_shards(source, Origin({}, {}), tmp_path / "s", Local(1)).sizes) == 4
 
 
 def _both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
@@ -513,6 +648,8 @@ def test_rows_that_are_left_out_are_counted_and_places_are_the_files(
     assert "finished before" in capsys.readouterr().err
     path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
     assert main([*flags, "--missing=NA", "--resume"]) == 2
+    assert "received it changed" in capsys.readouterr().err
+    assert main([*flags, "--missing=NA", f"--output={tmp_path / 'p'}"]) == 2
     assert "data row 2, task: expected an id without spaces" in capsys.readouterr().err
 
 
@@ -531,7 +668,7 @@ def test_the_header_again_in_another_order(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("task,worker,label\nt0,a,x\nlabel,task,worker\nt1,b,y\n")
     source = engine_source.find_source(tmp_path / "a.csv")
     with pytest.raises(DataError, match="the header again"):
-        make_shards(source, tmp_path / "s", Local(1))
+        make_shards(source, Origin({}, {}), tmp_path / "s", Local(1))
 
 
 def test_columns_of_labels_that_may_not_count_are_told(

@@ -1,0 +1,90 @@
+"""What a fit keeps in its folder: what it was made of, and whether it is as it was written."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.files.json import jsonable
+from neucrowd_tf.io.files.reading import digest
+from neucrowd_tf.io.tables.format import PLAIN
+
+if TYPE_CHECKING:
+    from neucrowd_tf.aggregation.engine.source import Source
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """What works on parts: `map` yields the results in the order of the items."""
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yields `function(item)` of each item, in their order."""
+
+    def close(self) -> None:
+        """Ends what is at work."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What shards are made of.
+
+    Attributes:
+        files: the SHA-256 of each file of annotations, by its path in their folder.
+        layout: how they are written, where a flag says so.
+    """
+
+    files: dict[str, str]
+    layout: dict[str, Any]
+
+    @classmethod
+    def of(cls, annotations: Path, source: Source, engine: Engine) -> Origin:
+        """Reads the files of a source."""
+        names = (
+            file.relative_to(annotations).as_posix() if file != annotations else file.name
+            for file in source.files
+        )
+        values = dataclasses.asdict(source.layout)
+        plain = dataclasses.asdict(PLAIN)
+        layout = {name: value for name, value in values.items() if value != plain[name]}
+        digests = engine.map(digest, source.files)
+        return cls(dict(zip(names, digests, strict=True)), jsonable(layout))
+
+    def record(self) -> dict[str, Any]:
+        """Returns what JSON gives back of it."""
+        return dataclasses.asdict(self)
+
+    def check(self, before: Mapping[str, Any], output: Path) -> None:
+        """Raises UsageError where the annotations are others than those that the fit in `output`,
+        whose `record` is `before`, was begun with.
+        """
+        if (files := before["files"]) == self.files:
+            return
+        name = next(
+            name for name in [*files, *self.files] if files.get(name) != self.files.get(name)
+        )
+        was = f"{name} as it was (SHA-256 {files[name][:12]})" if name in files else f"no {name},"
+        now = f"it changed ({self.files[name][:12]})" if name in self.files else "none"
+        raise UsageError(
+            f"--annotations: expected {was} when the fit in {output} was begun, received"
+            f" {now if name in files else 'one'}; choose another --output, or remove that folder"
+        )
+
+
+def digests(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, str]:
+    """Returns the SHA-256 of files in a folder, by their names."""
+    listed = list(names)
+    return dict(zip(listed, engine.map(digest, [folder / name for name in listed]), strict=True))
+
+
+def changed(folder: Path, before: Mapping[str, str], engine: Engine) -> Path | None:
+    """Returns the first file that is not there or not as it was written, or None."""
+    for name in before:
+        if not (folder / name).is_file():
+            return folder / name
+    found = digests(folder, before, engine)
+    return next((folder / name for name in before if found[name] != before[name]), None)
