@@ -1,13 +1,13 @@
 """Runs that are broken at seeded moments and resumed: SIGKILL, SIGTERM, SIGINT, a full disk and
-damaged checkpoints, for a method of each class of estimators; their bytes are an unbroken run's.
-`reproduction.smoke` says how each is made tiny.
+damaged checkpoints, for a method of each class of estimators and for fits by parts; their bytes
+are an unbroken run's.
 """
 
 from __future__ import annotations
 
 import errno
 import importlib
-import json
+import itertools
 import os
 import pkgutil
 import shutil
@@ -17,40 +17,27 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.memory import methods
+from tests.torture.commands import BY_PARTS, PLUGINS, Command, find_command
 from tests.torture.record import Record
 
 SECONDS = 150
 BREAKS = 3  # of a run, before it is resumed to its end
-PLUGINS = ("baselines", "data")
-SAVED = ("predictions.csv", "annotators.csv", "metrics.json")
 Act = Callable[[], None]
 
 
 def families() -> tuple[str, ...]:
-    """Returns a method for each class of estimators that is registered."""
+    """Returns a method for each class of estimators that is registered, and fits by parts."""
     from neucrowd_tf.harness import plugins
 
     plugins.register(PLUGINS)
-    return tuple(methods())
-
-
-def _flags(method: str, out: Path) -> list[str]:
-    from neucrowd_tf import registry
-    from reproduction.smoke import tiny_arguments
-
-    small = tiny_arguments(registry.method(method))
-    return [
-        "run", "--dataset=breast_cancer", f"--method={method}", f"--output_dir={out}",
-        "--resume", "--noreport", "--checkpoint_seconds=0",
-        *(f"--hparam={name}={json.dumps(value)}" for name, value in small.items()),
-    ]  # fmt: skip
+    return (*methods(), f"dawid_skene{BY_PARTS}", f"glad{BY_PARTS}")
 
 
 # ------------------------------------------------------------------ what breaks a process
@@ -62,17 +49,17 @@ def _at_file(count: int, place: str, act: Act) -> Act:
     """
 
     def install() -> None:
-        left = [count]
+        numbers = itertools.count(1)
         original = os.replace
 
         def replace(source: Any, target: Any, *rest: Any, **more: Any) -> None:
-            left[0] -= 1
-            if left[0] == 0 and place == "within" and os.path.isfile(source):
+            here = next(numbers) == count  # of whichever thread
+            if here and place == "within" and os.path.isfile(source):
                 os.truncate(source, os.path.getsize(source) // 2)
-            if left[0] == 0 and place != "after":
+            if here and place != "after":
                 act()
             original(source, target, *rest, **more)
-            if left[0] == 0:
+            if here:
                 act()
 
         os.replace = replace
@@ -139,12 +126,13 @@ def a_break(rng: np.random.Generator, files: int, seconds: float) -> tuple[str, 
     return kind, _at_file(count, place, act), {code, 0}
 
 
-def damage(folder: Path, rng: np.random.Generator) -> bool:
-    """Damages a checkpoint, if there is one: cut off, a flipped byte, other shapes, other keys."""
+def damage(files: Sequence[Path], rng: np.random.Generator) -> bool:
+    """Damages one of the files that a command goes on from, if there is one: cut off, a flipped
+    byte, other shapes, other keys.
+    """
     from neucrowd_tf.errors import DataError
     from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 
-    files = [path for path in sorted(folder.rglob("*.npz")) if path.stat().st_size]
     if not files:
         return False
     path = files[int(rng.integers(len(files)))]
@@ -171,12 +159,8 @@ def damage(folder: Path, rng: np.random.Generator) -> bool:
 # ------------------------------------------------------------------ runs
 
 
-def _forked(method: str, out: Path, install: Act | None, log: Path) -> int:
-    """Runs the command in a forked process; returns its exit code, 124 after too long."""
-    from absl import flags as absl_flags
-
-    from neucrowd_tf.harness import cli, flags
-
+def _forked(command: Command, out: Path, install: Act | None, log: Path) -> int:
+    """Runs a command in a forked process; returns its exit code, 124 after too long."""
     child = os.fork()
     if child == 0:
         code = 99
@@ -187,11 +171,9 @@ def _forked(method: str, out: Path, install: Act | None, log: Path) -> int:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGALRM, lambda *_: os._exit(124))
             signal.alarm(SECONDS)
-            absl_flags.FLAGS.unparse_flags()
-            options = flags.parse(_flags(method, out))
             if install is not None:
                 install()
-            code = cli.run(options, PLUGINS)
+            code = command.run(out)
         except BaseException as error:
             os.write(2, f"Traceback: {error!r}\n".encode())
         finally:
@@ -200,40 +182,27 @@ def _forked(method: str, out: Path, install: Act | None, log: Path) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def outcome(out: Path) -> list[bytes]:
-    """Returns what has to be the same: the files' bytes, the metrics without their timings."""
-    found = []
-    for name in SAVED:
-        (path,) = out.rglob(name)
-        content = path.read_bytes()
-        if name == "metrics.json":
-            metrics = json.loads(content)
-            del metrics["timings"]
-            content = json.dumps(metrics).encode()
-        found.append(content)
-    return found
-
-
-def _unbroken(method: str, folder: Path) -> tuple[list[bytes], int, float]:
+def _unbroken(command: Command, folder: Path) -> tuple[list[bytes], int, float]:
     """Returns an unbroken run's outcome, how many files it made and its seconds; made once."""
     if not (folder / "seconds").exists():
         folder.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        code = _forked(method, folder / "whole", _counting(folder / "count"), folder / "log")
+        code = _forked(command, folder / "whole", _counting(folder / "count"), folder / "log")
         if code:
             raise RuntimeError(f"the unbroken run ended with {code}: {_tail(folder / 'log')}")
         (folder / "seconds").write_text(str(time.monotonic() - began))
     files = (folder / "count").stat().st_size
-    return outcome(folder / "whole"), files, float((folder / "seconds").read_text())
+    return command.outcome(folder / "whole"), files, float((folder / "seconds").read_text())
 
 
 def _broken(method: str, chain: int, seed: int, folder: Path) -> tuple[Counter[str], list[str]]:
     """Breaks a run some times, then resumes it; returns counts and what was wrong."""
+    command = find_command(method)
     rng = np.random.default_rng([seed, chain, *method.encode()])
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     try:
-        whole, files, seconds = _unbroken(method, folder)
+        whole, files, seconds = _unbroken(command, folder)
     except RuntimeError as error:
         return counts, [f"{method}: {error}"]
     out, log = folder / f"broken-{chain}", folder / f"log-{chain}"
@@ -242,23 +211,23 @@ def _broken(method: str, chain: int, seed: int, folder: Path) -> tuple[Counter[s
         # What is left to do after a break is about half of what was.
         left = max(files >> counts["broken"], 1)
         name, install, right = a_break(rng, left, seconds / (1 + counts["broken"]))
-        code = _forked(method, out, install, log)
+        code = _forked(command, out, install, log)
         if code:
             counts.update(["broken", name])
         if code not in right:
             wrong.append(f"{method}: {name} ended with {code}: {_tail(log)}")
-        if rng.random() < 0.35 and damage(out, rng):
+        if rng.random() < 0.35 and damage(command.kept(out), rng):
             counts["damaged checkpoints"] += 1
             if rng.random() < 0.5:
                 for path in out.rglob("metrics.json"):
                     path.unlink()
         if counts["broken"] == BREAKS or (again >= BREAKS and not code):
             break
-    code = _forked(method, out, None, log)
+    code = _forked(command, out, None, log)
     counts["resumed"] += 1
     if code:
         wrong.append(f"{method}: --resume ended with {code}: {_tail(log)}")
-    elif outcome(out) != whole:
+    elif command.outcome(out) != whole:
         wrong.append(f"{method}: other bytes after {name}")
     else:
         counts["bytes equal"] += 1

@@ -14,6 +14,7 @@ from neucrowd_tf.annotations import read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.names.missing import is_marker
 from neucrowd_tf.io.names.spelling import meant
+from tests.torture.commands import BY_PARTS
 from tests.torture.inputs import Wanted, try_inputs
 from tests.torture.kills import try_kills
 from tests.torture.record import Record
@@ -30,7 +31,7 @@ def test_inputs() -> None:
 @pytest.mark.ci
 def test_kills() -> None:
     record = Record()
-    try_kills(2, 19, 1, ("mv_dl",), record)
+    try_kills(8, 19, 1, ("mv_dl", f"dawid_skene{BY_PARTS}", f"glad{BY_PARTS}"), record)
     assert not record.bad, "\n".join(record.lines())
 
 
