@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COLUMNS = ("task", "worker", "label")
+BLOCK = 1 << 22  # bytes of a CSV that are parsed at a time
 # Rows of a run: a few of them are in memory at a time.
 RUN_ROWS = 2_000_000
 # Of tasks that stand for none, or are spoilt, none is of these signs with a digit among them.
@@ -344,12 +345,15 @@ def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
         )
         yield from pa_csv.open_csv(
             file,
-            read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 22),
+            read_options=pa_csv.ReadOptions(use_threads=False, block_size=BLOCK),
             parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=text,
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
-        raise DataError(f"{file}: expected {_wanted(file)}, received {one_line(error)}") from None
+        said = one_line(error)
+        if "straddl" in said:
+            said = f"a line of more than {BLOCK >> 20} MB"
+        raise DataError(f"{file}: expected {_wanted(file)}, received {said}") from None
 
 
 def _wanted(file: str) -> str:

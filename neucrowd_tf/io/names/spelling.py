@@ -61,15 +61,18 @@ def visible(name: str) -> str:
     """
     if name.isascii():
         return " ".join(name.split())
-    plain = "".join(c for c in unicodedata.normalize("NFKC", name) if not has_unseen(c))
-    return " ".join(plain.split())
+    name = unicodedata.normalize("NFKC", name)
+    return " ".join(name.translate(dict.fromkeys(map(ord, _unseen(name)))).split())
 
 
 def has_unseen(name: str) -> bool:
     """Whether a name holds characters that take no room."""
-    return not name.isascii() and any(
-        unicodedata.category(c) == "Cf" or c in _NO_ROOM for c in name
-    )
+    return not name.isascii() and bool(_unseen(name))
+
+
+def _unseen(name: str) -> list[str]:
+    """Returns which characters of a name take no room, each once."""
+    return [c for c in set(name) if unicodedata.category(c) == "Cf" or c in _NO_ROOM]
 
 
 def plain(name: str) -> str:

@@ -22,9 +22,25 @@ from neucrowd_tf.io.tables.headers import SAMPLE, check_commas, check_no_twins, 
 from neucrowd_tf.io.tables.quotes import check_swallowed
 
 LONGEST_HEADER = 1 << 21
+LONGEST_LINE = 1 << 26
 MOST_FIELD = 1 << 30
 MANY_COLUMNS = 2000
 _SAYS = re.compile(rb"(?:\xef\xbb\xbf)?\"?sep=([\x01-\x7f])\"?[ \t,;|]*\r?\n", re.IGNORECASE)
+
+
+def _check_lines(path: str | Path, content: bytes) -> None:
+    """Raises DataError for a line that is longer than any table's, before it is looked through."""
+    first = 0
+    while len(content) - first > LONGEST_LINE:
+        within = first, first + LONGEST_LINE
+        last = max(content.rfind(b"\n", *within), content.rfind(b"\r", *within))
+        if last < 0:
+            line = content.count(b"\n", 0, first) + 1
+            raise DataError(
+                f"{path}: line {line}: expected at most {LONGEST_LINE >> 20} MB in a line, received"
+                " more"
+            )
+        first = last + 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +57,10 @@ class CsvFile:
 
         Raises:
             DataError: no such file, no regular one, no permission, a first line that is no header,
-                or NUL bytes.
+                a line without an end, or NUL bytes.
         """
         content = read_bytes(path, "a CSV file")
+        _check_lines(path, content)
         if b"\0" in content:
             raise DataError(f"{path}: expected text in UTF-8, received {not_text(content)}")
         # pandas passes over the first separator behind a lone CR at the beginning of a line.

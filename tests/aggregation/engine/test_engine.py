@@ -411,13 +411,16 @@ def test_what_is_no_file_of_annotations(tmp_path: Path, local: Local) -> None:
     table = pa.table({"task": ["t", "u ", "v"], "worker": ["a"] * 3, "label": ["x", "y", "x"]})
     pq.write_table(table, tmp_path / "a.parquet")
     for kind, said in {
+        "line": "expected a CSV in UTF-8 as its header says, received a line of more than 4 MB",
         "spaces": "data row 1, task: expected an id without spaces around it, received 'u '",
         "pipe": "received a pipe or a device",
         "twice": "expected each column once, received 'label' again",
         "large": "task: expected whole numbers below 2^63",
     }.items():
         file = tmp_path / "a.parquet"
-        if kind == "pipe":
+        if kind == "line":
+            (file := tmp_path / "l.csv").write_text(f"task,worker,label\nt,a,{'x' * (9 << 20)}\n")
+        elif kind == "pipe":
             os.mkfifo(file := tmp_path / "b.parquet")
         elif kind == "twice":
             (file := tmp_path / "c.csv").write_text("task,worker,label,label\nt,a,x,y\n")

@@ -10,6 +10,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features.table import read_features
 from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.labels.layouts import read_labels
+from neucrowd_tf.io.tables import csv_file
 from neucrowd_tf.io.tables.csv_file import CsvFile, read_csv
 from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.headers import require_columns
@@ -86,3 +87,17 @@ def test_excels_line_that_says_the_separator(tmp_path: pathlib.Path, start: str)
     assert len(read_labels(path, layout=layout).triples[0]) == 3  # type: ignore[index]
     with pytest.raises(DataError, match="line 5, column 'label'" if start else "separator"):
         read_labels(path)
+
+
+def test_a_line_without_an_end_is_refused_before_it_is_looked_through(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_file, "LONGEST_LINE", 40)
+    path = tmp_path / "a.csv"
+    for end in ("\n", "\r", "\r\n"):
+        rows = ["task,worker,label", *(f"t{i},w,{'xy'[i % 2] * 30}" for i in range(9))]
+        path.write_text(end.join(rows))
+        assert len(CsvFile.open(path).content) > 300
+    path.write_text("\n".join([*rows, f"t9,w,{'x' * 60}"]))
+    with pytest.raises(DataError, match=r"a\.csv: line 11: expected at most 0 MB in a line"):
+        CsvFile.open(path)
