@@ -76,4 +76,4 @@ def test_bar(
         given = options(tmp_path / type(stream).__name__, "mean")
         _, works = runner.plan(given, runner.works(given))
         list(runner.make_all(works, given, lambda line: None, keep_going=True))
-        assert ("2/2" in stream.getvalue()) == stream.isatty()
+        assert ("/2 [" in stream.getvalue()) == stream.isatty()
