@@ -6,7 +6,7 @@ import dataclasses
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,10 @@ from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_sealed, write_sealed
 from neucrowd_tf.io.labels.checks.triples import check_vocabulary
+from neucrowd_tf.io.names.checks import nobodies, nobody
 from neucrowd_tf.io.names.ids import plain_integers, typed_names
+from neucrowd_tf.io.names.missing import nothing_is_missing
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.other_columns import mark
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 SHARD_ROWS = 4_000_000
 FEWEST, MOST = 8, 4096
 MOST_CLASSES = 1 << 15
+# A task of these letters and a digit is somebody's.
+BARE_ID = r"^[A-Za-z_][A-Za-z0-9_./-]*[0-9][A-Za-z0-9_./-]*$|^[0-9]+$"
 RECORD, NAMES = "shards.json", "annotators.parquet"
 
 
@@ -173,22 +178,20 @@ def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) ->
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
     scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets)
     runs = [run for files in engine.map(scatter, enumerate(source.parts)) for run in files]
-    gather = Gather(
-        str(folder), tuple(runs), len(annotators), len(classes), first, layout.exact_names
-    )
-    counts = list(engine.map(gather, range(buckets)))
+    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes), first, layout)
+    parts = list(engine.map(gather, range(buckets)))
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
         raise DataError(f"{first}: expected files at rest, received one that changes")
     files = [name for number in range(buckets) for name in _files(number)]
     record = {
         "origin": origin.record(),
-        "sizes": [tasks for tasks, _ in counts],
-        "num_annotations": sum(rows for _, rows in counts),
+        "sizes": [part.tasks for part in parts],
+        "num_annotations": sum(part.rows for part in parts),
         "num_annotators": len(annotators),
         "classes": _plain(classes),
         "num_missing": sum(part[2] for part in found),
-        "told": list(_told([part[3] for part in found])),
+        "told": [*_told([part[3] for part in found]), *_nobodies(parts)],
         "files": digests(folder, [NAMES, *files], engine),
     }
     write_sealed(folder / RECORD, record)
@@ -203,6 +206,15 @@ def _told(found: Iterable[dict[str, Counter[str]]]) -> Iterator[str]:
     for name, texts in counts.items():
         if said := mark(name, pd.Series(dict(texts.most_common()))):
             yield said
+
+
+def _nobodies(parts: Sequence[Gathered]) -> Iterator[str]:
+    """Yields what to say of tasks that may stand for none: words, and the one negative number."""
+    negative = [name for part in parts for name in part.negative]
+    if len(negative) != 1 or sum(part.tasks for part in parts) == 1:
+        negative = []
+    for name in [*(name for part in parts for name in part.soft), *negative]:
+        yield nobody("task", name)
 
 
 def _listed(found: pa.Array, wanted: Sequence[str], source: str) -> pa.Array:
@@ -252,6 +264,17 @@ def _text(source: Source) -> bool:
     return False in kinds
 
 
+class Gathered(NamedTuple):
+    """What a shard has: how many tasks and annotations, and tasks that may stand for none (see
+    `nobodies`).
+    """
+
+    tasks: int
+    rows: int
+    soft: list[str]
+    negative: list[str]
+
+
 @dataclasses.dataclass(frozen=True)
 class Gather:
     """Makes a shard of what all runs have for it, as a function that other processes can be sent.
@@ -261,7 +284,8 @@ class Gather:
         runs: the files of the runs.
         num_annotators, num_classes: R and C.
         source: the annotations, for errors.
-        exact: whether tasks that differ in case or in a number's spelling alone are others.
+        layout: which names are exact, so that tasks that differ in case or in a number's spelling
+            alone are others, and which stand for none.
     """
 
     folder: str
@@ -269,19 +293,17 @@ class Gather:
     num_annotators: int
     num_classes: int
     source: str
-    exact: bool = False
+    layout: TableFormat = PLAIN
 
-    def __call__(self, number: int) -> tuple[int, int]:
-        """Writes a shard's arrays, sorted by task and annotator; returns how many tasks and
-        annotations it has.
-        """
+    def __call__(self, number: int) -> Gathered:
+        """Writes a shard's arrays, sorted by task and annotator."""
         table = self._rows(number)
         tasks = table["task"].combine_chunks().dictionary_encode()
         if isinstance(tasks, pa.ChunkedArray):
             tasks = tasks.combine_chunks()
         order = pc.sort_indices(tasks.dictionary)
         names = tasks.dictionary.take(order)
-        if not self.exact and _is_text(names):
+        if not self.layout.exact_names and _is_text(names):
             self._check_twins(names)
         rank = np.empty(len(names), dtype=np.int64)
         rank[order.to_numpy()] = np.arange(len(names))
@@ -294,7 +316,21 @@ class Gather:
             with atomic_path(path) as temporary:
                 np.save(temporary, array)
         write_arrow(last, pa.table({"task": names}))
-        return len(names), len(columns)
+        return Gathered(len(names), len(columns), *self._nobodies(names))
+
+    def _nobodies(self, names: pa.Array) -> tuple[list[str], list[str]]:
+        """Returns the names that may stand for none: words; negative numbers, of which one alone
+        does, so that two say as much as all.
+        """
+        if self.layout.exact_names or nothing_is_missing(self.layout.missing):
+            return [], []
+        if _is_text(names):
+            odd = pc.match_substring_regex(names, BARE_ID)
+            found = names.filter(pc.invert(odd)).to_pylist()
+        else:
+            found = names.filter(pc.less(names, 0)).to_pylist()
+        soft, negative = nobodies(found)
+        return [found[place] for place in soft], [str(found[place]) for place in negative[:2]]
 
     def _check_twins(self, names: pa.Array) -> None:
         """Raises DataError for two spellings of a task."""

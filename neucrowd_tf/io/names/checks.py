@@ -139,22 +139,32 @@ def _check_twins(
 def _tell_nobody(
     names: Sequence[Any], counts: np.ndarray, first: np.ndarray, role: str, where: Where
 ) -> None:
-    """Warns of a task or an annotator that may stand for none: a word such as `unknown`, and the
-    one negative number.
+    """Warns of a task or an annotator that may stand for none."""
+    soft, negative = nobodies(names)
+    for place in [*soft, *(negative if len(negative) == 1 < len(names) else ())]:
+        said = nobody(role, str(names[place]), times(counts[place]))
+        warnings.warn(f"{where(int(first[place]))}: {said}", stacklevel=5)
+
+
+def nobodies(names: Sequence[Any]) -> tuple[list[int], list[int]]:
+    """Returns which names are a word such as `unknown`, and which are negative numbers, of which
+    one alone may stand for none.
     """
     odd = [  # most names end in a digit
         (place, str(name))
         for place, name in enumerate(names)
         if (name < 0 if type(name) is int else not is_plain_id(str(name)))
     ]
-    negative = [item for item in odd if is_negative(item[1])]
-    soft = [item for item in odd if plain(item[1]).rstrip(".") in SOFT]
-    for place, name in [*soft, *(negative if len(negative) == 1 < len(names) else ())]:
-        warnings.warn(
-            f"{where(int(first[place]))}: the {role} {name!r}{times(counts[place])}, which may"
-            " stand for none, is taken for one; take its rows out if it does",
-            stacklevel=5,
-        )
+    negative = [place for place, name in odd if is_negative(name)]
+    return [place for place, name in odd if plain(name).rstrip(".") in SOFT], negative
+
+
+def nobody(role: str, name: str, times: str = "") -> str:
+    """Returns what to say of a task or an annotator that may stand for none."""
+    return (
+        f"the {role} {name!r}{times}, which may stand for none, is taken for one; take its rows out"
+        " if it does"
+    )
 
 
 def _check_digits(

@@ -656,6 +656,35 @@ def test_rows_that_are_left_out_are_counted_and_places_are_the_files(
     assert "data row 2, task: expected an id without spaces" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", [False, True])
+def test_tasks_that_may_stand_for_none_are_told(text: bool, tmp_path: Path, local: Local) -> None:
+    """A word of them, and a negative number that is the only one."""
+    tasks = [str(i) if text else i for i in range(200)]
+    for odd, told in {("-1",): 1, ("-1", "-2"): 0, ("unknown",): 1, ("t-1", "r/a_7"): 0}.items():
+        if not text and not odd[0][1:].isdigit():
+            continue
+        names = [*tasks, *(odd if text else map(int, odd))]
+        columns = {
+            "task": names,
+            "worker": ["a"] * len(names),
+            "label": list("xy" * 101)[: len(names)],
+        }
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.table(columns), path)
+        lines: list[str] = []
+        out = tmp_path / "-".join(odd).replace("/", "-")
+        fit(Request(path, "majority_vote", out, report=lines.append), local)
+        found = [line for line in lines if "may stand for none" in line]
+        assert len(found) == told
+        assert all(f"the task {odd[0]!r}" in line for line in found)
+        lines.clear()
+        layout = TableFormat(exact_names=True)
+        fit(
+            Request(path, "majority_vote", out / "exact", layout=layout, report=lines.append), local
+        )
+        assert not any("may stand for none" in line for line in lines)
+
+
 def test_a_refusal_leaves_no_folder_in_use(tmp_path: Path, local: Local) -> None:
     table = tmp_path / "a.csv"
     table.write_text("task,worker,label\n1,a,x\n1,b,\n2,b,y\n")
