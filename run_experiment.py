@@ -4,17 +4,14 @@
 
 from __future__ import annotations
 
-import sys
-
 # The checkout's plug-ins: methods, datasets and suites register themselves when these packages are
 # imported, here and in worker processes.
 PLUGINS = ("baselines", "data", "reproduction")
 
 if __name__ == "__main__":
-    try:
-        from neucrowd_tf.harness.cli import start
+    from neucrowd_tf.stopping import while_loading
 
-        start(PLUGINS)
-    except KeyboardInterrupt:  # while it loads; then it says so itself
-        sys.stderr.write("interrupted\n")
-        sys.exit(130)
+    while_loading()
+    from neucrowd_tf.harness.cli import start
+
+    start(PLUGINS)

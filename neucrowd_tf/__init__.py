@@ -11,7 +11,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from neucrowd_tf.errors import show_interrupt
+from neucrowd_tf.stopping import while_loading
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf.x, which can be stopped while it loads
-    sys.excepthook = show_interrupt
+    while_loading()
 
 _WHERE = {
     "Annotations": "annotations",

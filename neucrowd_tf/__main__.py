@@ -12,7 +12,8 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-from neucrowd_tf.io.command_line import INTERRUPTED, PROBLEM, STDOUT, run, write_output
+from neucrowd_tf.io.command_line import PROBLEM, STDOUT, run, write_output
+from neucrowd_tf.stopping import while_loading
 
 RUN = "run"
 # The module whose `main` is the command's, and what it does. `neucrowd X` is `python -m
@@ -87,11 +88,8 @@ def main(argv: list[str]) -> int:
 
 def console_main() -> NoReturn:
     """The installed command."""
-    try:
-        raise SystemExit(main(sys.argv[1:]))
-    except KeyboardInterrupt:  # while a command loads; then it says so itself
-        sys.stderr.write("interrupted\n")
-        raise SystemExit(INTERRUPTED) from None
+    while_loading()
+    raise SystemExit(main(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ without `--engine`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,7 @@ from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.importers.catalogue import detect
 from neucrowd_tf.io.tables.flags import add_table_options, layout_of, model_names
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
+from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator
@@ -137,6 +139,14 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
             "--scheduler: expected --engine=dask with it, and no --workers, received"
             f" --engine={arguments.engine}, --workers={arguments.workers}"
         )
+    # Dask's threads and processes do not survive an exception in the midst of their work.
+    with hinted(RESUME, at_once=arguments.engine == "dask"):
+        _fit(arguments)
+    return []
+
+
+def _fit(arguments: argparse.Namespace) -> None:
+    """Fits on an engine."""
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
 
@@ -156,13 +166,8 @@ def _out_of_core(arguments: argparse.Namespace) -> list[str]:
         layout_of(arguments),
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
-    try:
+    with contextlib.closing(engine):
         fit(request, engine)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("start again with --resume to go on") from None
-    finally:
-        engine.close()
-    return []
 
 
 def _engine(arguments: argparse.Namespace) -> Engine:

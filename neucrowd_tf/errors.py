@@ -5,10 +5,7 @@ was received.
 from __future__ import annotations
 
 import errno
-import os
-import sys
 import unicodedata
-from types import TracebackType
 
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -70,15 +67,3 @@ def one_line(error: BaseException, longest: int = 1000) -> str:
             text = f"{path}: expected permission to read or write it, received none ({said})"
     text = printable(" ".join(text.split()))
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"
-
-
-def show_interrupt(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Says in a word that a user stopped a command, and ends it by 130, as `sys.excepthook`."""
-    if issubclass(kind, KeyboardInterrupt):
-        sys.stderr.write("interrupted\n")
-        sys.stderr.flush()
-        os._exit(130)
-    else:
-        sys.__excepthook__(kind, error, trace)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -53,6 +55,16 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """A command that a test calls in this process leaves signals as they were."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number in numbers:
+        signal.signal(number, before[number])
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from scipy import sparse
 
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
-    ("errors",),
+    ("errors", "stopping"),
     ("arguments", "metrics"),
     ("io",),
     ("annotations",),

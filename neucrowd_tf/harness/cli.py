@@ -19,8 +19,9 @@ from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.run_folder import RunKey
-from neucrowd_tf.io.command_line import INTERRUPTED, PROBLEM, standard_output
+from neucrowd_tf.io.command_line import PROBLEM, standard_output
 from neucrowd_tf.io.quiet import quiet
+from neucrowd_tf.stopping import RESUME, end, hinted, stoppable
 
 CHECKOUT = (
     "Further methods, the benchmark data and the suites are in a checkout:"
@@ -50,19 +51,15 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
     quiet()
     process.plain_warnings()
     try:
-        with process.stopped_by_sigterm():
+        with stoppable(), hinted(RESUME):
             return _run(options, tuple(modules), installed)
-    except process.Stopped:
-        _tell("stopped (SIGTERM): start again with --resume to go on")
-        return 143
+    except KeyboardInterrupt as stop:
+        return end(stop)
     except (UsageError, DataError, OSError) as error:
         _tell(f"error: {one_line(error)}")
     except process.WorkerLost as error:
         _tell(f"error: {one_line(error)}")
         os._exit(1)  # TensorFlow's own end would wait for the lost one
-    except KeyboardInterrupt:
-        _tell("interrupted: start again with --resume to go on")
-        return INTERRUPTED
     return PROBLEM
 
 

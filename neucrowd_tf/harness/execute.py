@@ -33,6 +33,7 @@ from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.predictions import predictions_csv
 from neucrowd_tf.io.tables.flags import model_names
+from neucrowd_tf.stopping import check_stopped
 
 SERVED = f"{run_files.SAVED_MODEL}/saved_model.pb"
 # Errors of the machine rather than of a method: every further run would meet them too.
@@ -81,6 +82,7 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
         try:
             return Outcome(OK, Execution(work, dataset, strategy).make())
         except Exception as error:
+            check_stopped()  # of which a library may make an error
             return _ended(folder, _failure(error, work.hparams))
 
 

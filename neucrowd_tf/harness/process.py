@@ -10,14 +10,11 @@ import importlib.metadata
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
@@ -149,42 +146,6 @@ def check_workers(error: Exception) -> None:
             "a worker of TF_CONFIG was lost; start all of them again with --resume to go on"
             f" ({one_line(error)[:200]})"
         ) from None
-
-
-class Stopped(KeyboardInterrupt):
-    """SIGTERM: what a scheduler sends before it kills."""
-
-
-_asked_to_stop = threading.Event()
-
-
-@contextlib.contextmanager
-def stopped_by_sigterm() -> Iterator[None]:
-    """Turns SIGTERM into `Stopped`, as SIGINT is an exception; outside the main thread nothing
-    changes.
-    """
-
-    def stop(*_: object) -> NoReturn:
-        _asked_to_stop.set()
-        raise Stopped
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    _asked_to_stop.clear()
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
-
-
-def check_stopped() -> None:
-    """Raises Stopped where it was raised before and got lost, as what is raised while an object is
-    released does.
-    """
-    if _asked_to_stop.is_set():
-        raise Stopped
 
 
 def plain_warnings() -> None:

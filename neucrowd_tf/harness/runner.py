@@ -46,6 +46,7 @@ from neucrowd_tf.harness.run_folder import RunKey, check_place
 from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io.command_line import check_apart
 from neucrowd_tf.io.run_files import FILES, FOLDERS
+from neucrowd_tf.stopping import check_stopped
 
 Report = Callable[[str], None]
 
@@ -265,7 +266,7 @@ def _ended(
     waiting = iter(works)
     running: dict[Any, Work] = {}
     while True:
-        process.check_stopped()
+        check_stopped()
         for work in islice(waiting, executor.width - len(running)):
             running[executor.submit(make_run, work)] = work
         if not running:

@@ -17,8 +17,9 @@ from typing import Any, NoReturn, TextIO
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.run_files import files_read, run_that_holds
+from neucrowd_tf.stopping import end, stoppable
 
-PROBLEM, INTERRUPTED = 2, 130
+PROBLEM = 2
 STDOUT = Path("-")
 # Endings of files that are no plain text, which is what is written.
 OTHER_KINDS = (
@@ -176,18 +177,18 @@ def show_warning(message: Warning | str, *_: object) -> None:
 
 def run(command: Callable[[], Iterable[str]]) -> int:
     """Runs a command and tells its warnings and the notes that it returns; returns the exit code:
-    2, after a line on stderr, for what the user can mend, 130 where the user stops it.
+    2, after a line on stderr, for what the user can mend, 130 where SIGINT stops it, 143 where
+    SIGTERM does.
     """
     try:
-        with warnings.catch_warnings():
+        with stoppable(), warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]  # called by position
             notes = command()
-        if sys.stdout is not None:
-            with standard_output():
-                pass  # what was said so far gets there, or an error says so
+            if sys.stdout is not None:
+                with standard_output():
+                    pass  # what was said so far gets there, or an error says so
     except KeyboardInterrupt as stop:
-        sys.stderr.write("".join(["interrupted", *(f": {hint}" for hint in stop.args), "\n"]))
-        return INTERRUPTED
+        return end(stop)
     except (UsageError, DataError, OSError) as error:
         sys.stderr.write(f"error: {one_line(error)}\n")
         return PROBLEM

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import warnings
@@ -13,8 +12,7 @@ from typing import Any
 
 import pytest
 
-import neucrowd_tf.__main__
-from neucrowd_tf.errors import UsageError, show_interrupt
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.command_line import Parser, check_outputs, run, write_outputs
 
 
@@ -123,25 +121,6 @@ def test_what_a_command_says_is_a_line(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == "interrupted: start again with --resume\n"
     assert run(told) == 0
     assert capsys.readouterr().err == "warning: two lines\na note\n"
-
-
-def test_a_command_that_is_stopped_while_it_loads(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    codes: list[int] = []
-    monkeypatch.setattr(os, "_exit", codes.append)
-    show_interrupt(KeyboardInterrupt, KeyboardInterrupt(), None)
-    assert codes == [130] and capsys.readouterr().err == "interrupted\n"
-    show_interrupt(ValueError, ValueError("no more"), None)
-    assert codes == [130] and "ValueError: no more" in capsys.readouterr().err
-
-    def stopped(_: list[str]) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(neucrowd_tf.__main__, "main", stopped)
-    with pytest.raises(SystemExit, match="130"):
-        neucrowd_tf.__main__.console_main()
-    assert capsys.readouterr().err == "interrupted\n"
 
 
 @pytest.mark.parametrize("name", ["labels.csv.gz", "l.parquet", "a.npy", "A.XLSX"])

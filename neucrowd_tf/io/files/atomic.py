@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from neucrowd_tf.errors import DENIED
+from neucrowd_tf.stopping import unfinished
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FREE_SOME = "; free some and start again"
@@ -79,6 +80,7 @@ def _replacing(target: Path) -> Iterator[Path]:
         raise OSError(error.errno, os.strerror(error.errno or 0), str(target)) from None
     os.close(handle)
     temporary = Path(name)
+    unfinished.add(temporary)
     try:
         yield temporary
         with temporary.open("r+b") as stream:
@@ -91,6 +93,7 @@ def _replacing(target: Path) -> Iterator[Path]:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+        unfinished.discard(temporary)
 
 
 @contextlib.contextmanager
@@ -100,6 +103,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     _make_folder(target.parent)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     made, old = temporary / "new", temporary / "old"
+    unfinished.add(temporary)
     try:
         made.mkdir()
         yield made
@@ -113,6 +117,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
             raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        unfinished.discard(temporary)
 
 
 def write_text(path: str | Path, text: str) -> None:
