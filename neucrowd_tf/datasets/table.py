@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, read_annotations, spelt
+from neucrowd_tf.datasets.apart import check_apart
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.leaks import check_no_annotators, tell_leak
 from neucrowd_tf.datasets.splits import stratified_sample
@@ -19,7 +19,6 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features.images import MAX_PIXELS, read_images
 from neucrowd_tf.io.features.table import FeatureTable, read_feature_table
 from neucrowd_tf.io.features.texts import read_texts
-from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.names.ids import typed_names
 from neucrowd_tf.io.tables.flags import TABLE_OPTIONS
 from neucrowd_tf.io.tables.format import TableFormat
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TEST_SHARE = 0.2
-MANY_ALIKE = 0.9
 UNKNOWN = "The truth of the test rows is not known."
 OPTIONS = (
     "features",
@@ -284,36 +282,8 @@ def _published_test(
     rows = table.rows
     if kind == "features":
         rows = rows[:, [found.index(column) for column in columns]]
-    _check_apart(training, table.tasks, rows, features)
+    check_apart(training, table.tasks, rows, features, layout.exact_names)
     return Split(rows, labels, typed_names(table.tasks.tolist()))
-
-
-def _check_apart(
-    training: FeatureTable, tasks: NDArray[Any], rows: NDArray[Any], path: Path
-) -> None:
-    """Warns of test tasks that are training tasks, or have the id or the features of one."""
-    place = pd.Index(training.tasks).get_indexer(pd.Index(tasks))
-    shared = np.flatnonzero(place >= 0)
-    if not len(shared) or ending(path) == ".npy":  # an array's tasks are the numbers of its rows
-        plain = rows.dtype != object  # texts otherwise
-        known = {hash(row.tobytes() if plain else row) for row in training.rows}
-        alike = sum(hash(row.tobytes() if plain else row) in known for row in rows)
-        if alike >= MANY_ALIKE * len(rows):
-            warnings.warn(
-                f"{path}: {alike} of {len(rows)} test instances have the features of training"
-                " instances: the test metrics do not speak of new instances",
-                stacklevel=4,
-            )
-        return
-    same = (training.rows[place[shared]] == rows[shared]).reshape(len(shared), -1).all(axis=1)
-    what = (
-        f"{int(same.sum())} test tasks are training tasks, with the same features: the test metrics"
-        " do not speak of new instances"
-        if same.any()
-        else f"{len(shared)} test tasks have the id of a training task and other features: they are"
-        " taken for other instances"
-    )
-    warnings.warn(f"{path}: {what} (the first is {tasks[shared[0]]!r})", stacklevel=4)
 
 
 def _drawn_test(

@@ -55,6 +55,21 @@ def test_test_instances_under_other_names_are_told(files) -> None:
         load(**paths, ignore_columns="task")
 
 
+@pytest.mark.parametrize("spelt", [" t0", "T0", "t0 "])
+def test_test_tasks_that_are_training_tasks_in_another_spelling_are_told(files, spelt) -> None:
+    other = [
+        f"{head}\n{spelt},{rest}\nz1,{more}\n"
+        for head, rest, more in (("task,x,y", "1,2", "0,1"), ("task,label", "0", "1"))
+    ]
+    paths = files(features=FEATURES, annotations=LONG, test_features=other[0], test_truth=other[1])
+    with pytest.warns(UserWarning, match=f"1 test tasks are training.*'{spelt}', beside 't0'"):
+        load(**paths)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        load(**paths, exact_names=True)
+    assert not [w for w in told if "training tasks" in str(w.message)]
+
+
 @pytest.mark.parametrize("option", ["image_size", "max_pixels"])
 def test_an_option_of_pictures_without_any_is_refused(files, option) -> None:
     with pytest.raises(UsageError, match=f"--{option}: expected --images with it"):
@@ -179,7 +194,7 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
     """
     classes = [0] * 30 + [1] * 20
     bare = {0, 1, 30, 31}
-    features = "task,x\n" + "".join(f"{i},{i * i}\n" for i in range(50))
+    features = "task,x\n" + "".join(f"{i},{i * i + 0.5}\n" for i in range(50))
     annotations = "task,worker,label\n" + "".join(
         f"{i},w,{c}\n" for i, c in enumerate(classes) if i not in bare
     )
@@ -190,7 +205,7 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
         found = load(**paths)
     assert len(found.test) == 10 and bare <= set(found.test.names.tolist())
     assert np.bincount(found.test.labels).tolist() in ([6, 4], [5, 5])
-    assert np.array_equal(found.test.features[:, 0], found.test.names.astype(np.float32) ** 2)
+    assert np.array_equal(found.test.features[:, 0], found.test.names.astype(np.float32) ** 2 + 0.5)
     assert table.load(None, 1, **paths).test.names.tolist() != found.test.names.tolist()
     assert load(**paths).test.names.tolist() == found.test.names.tolist()
 

@@ -10,13 +10,8 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.features.numbers import (
-    MANY_ROWS,
-    check_size,
-    loses_variation,
-    tell_fillings,
-    tell_ids,
-)
+from neucrowd_tf.io.features.ids import check_ids, like_ids, never_repeats, tell_row_numbers
+from neucrowd_tf.io.features.numbers import MANY_ROWS, check_size, loses_variation, tell_fillings
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.names.ids import as_name_array
 from neucrowd_tf.io.tables.format import TableFormat
@@ -109,6 +104,11 @@ def _check_columns(
             f" first: {lost[0]}); subtract their means first",
             stacklevel=4,
         )
-    tell_ids(single, names, path, "")
+    unlike = {
+        name: like_ids(array[:, k]) for k, name in enumerate(names) if never_repeats(array[:, k])
+    }
+    for name in tell_row_numbers(single, names, path, ""):
+        unlike.pop(name, None)
+    check_ids(unlike, len(names), path, "")
     if len(single) >= MANY_ROWS:
         tell_fillings(single, names, path)

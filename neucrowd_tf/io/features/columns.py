@@ -12,7 +12,11 @@ from neucrowd_tf.io.tables.column_names import is_truth, may_leak
 from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES
 
-_ID = re.compile(r"(?!p_)(.*[_\s])?(u?u?id|guid|index|idx|no|nr|row)|unnamed: \d+", re.IGNORECASE)
+_ID = re.compile(
+    r"(?!p_)(.*[_\s])?(u?u?id|guid|index|idx|no|nr|row)|unnamed: \d+|id_?\d+|pk"
+    r"|(item|row|record|case|sample|subject|user|task|image|img|file|doc|patient)_?(ids?|no|nr)",
+    re.IGNORECASE,
+)
 _CAMEL_ID = re.compile(r".*[a-z](Id|ID|Index)")
 # Names that no feature has: labels dressed up, and counts of votes.
 _LABELS = re.compile(

@@ -1,6 +1,4 @@
-"""A feature's numbers, and what of them is told: what float32 loses, ids, numbers that stand for
-none.
-"""
+"""A feature's numbers, and what of them is told: what float32 loses, what stands for none."""
 
 from __future__ import annotations
 
@@ -105,28 +103,6 @@ def tell_small(rows: NDArray[np.float32], names: list[str], path: Path) -> None:
             f" {names[lost[0]]!r}), which methods that standardise take for rounding; multiply"
             " them",
             stacklevel=5,
-        )
-
-
-def tell_ids(
-    rows: NDArray[np.float32],
-    names: list[str],
-    path: Path,
-    hint: str = "; --ignore_columns={} leaves it out",
-) -> None:
-    """Warns of columns that count the rows, as ids do, in steps of one or of another number."""
-    if len(rows) < MANY_ROWS:
-        return
-    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest
-        spans = np.ptp(rows, axis=0)
-        whole = np.flatnonzero((spans > 0) & (spans % (len(rows) - 1) == 0))
-    steps = np.diff(np.sort(rows[:, whole], axis=0), axis=0)
-    counting = (steps == steps[:1]).all(axis=0)
-    for place in whole[counting]:
-        warnings.warn(
-            f"{path}: column {names[place]!r} numbers the rows, as an id does, and is taken for"
-            f" a feature{hint.format(names[place])}",
-            stacklevel=4,
         )
 
 

@@ -15,13 +15,13 @@ import pandas as pd
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features.binary import read_npy_features, read_parquet
 from neucrowd_tf.io.features.columns import check_features, check_twins
+from neucrowd_tf.io.features.ids import check_ids, like_ids, never_repeats, tell_row_numbers
 from neucrowd_tf.io.features.numbers import (
     MANY_ROWS,
     check_size,
     finite_numbers,
     loses_variation,
     tell_fillings,
-    tell_ids,
     tell_small,
     tell_thousands,
 )
@@ -110,7 +110,7 @@ def _table(
     ids = task_ids(frame, path, layout, csv)
     names = _feature_columns(frame, path, layout)
     line = (lambda row: f"row {row}") if csv is None else csv.line
-    rows, found = _rows(frame, names, path, line, centre)
+    rows, found, unlike = _rows(frame, names, path, line, centre)
     if found and centre is None:
         name = next(iter(found))
         warnings.warn(
@@ -121,8 +121,10 @@ def _table(
     if csv is not None:
         tell_thousands(frame[names], csv.table, path)
     if len(ids) >= MANY_ROWS:
-        tell_ids(rows, names, path)
+        for name in tell_row_numbers(rows, names, path):
+            unlike.pop(name, None)
         tell_fillings(rows, names, path)
+    check_ids(unlike, len(names), path)
     return FeatureTable(ids, rows, names, found)
 
 
@@ -174,10 +176,14 @@ def _rows(
     path: Path,
     line: Callable[[int], str],
     centre: Mapping[str, float] | None,
-) -> tuple[NDArray[np.float32], dict[str, float]]:
-    """Returns the columns as numbers `[N, d]`, and what was subtracted, by column."""
+) -> tuple[NDArray[np.float32], dict[str, float], dict[str, bool]]:
+    """Returns the columns as numbers `[N, d]`, what was subtracted, by column, and which columns
+    never repeat: whether they do so as ids. With a `centre`, which is of a table that was looked
+    through, none.
+    """
     rows = np.empty((len(frame), len(names)), dtype=np.float32)
     found: dict[str, float] = {}
+    unlike: dict[str, bool] = {}
     cells = _cells(frame[names]) if len(names) > MANY_COLUMNS else None
     whole = None if cells is None else _numbers(cells)
     for place, name in enumerate(names):
@@ -185,6 +191,8 @@ def _rows(
         values = finite_numbers(column, path, line) if whole is None else whole[:, place]
         if centre is None:
             check_size(values, name, path)
+            if never_repeats(values):
+                unlike[name] = like_ids(values)
         if centre is None and loses_variation(values):
             found[name] = float(np.round(values.mean()))
         elif centre is not None and name in centre:
@@ -197,4 +205,4 @@ def _rows(
     if whole is not None and not np.isfinite(rows).all():
         name = names[int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])]
         finite_numbers(frame[name], path, line)
-    return rows, found
+    return rows, found, unlike
