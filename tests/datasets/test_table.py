@@ -669,3 +669,56 @@ def test_shares_of_votes_among_the_features_are_told(files, unit: float) -> None
     )
     with pytest.warns(UserWarning, match="'m': .*how many annotators say .*--ignore_columns=m"):
         load(**paths)
+
+
+def _crowd(size: int, classes: list[str]) -> tuple[np.ndarray, np.random.Generator, str]:
+    """The truth `[size]`, and five labels a task, of which seven in eight are right."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, len(classes), size)
+    wrong = (rng.random((size, 5)) < 1 / 8) * rng.integers(1, len(classes), (size, 5))
+    given = (truth[:, None] + wrong) % len(classes)
+    rows = [f"t{i},w{j},{classes[c]}" for i, row in enumerate(given) for j, c in enumerate(row)]
+    return truth, rng, "\n".join(["task,worker,label", *rows])
+
+
+def _told_of_truth(files, annotations: str, **columns: np.ndarray) -> list[str]:
+    names = ["task", *columns]
+    rows = [
+        f"t{i}," + ",".join(map(str, row))
+        for i, row in enumerate(zip(*columns.values(), strict=True))
+    ]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        load(**files(features="\n".join([",".join(names), *rows]), annotations=annotations))
+    return [str(w.message) for w in told if "what annotators agree on" in str(w.message)]
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"]])
+def test_the_truth_among_the_features_is_told_of_labels_alone(files, classes) -> None:
+    truth, rng, annotations = _crowd(400, classes)
+    x = rng.normal(size=400).round(4)
+    (line,) = _told_of_truth(files, annotations, x=x, z=truth * 10 - 3)
+    assert "column 'z' tells" in line and "--ignore_columns=z leaves it out" in line
+    for share in (0.7, 0.9):  # sound features tell less
+        right = rng.random(400) < share
+        column = np.where(right, truth % 2, 1 - truth % 2)
+        assert not _told_of_truth(files, annotations, x=x, z=column)
+
+
+@pytest.mark.parametrize(
+    "name", ["label_x", "label.1", "label2", "my_label", "labelled", "lbl", "is_yes", "Klasse"]
+)
+def test_names_of_labels_that_tell_much_are_told(files, name) -> None:
+    truth, rng, annotations = _crowd(60, ["no", "yes"])
+    x = rng.normal(size=60).round(4)
+    column = np.where(rng.random(60) < 0.97, truth, 1 - truth)
+    (line,) = _told_of_truth(files, annotations, **{"x": x, name: column})
+    assert f"column '{name}' tells" in line
+    assert not _told_of_truth(files, annotations, **{"x": x, name: rng.integers(0, 2, 60)})
+
+
+def test_features_of_few_values_are_not_told(files) -> None:
+    truth, rng, annotations = _crowd(40, ["no", "yes"])
+    words = rng.random((40, 200)) < np.where(truth[:, None] > 0, 0.3, 0.1)
+    columns = {f"f{k}": column.astype(int) for k, column in enumerate(words.T)}
+    assert not _told_of_truth(files, annotations, **columns)
