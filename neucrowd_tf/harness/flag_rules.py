@@ -144,6 +144,16 @@ RULES: tuple[tuple[tuple[str, ...], Callable[[Options, str], object], str], ...]
         lambda o, name: _is_no_file(o, name) and _is_no_folder(o, name),
         "expected a CSV file, received {value}, which {state}",
     ),
+    (
+        ("data_dir",),
+        lambda o, name: o.data_dir is not None and set(o.dataset) == {"table"},
+        "expected without --dataset=table, whose files have flags of their own, received {value}",
+    ),
+    (
+        ("tune_by",),
+        lambda o, name: _changed(o, name) and not o.tune and not o.suite,
+        "expected together with --tune, received {value} without it",
+    ),
     (("data_dir",), _is_no_folder, "expected a folder, received {value}, which {state}"),
     (
         ("folds", "repeats"),

@@ -12,6 +12,11 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import parse_value
 
 GIVEN = ["--dataset=hotel", "--method=mv_lr"]
+TABLE = [
+    "--dataset=table",
+    "--method=mv_lr",
+    *(f"--{n}={__file__}" for n in ("features", "annotations")),
+]
 
 
 def test_values(parse: Any, tmp_path: Path) -> None:
@@ -144,6 +149,11 @@ def test_options_survive_the_way_to_a_worker(parse: Any, tmp_path: Path) -> None
         ([*GIVEN, "--folds=1"], "--folds: expected"),
         ([*GIVEN, "--repeats=2"], "--repeats: expected together with --evaluation=cv"),
         ([*GIVEN, "--folds=3"], "--folds: expected together with --evaluation=cv"),
+        ([*GIVEN, "--tune_by=crowd"], "--tune_by: expected together with --tune, received crowd"),
+        (
+            [*TABLE, "--data_dir=."],
+            "--data_dir: expected without --dataset=table, whose files have flags",
+        ),
         ([*GIVEN, "--keep_one"], "--keep_one: expected together with --keep_annotations"),
         (["--suite=smoke", "--dataset=hotel"], "--dataset: expected without --suite"),
         (
