@@ -128,6 +128,8 @@ def _check_twins(
             same = role == "label" and str(name).strip() == str(names[other]).strip()
             spaces = isinstance(name, str) and isinstance(names[other], str)
             way_out = ("take the spaces out" if spaces else AS_TEXT) if same else ONE_EACH
+            if role == "label" and not same and "-0" in (str(name), str(names[other])):
+                way_out = f"--missing= {ONE_EACH}"  # one alone takes -0 for no label
             raise DataError(
                 f"{where(int(first[place]))}: expected {role}s that differ in more than case,"
                 f" spaces, dashes, quotes or how a number is spelt, received {_shown(name)}"

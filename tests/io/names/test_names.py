@@ -342,3 +342,12 @@ def test_a_truth_value_among_words_is_told(tmp_path: Path) -> None:
     path.write_text('{"t1": {"a": true, "b": "cat"}, "t2": {"a": "dog", "b": "dog"}}')
     with pytest.warns(UserWarning, match=r"the truth value True .* is taken for a class"):
         read_annotations(path)
+
+
+def test_both_flags_that_take_minus_zero_for_a_class_are_named(tmp_path: Path) -> None:
+    text = "task,worker,label\n" + "".join(f"t{i},w{j},{i % 3}\n" for i in range(4) for j in "ab")
+    text = text.replace("t3,wa,0", "t3,wa,-0")
+    with pytest.raises(DataError, match=r"'-0'.* beside '0'.*; --missing= --exact_names takes"):
+        read(tmp_path, text)
+    layout = TableFormat.of(exact_names=True, missing="")
+    assert read(tmp_path, text, layout).class_names.tolist() == ["-0", "0", "1", "2"]
