@@ -97,7 +97,7 @@ def tell_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
 def _way_out(names: Sequence[str], place: int) -> tuple[str, str]:
     """Returns how a column is shown, and what leaves it out; an array's have no names."""
     if not names:
-        return str(place), "; take it out if they are"
+        return str(place), "; take it out if it is none"
     return repr(names[place]), f"; --ignore_columns={names[place]} leaves it out"
 
 
