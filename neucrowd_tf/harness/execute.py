@@ -106,13 +106,21 @@ def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
 
 def lacks(work: Work) -> bool:
     """Whether a finished run's folder lacks something that can be made from its checkpoints: the
-    SavedModel, or one of the files of results.
+    SavedModel, or one of the files of results; or whether its report is something else.
     """
-    return _lacks_export(work) or not work.folder.has_results(work.key)
+    folder = work.folder
+    return _lacks_export(work) or not folder.has_results(work.key) or _lacks_report(work)
 
 
 def _lacks_export(work: Work) -> bool:
     return work.options.export and not (work.folder / SERVED).is_file()
+
+
+def _lacks_report(work: Work) -> bool:
+    folder = work.folder
+    return work.options.report is not False and run_files.is_other_report(
+        folder.path, folder.digests()
+    )
 
 
 def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
@@ -220,6 +228,11 @@ class Execution:
             self._check_same()
         if _lacks_export(self.work):
             self._export(estimator, run)
+        if _lacks_report(self.work):
+            path = self.folder / run_files.REPORT
+            said = "expected this run's report, received something else; it is made again"
+            warnings.warn(f"{path}: {said}", stacklevel=2)
+            self._report(estimator, self.folder.metrics())
 
     def _check_same(self) -> None:
         """Warns of files made again that are not those which the finished run wrote."""

@@ -119,6 +119,21 @@ def _is_number(name: str, value: Any) -> bool:
     return isinstance(value, (int, float)) and abs(value) < float("inf")
 
 
+def _pass_over_folder(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Takes a user's file of one digest for the same one where it has only moved to another folder;
+    its own name, whose ending says how it is read, counts.
+    """
+    for old, new in ((before, now), (before.get("hparams"), now.get("hparams"))):
+        if isinstance(old, dict) and isinstance(new, dict):
+            paths = old.get(name), new.get(name)
+            if all(isinstance(path, str) for path in paths) and len({*map(_name, paths)}) == 1:
+                new[name] = old[name]
+
+
+def _name(path: Any) -> str:
+    return Path(path).name
+
+
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
     """The files of one run."""
@@ -192,7 +207,10 @@ class RunFolder:
         first that differs.
         """
         before, now = read_config(self.path)["settings"], jsonable(settings)
-        self._check_data(before.pop("digests", {}), now.pop("digests", {}), now)
+        digests = before.pop("digests", {}), now.pop("digests", {})
+        self._check_data(*digests, now)
+        for same, _ in digests[0].items() & digests[1].items():
+            _pass_over_folder(same, before, now)
         for name in sorted({*before, *now}):
             # A flag that a version before this one did not have was off.
             if before.get(name) != now.get(name) and (name in before or now.get(name)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
 PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
 LABELS = "labels.csv"  # of --dataset=table
 REPORT = "report.html"
+# What stands around the comparison in the report; a name cannot hold it, as names are escaped.
+COMPARISON = ("<!-- comparison -->", "<!-- end of comparison -->")
 FILES = (
     *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
     *(LABELS, REPORT),
@@ -99,6 +102,21 @@ def other_results(run: Path, digests: Mapping[str, str]) -> list[Path]:
         for name in (EVALUATION, HISTORY)
         if (run / name).exists() and not _is_object(run / name)
     ]
+
+
+def is_other_report(run: Path, digests: Mapping[str, str]) -> bool:
+    """Whether in the report's place stands what is no report of the run's predictions, or not a
+    whole one. Those of earlier versions do not say of which predictions they are.
+    """
+    path = run / REPORT
+    if not path.is_file():
+        return os.path.lexists(path)
+    page = path.read_bytes()
+    if COMPARISON[1].encode() not in page or not page.rstrip().endswith(b"</html>"):
+        return True
+    named = re.search(rb'<meta name="predictions" content="(\w+)">', page)
+    expected = digests.get(PREDICTIONS)
+    return named is not None and expected is not None and named[1].decode() != expected
 
 
 def _is_object(path: Path) -> bool:

@@ -12,6 +12,7 @@ from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import whole_crowd, whole_truth
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.run_files import COMPARISON
 from neucrowd_tf.report.crowd_part import crowd_part
 from neucrowd_tf.report.model_part import METRICS, model_part
 from neucrowd_tf.report.pictures import Page, Pictures
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 FILE = "report.html"
 LARGEST_PAGE = 5_000_000
-# What stands around the comparison in the page; a name cannot hold it, as names are escaped.
-COMPARISON = ("<!-- comparison -->", "<!-- end of comparison -->")
 
 
 def build_report(
@@ -67,6 +66,7 @@ def build_report(
             "model": None if model is None else model_part(model, page),
         }
         heading = {"title": shown(title, 100), "version": __version__, "notes": list(notes)}
+        heading["digest"] = "" if model is None else model.digest
         template = _environment().get_template("report.html")
         return template.render(heading | parts | {"missing": missing})
 

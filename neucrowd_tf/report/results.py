@@ -16,7 +16,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.io.files.reading import read_text
+from neucrowd_tf.io.files.reading import digest, read_text
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import (
     ANNOTATORS,
@@ -65,6 +65,7 @@ class ModelResults:
         settings: what else to know of the run, by name.
         meaning: what the metrics can and cannot mean, where no truth is known.
         annotators: the run's annotators.csv, or None.
+        digest: of its predictions.csv, by which the page is known as this run's.
     """
 
     method: str
@@ -81,6 +82,7 @@ class ModelResults:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     meaning: str = ""
     annotators: str | None = None
+    digest: str = ""
 
 
 def read_run(
@@ -144,6 +146,7 @@ def read_run(
         meaning=str(metrics.get("test_meaning", "")),
         annotators=read_text(annotators) if annotators.exists() else None,
         settings={"seed": metrics.get("seed"), "parameters": parameters or {}},
+        digest=digest(folder / PREDICTIONS),
     )
 
 

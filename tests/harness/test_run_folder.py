@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +109,28 @@ def test_a_share_above_one_is_no_metric(tmp_path: Path, name: str, fine: bool) -
     else:
         with pytest.raises(DataError, match=f"expected a number for '{name}'.*remove"):
             folder.metrics()
+
+
+@pytest.mark.parametrize(
+    ("path", "digest", "same"),
+    [("/b/crowd.csv", "1", True), ("/b/crowd.tsv", "1", False), ("/b/crowd.csv", "2", False)],
+)
+def test_a_file_that_moved_is_the_same_one(
+    tmp_path: Path, path: str, digest: str, same: bool
+) -> None:
+    folder = _folder(tmp_path)
+    for hparams in (False, True):
+
+        def settings(path: str, digest: str, hparams: bool = hparams) -> dict[str, Any]:
+            named = {"gold": path}
+            return {"digests": {"gold": digest}, **({"hparams": named} if hparams else named)}
+
+        config = {"settings": settings("/a/crowd.csv", "1")}
+        (folder / "config.json").write_text(json.dumps(config))
+        if same:
+            folder.check_settings(settings(path, digest))
+        else:
+            with pytest.raises(UsageError, match=r"gold.*/b/crowd"):
+                folder.check_settings(settings(path, digest))
+    with pytest.raises(UsageError, match="threads"):
+        folder.check_settings({**settings("/b/crowd.csv", "1"), "threads": 2})

@@ -235,6 +235,29 @@ def test_damaged_results_are_made_again(command: Command, tmp_path: Path) -> Non
         assert command(*flags) == 0 and (run / name).read_bytes() == whole[name]
 
 
+def test_another_report_is_made_again(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", "--resume")
+    assert command(*flags, "--report", "--seed=1") == 0 == command(*flags, "--report")
+    run = tmp_path / "tiny" / "mean" / "seed-0"
+    path, whole = run / "report.html", files(run)
+    others = (run.parent / "seed-1" / "report.html").read_bytes()
+    before = path.read_bytes()
+    for content in (others, before[:-99], b"mine", b""):
+        path.write_bytes(content)
+        assert command(*flags) == 0 and path.read_bytes() == content  # --noreport
+        capsys.readouterr()
+        assert command(*flags, "--report") == 0 and path.read_bytes() == before
+        assert f"{path}: expected this run's report" in capsys.readouterr().err
+        assert command(*flags, "--report") == 0
+        assert "expected this run's report" not in capsys.readouterr().err and files(run) == whole
+    path.unlink()
+    path.mkdir()
+    assert command(*flags, "--report") == 0
+    assert "no report.html was written" in capsys.readouterr().err
+
+
 def test_results_that_come_out_otherwise_are_told(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
