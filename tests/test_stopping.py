@@ -34,6 +34,10 @@ def _kill() -> None:
     time.sleep(0.01)
 
 
+def _heed_sigint() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
     rows = [f"t{task},w{worker},{'ab'[task % 2]}" for task in range(20) for worker in range(3)]
@@ -67,6 +71,7 @@ def test_a_command_that_is_stopped_while_it_loads(
         [sys.executable, *command],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{repository}"},
+        preexec_fn=_heed_sigint,  # which a shell's background jobs ignore, and the tests with them
         capture_output=True,
         text=True,
         timeout=60,
