@@ -362,7 +362,8 @@ def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.floa
     """Returns `[N, C]` shares of (weighted) votes from the `[N, R * C]` one-hot matrix; uniform for
     instances without any.
     """
-    votes = one_hot @ np.tile(np.eye(num_classes), (one_hot.shape[1] // num_classes, 1))
+    labels = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
+    votes = sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes)).toarray()
     cast = votes.sum(axis=1, keepdims=True)
     return np.divide(votes, cast, out=np.full_like(votes, 1.0 / num_classes), where=cast > 0)
 

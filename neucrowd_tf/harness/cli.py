@@ -57,6 +57,8 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
         return end(stop)
     except (UsageError, DataError, OSError) as error:
         _tell(f"error: {one_line(error)}")
+    except MemoryError as error:
+        _tell(f"error: expected enough memory, received less ({one_line(error)})")
     except process.WorkerLost as error:
         _tell(f"error: {one_line(error)}")
         os._exit(1)  # TensorFlow's own end would wait for the lost one

@@ -192,6 +192,9 @@ def run(command: Callable[[], Iterable[str]]) -> int:
     except (UsageError, DataError, OSError) as error:
         sys.stderr.write(f"error: {one_line(error)}\n")
         return PROBLEM
+    except MemoryError as error:
+        sys.stderr.write(f"error: expected enough memory, received less ({one_line(error)})\n")
+        return PROBLEM
     for note in notes:
         sys.stderr.write(f"{note}\n")
     return 0

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from neucrowd_tf.errors import UsageError
@@ -105,6 +106,11 @@ def test_no_output_takes_the_place_of_a_runs_files(tmp_path: Path) -> None:
         for given in (folder, None):
             with pytest.raises(UsageError, match="another file than those of the run in"):
                 check(folder / name, given)
+
+
+def test_too_little_memory_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(lambda: np.zeros((1 << 20, 1 << 40)).tolist()) == 2
+    assert "error: expected enough memory, received less (Unable" in capsys.readouterr().err
 
 
 def test_what_a_command_says_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEW = 3  # rows
+MOST_APART = 1000  # a code where few occur
 MOST_CODE = 1 << 53  # above which numbers in files are not exact
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d\d?)?")
 AS_LABELS = "; --classes=... takes them for labels"
@@ -54,6 +55,7 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     """
     columns = csv.header
     lost = layout.missing or ()
+    _check_no_frame(csv)
     lost_here = is_named(np.array([columns], dtype=object), lost)[0] | np.isin(columns, EMPTY)
     numeric = all(map(is_code, np.array(columns, dtype=object)[~lost_here]))
     frame = csv.table(header=None) if numeric else without_nameless(csv.table(), csv, layout)
@@ -88,6 +90,26 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     return matrix_table(
         matrix, annotators, num_tasks, csv.path, lambda row: csv.line(row, not numeric), layout
     )
+
+
+def _check_no_frame(csv: CsvFile) -> None:
+    """Raises DataError for a matrix that was saved as a frame with its index: below an empty cell a
+    number of its own in each row, and the columns' numbers above.
+    """
+    first, *rest = (cell.strip() for cell in csv.header)
+    if (
+        first
+        or len(rest) < 2
+        or not any(rest == [str(begin + place) for place in range(len(rest))] for begin in (0, 1))
+    ):
+        return
+    index = csv.table(header=None).iloc[1:, 0]
+    if len(index) > 1 and index.is_unique:
+        raise DataError(
+            f"{csv.path}: line 1: expected class codes, received an empty cell and the columns'"
+            " numbers, as in a matrix that was saved with its index; save it without index and"
+            " header (index=False, header=False), or name the columns: task and one an annotator"
+        )
 
 
 def _check_no_people(columns: list[str], matrix: NDArray[np.int64], csv: CsvFile) -> None:
@@ -195,9 +217,14 @@ def matrix_table(
     if num_tasks is None:
         tell_turned(len(matrix), matrix.shape[1], path)
     if not layout.classes and matrix.dtype.kind in "iuf":
-        if len(matrix) >= MANY_ROWS and (matrix == np.floor(matrix)).all():
+        whole = bool((matrix == np.floor(matrix)).all())
+        if whole and len(matrix) >= MANY_ROWS:
             _check_no_ids(matrix, path)
         _check_no_sums(matrix, annotators or [], path, line)
+        if whole:
+            if len(matrix) < MANY_ROWS:
+                _check_few_ids(matrix, path)
+            _check_size(matrix, path, line)
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
 
 
@@ -231,6 +258,46 @@ def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
                 f"{path}: expected class codes, received {matrix.shape[1]} columns whose {which}"
                 f" are never the same, as tasks and workers; {HEADER}{AS_LABELS}"
             )
+
+
+def _check_few_ids(matrix: NDArray[Any], path: Path) -> None:
+    """Warns, where rows are few, of a column with a number of its own in each of them, which is
+    hardly ever another's of the same row, and often nobody else's at all.
+
+    Raises:
+        DataError: these are in sequence.
+    """
+    rows = len(matrix)
+    for column in range(matrix.shape[1] if rows >= FEW and matrix.shape[1] > 1 else 0):
+        ids, others = matrix[:, column], np.delete(matrix, column, axis=1)
+        own = ~np.isin(ids, others)
+        seldom = (others == ids[:, None]).any(axis=1).mean() <= 0.25
+        in_order = bool((np.diff(ids) == 1).all())
+        if ids.min() < 0 or len(np.unique(ids)) < rows or own.sum() < max(2, rows / 3):
+            continue
+        if not (seldom or in_order):
+            continue
+        shown = column + (ending(path) != ".npy")
+        said = (
+            f"{path}: column {shown}: expected class codes, received a different number in each"
+            f" row, {own.sum()} of which are nobody else's, as ids of tasks are"
+        )
+        if in_order or (own.all() and ids.max() - ids.min() == rows - 1):
+            raise DataError(f"{said}; {HEADER}{AS_LABELS}")
+        warnings.warn(f"{said}; they are taken for labels; {HEADER}", stacklevel=5)
+
+
+def _check_size(matrix: NDArray[Any], path: Path, line: Callable[[int], str]) -> None:
+    """Raises DataError for a code far above the number of those that occur: a class is made of each
+    number up to the largest.
+    """
+    most, kinds = int(matrix.max(initial=0)), len(np.unique(matrix))
+    if most >= max(MOST_APART, 20 * kinds):
+        row, column = np.argwhere(matrix == most)[0]
+        raise DataError(
+            f"{path}: {line(row)}, column {column}: expected codes of classes from 0 on, received"
+            f" {most} where {kinds} different numbers occur; {HEADER}"
+        )
 
 
 def _are_pairs(matrix: NDArray[Any], pair: tuple[int, int]) -> bool:

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.checks.like_counts import like_counts, tell_zeros
-from neucrowd_tf.io.tables.format import TableFormat
+from neucrowd_tf.io.labels.layouts import read_labels
+from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 
 
 def crowd(seed: int = 0, classes: int = 3, rows: int = 30, width: int = 5) -> NDArray[np.int64]:
@@ -302,3 +304,53 @@ def test_an_annotator_who_is_named_as_none(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match="1 columns without a name are left out"):
             found = read_annotations(path, layout=TableFormat.of(missing="NA", **flags))
         assert found.annotator_names.tolist() == ["ben", "cat"]
+
+
+FEW_IDS = [[15, 0, 0, 2], [11, 1, 2, 1], [10, 2, 2, 0], [12, 2, 1, 1], [13, 0, 0, 0], [14, 2, 2, 2]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "last"])
+def test_ids_in_a_matrix_of_few_rows(kind: str, tmp_path: Path) -> None:
+    """In sequence refused, else told; classes that few rows have once are neither."""
+    matrix = np.array(FEW_IDS)
+    if kind == "last":
+        matrix = np.roll(matrix, -1, axis=1)
+
+    def read(matrix: np.ndarray, layout: TableFormat = PLAIN) -> Any:
+        path = tmp_path / ("a.npy" if kind == "npy" else "a.csv")
+        if kind == "npy":
+            np.save(path, matrix)
+        else:
+            np.savetxt(path, matrix, "%d", delimiter=",")
+        return read_labels(path, None, layout)
+
+    with pytest.raises(DataError, match="a different number in each row, 6 of which"):
+        read(matrix)
+    with pytest.warns(UserWarning, match="a different number in each row, 6 of which"):
+        read(np.where(matrix > 9, 3 * matrix, matrix))
+    classes = tuple(map(str, range(16)))
+    assert read(matrix, TableFormat(classes=classes)).matrix is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(np.array([[0, 0, 0], [1, 1, 2], [2, 2, 2], [3, 0, 3], [4, 4, 4]]))
+
+
+def test_a_matrix_of_few_rows_with_its_index(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    frame = pd.DataFrame([[0, 1, 1], [1, 1, 0], [0, -1, 0], [2, 2, 2]])
+    for begin in (0, 1):
+        frame.columns = pd.RangeIndex(begin, begin + 3)
+        frame.to_csv(path)
+        with pytest.raises(DataError, match="saved with its index"):
+            read_labels(path)
+    path.write_text(",0,1\n0,0,1\n0,0,1\n1,0,1\n1,1,1\n")  # the first task has no first label
+    assert read_labels(path).matrix is not None
+
+
+def test_a_code_far_above_the_others_is_refused(tmp_path: Path) -> None:
+    """A class is made of each number up to it, and of a confusion matrix a cell of two of them."""
+    matrix = np.tile([[0, 0], [1, 1], [1, 0]], (8, 1))
+    matrix[5, 1] = 39595
+    np.save(tmp_path / "a.npy", matrix)
+    with pytest.raises(DataError, match="row 5, column 1: expected codes of classes from 0 on"):
+        read_labels(tmp_path / "a.npy")
