@@ -466,7 +466,7 @@ BAD_ANNOTATIONS = {
     ),
     "dense ids": (
         "0,1\n" * 5 + "1,1000000000\n",
-        r"annotations\.csv: line 6, column 1: expected codes .*, received 1000000000 where 3 different",
+        r"annotations\.csv: line 6, column 1: expected codes .*, received 1000000000 where 3",
     ),
     "dense rows": (
         "0,1\n1,0\n",
