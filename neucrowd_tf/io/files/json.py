@@ -24,8 +24,8 @@ def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
 
 
 def write_sealed(path: str | Path, value: Mapping[str, Any]) -> None:
-    """Writes an object as JSON atomically, with a digest of it."""
-    write_json(path, {**value, DIGEST: _seal(value)})
+    """Writes an object as JSON atomically, with a digest of it and of the file's name."""
+    write_json(path, {**value, DIGEST: _seal(path, value)})
 
 
 def read_sealed(path: str | Path) -> dict[str, Any]:
@@ -36,13 +36,13 @@ def read_sealed(path: str | Path) -> dict[str, Any]:
     """
     found = read_json(path)
     seal = found.pop(DIGEST, None) if isinstance(found, dict) else None
-    if seal is None or seal != _seal(found):
+    if seal is None or seal != _seal(path, found):
         raise DataError(f"{path}: expected JSON as it was written, received a damaged file")
     return dict(found)
 
 
-def _seal(value: Mapping[str, Any]) -> str:
-    return hashlib.sha256(to_json(value).encode()).hexdigest()
+def _seal(path: str | Path, value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(f"{Path(path).name}\n{to_json(value)}".encode()).hexdigest()
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

@@ -208,6 +208,8 @@ def matrix_table(
                 f"{path}: {line(row)}, column {column}: expected a class code, or -1 for no label,"
                 f" received {matrix[row, column]}{hint}"
             )
+        if (matrix == np.floor(matrix)).all():
+            matrix = matrix.astype(np.int64)
     if num_tasks is not None and len(matrix) != num_tasks:
         hint = f"; {HEADER}" if matrix.shape[1:] == (3,) and ending(path) != ".npy" else ""
         raise DataError(
@@ -217,13 +219,14 @@ def matrix_table(
     if num_tasks is None:
         tell_turned(len(matrix), matrix.shape[1], path)
     if not layout.classes and matrix.dtype.kind in "iuf":
-        whole = bool((matrix == np.floor(matrix)).all())
+        whole = matrix.dtype.kind == "i"
         if whole and len(matrix) >= MANY_ROWS:
             _check_no_ids(matrix, path)
         _check_no_sums(matrix, annotators or [], path, line)
+        if whole and len(matrix) < MANY_ROWS:
+            _check_few_ids(matrix, path)
+            _tell_few_triples(matrix, path)
         if whole:
-            if len(matrix) < MANY_ROWS:
-                _check_few_ids(matrix, path)
             _check_size(matrix, path, line)
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
 
@@ -287,6 +290,25 @@ def _check_few_ids(matrix: NDArray[Any], path: Path) -> None:
         warnings.warn(f"{said}; they are taken for labels; {HEADER}", stacklevel=5)
 
 
+def _tell_few_triples(matrix: NDArray[Any], path: Path) -> None:
+    """Warns, where rows are few, of three columns two of which never hold the same pair, and differ
+    in most rows, as those of tasks and workers.
+    """
+    if matrix.shape[1] != 3 or len(matrix) <= FEW or matrix.min() < 0:
+        return
+    for pair in combinations(range(3), 2):
+        ids = matrix[:, pair]
+        once = len(np.unique(ids, axis=0)) == len(ids)
+        again = all(len(np.unique(column)) < len(ids) for column in ids.T)
+        if once and again and (ids[:, 0] == ids[:, 1]).mean() <= 0.5:
+            warnings.warn(
+                f"{path}: expected class codes, received 3 columns, two of which are never the same"
+                f" in two rows, as tasks and workers; they are taken for labels; {HEADER}",
+                stacklevel=5,
+            )
+            return
+
+
 def _check_size(matrix: NDArray[Any], path: Path, line: Callable[[int], str]) -> None:
     """Raises DataError for a code far above the number of those that occur: a class is made of each
     number up to the largest.
@@ -296,7 +318,8 @@ def _check_size(matrix: NDArray[Any], path: Path, line: Callable[[int], str]) ->
         row, column = np.argwhere(matrix == most)[0]
         raise DataError(
             f"{path}: {line(row)}, column {column}: expected codes of classes from 0 on, received"
-            f" {most} where {kinds} different numbers occur; {HEADER}"
+            f" {most} where {kinds} different numbers occur; --missing={most} takes it for none;"
+            f" {HEADER}"
         )
 
 
@@ -327,7 +350,7 @@ def _check_no_sums(
     if width < 3 or missing.any() or codes[:-1].max(initial=0) == 0:
         return
     shown = (lambda column: column) if ending(path) == ".npy" else (lambda column: column + 1)
-    total = rows >= MANY_ROWS and (codes[:, -1] == codes[:, :-1].sum(axis=1)).all()
+    total = rows > FEW and (codes[:, -1] == codes[:, :-1].sum(axis=1)).all()
     if total and codes[:, -1].max() > codes[:, :-1].max():
         raise DataError(
             f"{path}: column {shown(width - 1)}: expected class codes, received the sums of the"

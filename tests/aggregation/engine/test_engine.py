@@ -5,6 +5,7 @@ who dies on the way.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import re
 import shutil
@@ -335,6 +336,21 @@ def test_what_is_damaged_is_told_and_made_again(
     assert str(path) in told[0]
     assert told[0].endswith("again")
     assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+def test_a_record_in_the_place_of_another_is_a_damaged_one(
+    file: Path, tmp_path: Path, local: Local
+) -> None:
+    fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
+    for one, other in itertools.permutations(("state.json", "shards/shards.json")):
+        begun(file, tmp_path / "out", local)
+        work = tmp_path / "out" / engine_fit.WORK
+        shutil.copy(work / one, work / other)
+        lines: list[str] = []
+        fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
+        assert any(f"{other}: expected JSON as it was written" in line for line in lines)
+        assert_same(tmp_path / "out", tmp_path / "whole")
+        shutil.rmtree(tmp_path / "out")
 
 
 def test_parameters_of_another_crowd_are_damaged_ones(

@@ -354,3 +354,46 @@ def test_a_code_far_above_the_others_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", matrix)
     with pytest.raises(DataError, match="row 5, column 1: expected codes of classes from 0 on"):
         read_labels(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("17 4 29 11 35", "a different number in each row"),
+        ("2 0 2 1 3", "the sums of the other columns"),
+        ("3 2 1 2 3", "how many labels each row has"),
+    ],
+)
+def test_a_numbers_column_of_a_small_wide_table(column: str, said: str, tmp_path: Path) -> None:
+    rows = ["a,1,1,0", "b,0,0,", "c,2,,", "d,0,,1", "e,1,1,1"]
+    cells = column.split()
+    text = "\n".join(f"{row},{cell}" for row, cell in zip(rows, cells, strict=True))
+    path = tmp_path / "a.csv"
+    path.write_text(f"task,ann,ben,cem,x\n{text}\n")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            read_labels(path)
+            found = " ".join(str(each.message) for each in told)
+        except DataError as error:
+            found = str(error)
+    assert said in found or "nobody else gives" in found
+
+
+def test_triples_without_a_header_of_few_rows_are_told(tmp_path: Path) -> None:
+    triples = [[1, 0, 0], [1, 1, 2], [2, 1, 3], [3, 2, 0], [2, 2, 3], [3, 0, 1], [1, 2, 1]]
+    np.save(tmp_path / "a.npy", triples)
+    with pytest.warns(UserWarning, match="two of which are never the same in two rows"):
+        read_labels(tmp_path / "a.npy")
+
+
+def test_floats_that_are_whole_are_codes_as_integers_are(tmp_path: Path) -> None:
+    codes = crowd(rows=40)
+    codes[::7, 1] = 99
+    said = []
+    for kind in (np.int64, np.float32, np.float64):
+        np.save(tmp_path / "a.npy", codes.astype(kind))
+        with pytest.raises(DataError) as error:
+            read_annotations(tmp_path / "a.npy")
+        said.append(str(error.value))
+    assert said[0] == said[1] == said[2]

@@ -15,6 +15,7 @@ from neucrowd_tf.io.labels.checks.wide_values import (
     ALONE,
     NUMBER,
     check_no_sums,
+    check_numbers,
     check_values,
     tell_consensus,
 )
@@ -62,6 +63,7 @@ def check_annotators(
     check_no_sums(ids, values, missing, csv)
     if len(names) > 2:
         check_values(names, values, missing, csv)
+        check_numbers(names, values, missing, csv)
 
 
 def check_columns(names: list[str], csv: CsvFile, layout: TableFormat) -> None:

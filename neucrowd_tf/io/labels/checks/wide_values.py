@@ -73,6 +73,43 @@ def check_values(
         warnings.warn(f"{said} it is taken for a label (a comment?)", stacklevel=5)
 
 
+def check_numbers(
+    names: list[str], values: NDArray[Any], missing: NDArray[np.bool_], csv: CsvFile
+) -> None:
+    """Tells of a column of numbers that are a number of its own in each of few rows, many of them
+    nobody else's, or how many labels each row has.
+
+    Raises:
+        DataError: the sums of the other columns.
+    """
+    if len(values) <= ALONE or len(names) < 3:
+        return
+    numbers = _numbers(np.where(missing, "", values).ravel()).reshape(values.shape)
+    for place in np.flatnonzero(np.isfinite(numbers).all(axis=0)).tolist():
+        here, others = numbers[:, place], np.delete(numbers, place, axis=1)
+        given = np.delete(~missing, place, axis=1).sum(axis=1)
+        kinds = len(np.unique(here))
+        own = int((~np.isin(here, others)).sum())
+        if (here == np.nansum(others, axis=1)).all() and own and kinds > 1:
+            raise DataError(
+                f"{csv.path}: column {names[place]!r}: expected labels, received the sums of the"
+                " other columns; take the column out, or --classes=... names all classes"
+            )
+        if (here == given).all() and kinds > 1:
+            what = "how many labels each row has"
+        elif kinds == len(here) < MANY_ROWS and own >= max(2, kinds / 3):
+            if (others == here[:, None]).any(axis=1).mean() > 0.25:
+                continue
+            what = f"a different number in each row, {own} of which are nobody else's"
+        else:
+            continue
+        warnings.warn(
+            f"{csv.path}: column {names[place]!r}: expected labels, received {what}; it is taken"
+            " for an annotator's: take it out if it is none's",
+            stacklevel=5,
+        )
+
+
 def _alike(cells: list[list[str]], place: int) -> float:
     """Returns the share of different labels that a column would have if it were drawn from the
     others.
