@@ -265,29 +265,45 @@ def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
 
 def _check_few_ids(matrix: NDArray[Any], path: Path) -> None:
     """Warns, where rows are few, of a column with a number of its own in each of them, which is
-    hardly ever another's of the same row, and often nobody else's at all.
+    hardly ever another's of the same row, and often nobody else's at all or the row's number.
 
     Raises:
-        DataError: these are in sequence.
+        DataError: these are in sequence, and often nobody else's.
     """
     rows = len(matrix)
     for column in range(matrix.shape[1] if rows >= FEW and matrix.shape[1] > 1 else 0):
         ids, others = matrix[:, column], np.delete(matrix, column, axis=1)
+        if ids.min() < 0 or len(np.unique(ids)) < rows:
+            continue
         own = ~np.isin(ids, others)
+        many = own.sum() >= max(2, rows / 3)
         seldom = (others == ids[:, None]).any(axis=1).mean() <= 0.25
         in_order = bool((np.diff(ids) == 1).all())
-        if ids.min() < 0 or len(np.unique(ids)) < rows or own.sum() < max(2, rows / 3):
-            continue
-        if not (seldom or in_order):
+        counting = in_order and ids[0] < 2 and rows > FEW and _is_apart(ids, others)
+        if not (many and (seldom or in_order)) and not counting:
             continue
         shown = column + (ending(path) != ".npy")
         said = (
             f"{path}: column {shown}: expected class codes, received a different number in each"
             f" row, {own.sum()} of which are nobody else's, as ids of tasks are"
         )
-        if in_order or (own.all() and ids.max() - ids.min() == rows - 1):
+        if many and (in_order or (own.all() and ids.max() - ids.min() == rows - 1)):
             raise DataError(f"{said}; {HEADER}{AS_LABELS}")
         warnings.warn(f"{said}; they are taken for labels; {HEADER}", stacklevel=5)
+
+
+def _is_apart(column: NDArray[Any], others: NDArray[Any]) -> bool:
+    """Whether a column is equal to each of the others in less than half as many rows as these are
+    to one another.
+    """
+    given = others >= 0
+    alike = ((others == column[:, None]) & given).sum() / max(given.sum(), 1)
+    pairs = given.sum(axis=1) * (given.sum(axis=1) - 1)
+    equal = [
+        (others[:, [j]] == others)[given & given[:, [j]]].sum() for j in range(others.shape[1])
+    ]
+    among = (sum(equal) - given.sum()) / max(pairs.sum(), 1)
+    return bool(alike < among / 2)
 
 
 def _tell_few_triples(matrix: NDArray[Any], path: Path) -> None:

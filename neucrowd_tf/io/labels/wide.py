@@ -22,6 +22,7 @@ from neucrowd_tf.io.labels.checks.triples import check_table
 from neucrowd_tf.io.labels.checks.wide_names import check_annotators
 from neucrowd_tf.io.labels.checks.wide_values import check_no_triples, tell_turned
 from neucrowd_tf.io.labels.long import as_frame
+from neucrowd_tf.io.labels.matrix import MOST_CODE, is_code
 from neucrowd_tf.io.labels.table import MINUS_ONE, LabelTable, tell_missing
 from neucrowd_tf.io.names.ids import as_name_array, plain_integers
 from neucrowd_tf.io.names.missing import missing_flag, nothing_is_missing
@@ -89,14 +90,18 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
             f" {labels[0] if labels else 'none'!r} beside -1, which stands for no label where no"
             " cell is empty; --missing= takes -1 for a class"
         )
+    if labels and not layout.classes and all(map(_is_number, set(labels))):
+        matrix = np.zeros(missing.shape, dtype=np.int64)
+        matrix[~missing] = np.array(labels, dtype=np.float64)
+        check_no_counts(matrix, missing, list(cells.columns), csv.path)
     if labels and plain_integers(labels):
         codes = np.array(labels, dtype=np.int64)
-        if not layout.classes:
-            matrix = np.zeros(missing.shape, dtype=np.int64)
-            matrix[~missing] = codes
-            check_no_counts(matrix, missing, list(cells.columns), csv.path)
         table = dataclasses.replace(table, triples=(ids[rows], annotators[columns], codes.tolist()))
     return table
+
+
+def _is_number(label: str) -> bool:
+    return is_code(label) and abs(float(label)) < MOST_CODE
 
 
 def _missing(values: NDArray[Any], csv: CsvFile, layout: TableFormat) -> NDArray[np.bool_]:

@@ -397,3 +397,27 @@ def test_floats_that_are_whole_are_codes_as_integers_are(tmp_path: Path) -> None
             read_annotations(tmp_path / "a.npy")
         said.append(str(error.value))
     assert said[0] == said[1] == said[2]
+
+
+@pytest.mark.parametrize("total", [1, 100])
+@pytest.mark.parametrize("spelt", ["%d", "%.1f", "%.6e"])
+def test_shares_that_are_all_or_nothing_in_few_rows(total: int, spelt: str, tmp_path: Path) -> None:
+    rows = [
+        f"t{i},{spelt % (total * (i % 3 > 0))},{spelt % (total * (i % 3 == 0))}" for i in range(7)
+    shares = [(total * (i % 3 > 0), total * (i % 3 == 0)) for i in range(7)]
+    rows = [f"t{i},{spelt % one},{spelt % other}" for i, (one, other) in enumerate(shares)]
+    path = tmp_path / "a.csv"
+    path.write_text("task,c0,c1\n" + "\n".join(rows))
+    with pytest.raises(DataError, match=f"sum to {total} in every row"):
+        read_labels(path)
+
+
+def test_a_first_column_of_the_rows_numbers_beside_as_many_classes(tmp_path: Path) -> None:
+    matrix = np.repeat([[4], [0], [3], [1], [0]], 4, axis=1)
+    np.save(tmp_path / "a.npy", np.hstack([np.arange(5)[:, None], matrix]))
+    with pytest.warns(UserWarning, match="column 0: .* a different number in each row, 1 of which"):
+        read_labels(tmp_path / "a.npy")
+    with warnings.catch_warnings():  # tasks in the order of their classes
+        warnings.simplefilter("error")
+        np.save(tmp_path / "a.npy", np.repeat(np.arange(5)[:, None], 5, axis=1))
+        read_labels(tmp_path / "a.npy")

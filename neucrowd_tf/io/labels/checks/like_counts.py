@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 VOTES = "votes_"
+PERCENT_ROWS, SUM_ROWS = 3, 6  # whose sums are not all the same number, of percent and of any
 MANY_ROWS = 10  # whose sums are not all the same by chance
 LEAST_ROWS = 6  # of which anything is told
 LITTLE = 1.2  # times the agreement by chance
@@ -178,9 +179,11 @@ def like_counts(matrix: NDArray[np.int64], missing: NDArray[np.bool_], columns: 
     sums = matrix.sum(axis=1)
     if matrix.min(initial=0) < 0 or missing.shape[1] < 2:
         return ""
-    if len(missing) >= MANY_ROWS and len(np.unique(matrix[~missing])) > 1:
-        if sums[0] and (sums == sums[0]).all():
-            return f"numbers that sum to {sums[0]} in every row"
+    differ = len(np.unique(matrix[~missing])) > 1
+    some = len(missing) >= (PERCENT_ROWS if sums[:1] in (100, 1000) else SUM_ROWS)
+    if differ and some and sums[0] and (sums == sums[0]).all():
+        return f"numbers that sum to {sums[0]} in every row"
+    if differ and len(missing) >= MANY_ROWS:
         if total := _rounded_total(matrix, sums):
             return f"numbers that sum to {total} in every row, but for rounding"
         times, beyond = _agreement(matrix, missing)
