@@ -428,7 +428,7 @@ def _check_tasks(
             if "\0" in name
             else ""
         ) * (not layout.exact_names)
-        if is_marker(name) and not nothing_is_missing(layout.missing):
+        if name and is_marker(name) and not nothing_is_missing(layout.missing):
             said = "which often stands for none"
             way_out = f"{missing_flag(layout.missing, name)} leaves these out"
             way_out += ", --missing= takes it for a name" * (not layout.missing)

@@ -427,6 +427,7 @@ def test_what_is_no_file_of_annotations(tmp_path: Path, local: Local) -> None:
     table = pa.table({"task": ["t", "u ", "v"], "worker": ["a"] * 3, "label": ["x", "y", "x"]})
     pq.write_table(table, tmp_path / "a.parquet")
     for kind, said in {
+        "empty": "data row 1, task: expected an id, received nothing",
         "line": "expected a CSV in UTF-8 as its header says, received a line of more than 4 MB",
         "spaces": "data row 1, task: expected an id without spaces around it, received 'u '",
         "pipe": "received a pipe or a device",
@@ -434,7 +435,9 @@ def test_what_is_no_file_of_annotations(tmp_path: Path, local: Local) -> None:
         "large": "task: expected whole numbers below 2^63",
     }.items():
         file = tmp_path / "a.parquet"
-        if kind == "line":
+        if kind == "empty":
+            (file := tmp_path / "e.csv").write_text('task,worker,label\nt,a,x\n"",b,y\n')
+        elif kind == "line":
             (file := tmp_path / "l.csv").write_text(f"task,worker,label\nt,a,{'x' * (9 << 20)}\n")
         elif kind == "pipe":
             os.mkfifo(file := tmp_path / "b.parquet")

@@ -402,8 +402,6 @@ def test_floats_that_are_whole_are_codes_as_integers_are(tmp_path: Path) -> None
 @pytest.mark.parametrize("total", [1, 100])
 @pytest.mark.parametrize("spelt", ["%d", "%.1f", "%.6e"])
 def test_shares_that_are_all_or_nothing_in_few_rows(total: int, spelt: str, tmp_path: Path) -> None:
-    rows = [
-        f"t{i},{spelt % (total * (i % 3 > 0))},{spelt % (total * (i % 3 == 0))}" for i in range(7)
     shares = [(total * (i % 3 > 0), total * (i % 3 == 0)) for i in range(7)]
     rows = [f"t{i},{spelt % one},{spelt % other}" for i, (one, other) in enumerate(shares)]
     path = tmp_path / "a.csv"
