@@ -17,7 +17,7 @@ import numpy as np
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, standard_output
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, say, standard_output
 from neucrowd_tf.io.features.images import IMAGES, MAX_PIXELS, read_images
 from neucrowd_tf.io.features.table import read_feature_table
 from neucrowd_tf.io.features.texts import read_texts
@@ -67,6 +67,7 @@ class Scorer:
         import_tensorflow()
         import tensorflow as tf
 
+        str(folder).encode()  # TensorFlow takes no other paths
         _check_fingerprint(folder)
         try:
             self._model = tf.saved_model.load(str(folder))
@@ -365,7 +366,7 @@ def _score(given: argparse.Namespace) -> list[str]:
     )
     if given.output == STDOUT:
         return [f"{size} rows"]
-    sys.stdout.write(f"{given.output}: {size} rows\n")
+    say(f"{given.output}: {size} rows")
     return []
 
 

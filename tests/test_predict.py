@@ -5,9 +5,11 @@ line.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -244,6 +246,20 @@ def test_other_errors_are_a_line_each(
     assert "--exact_names" in capsys.readouterr().err
     assert _run(model, tmp_path / "twins.csv", tmp_path / "z.csv", "--exact_names") == 0
     assert not (tmp_path / "y.csv").exists()
+
+
+def test_paths_that_are_not_utf8(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = _table(tmp_path / "x.csv", np.ones((2, 3)))
+    shutil.copytree(model, tmp_path / "m\udce9")
+    assert _run(tmp_path / "m\udce9", rows, tmp_path / "y.csv") == 2
+    error = capsys.readouterr().err
+    assert "expected text and paths in UTF-8, received" in error and error.count("\n") == 1
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert _run(model, rows, tmp_path / "y\udce9.csv") == 0
+    assert shown.buffer.getvalue().endswith(b"y?.csv: 2 rows\n")  # type: ignore[attr-defined]
 
 
 def test_a_damaged_model_is_a_line(

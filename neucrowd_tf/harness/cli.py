@@ -19,7 +19,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.run_folder import RunKey
-from neucrowd_tf.io.command_line import PROBLEM, standard_output
+from neucrowd_tf.io.command_line import PROBLEM, say, standard_output
 from neucrowd_tf.io.quiet import quiet
 from neucrowd_tf.stopping import RESUME, end, hinted, stoppable
 
@@ -68,7 +68,7 @@ def run(options: flags.Options, modules: Sequence[str] = (), *, installed: bool 
 def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> int:
     plugins.register(modules)
     if options.list:
-        print(plugins.listing() + (f"\n\n{CHECKOUT}" if installed else ""))
+        say(plugins.listing() + (f"\n\n{CHECKOUT}" if installed else ""))
         return 0
     if installed:
         _check_installed(options)
@@ -86,10 +86,7 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     ]
     folders = [work.folder.path for work in works]
     table = summary_table(asked, options.output_dir)
-    said = "\n".join([table, *_notes(outcomes), *_places(options.output_dir, folders)])
-    # What the encoding does not have (a path that is not UTF-8) is replaced.
-    encoding = sys.stdout.encoding or "utf-8"
-    print(said.encode(encoding, "replace").decode(encoding))
+    say("\n".join([table, *_notes(outcomes), *_places(options.output_dir, folders)]))
     from neucrowd_tf.report.build import refresh_comparison
 
     for folder in folders:  # each was written before the runs after it had finished

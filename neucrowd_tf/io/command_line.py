@@ -26,6 +26,7 @@ OTHER_KINDS = (
     *(".gz", ".bz2", ".xz", ".zst", ".zip", ".parquet", ".pq", ".npy", ".npz"),
     *(".xlsx", ".xls", ".feather", ".arrow"),
 )
+_LONGEST = 300  # of what an error says was received
 KINDS = {"int": "a whole number", "float": "a number", "Path": "a path"}
 # What argparse says, and what is said here of an option and what was given.
 _SAID = (
@@ -195,6 +196,10 @@ def run(command: Callable[[], Iterable[str]]) -> int:
     except MemoryError as error:
         sys.stderr.write(f"error: expected enough memory, received less ({one_line(error)})\n")
         return PROBLEM
+    except UnicodeEncodeError as error:  # of a library that takes no other paths
+        received = f"{error.object[:_LONGEST]!a}"
+        sys.stderr.write(f"error: expected text and paths in UTF-8, received {received}\n")
+        return PROBLEM
     for note in notes:
         sys.stderr.write(f"{note}\n")
     return 0
@@ -203,11 +208,17 @@ def run(command: Callable[[], Iterable[str]]) -> int:
 @contextlib.contextmanager
 def standard_output() -> Iterator[TextIO]:
     """Yields stdout and flushes it; an OSError (a full disk, a closed pipe) says that it was there,
-    and what could not be written is dropped, as Python would try once more in the end.
+    and what could not be written is dropped, as Python would try once more in the end. So does a
+    UsageError for what its encoding does not have.
     """
     try:
         yield sys.stdout
         sys.stdout.flush()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"standard output: expected an encoding that has {error.object[error.start]!a},"
+            f" received {error.encoding}; PYTHONIOENCODING=utf-8 sets another"
+        ) from None
     except OSError as error:
         if error.filename is not None:
             raise
@@ -215,6 +226,15 @@ def standard_output() -> Iterator[TextIO]:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         said = f"{error.strerror}{FREE_SOME if error.errno in FULL else ''}"
         raise OSError(error.errno, said, "standard output") from None
+
+
+def say(text: str) -> None:
+    """Writes a line for the user to stdout; what its encoding does not have, as of a path that is
+    not UTF-8, is replaced.
+    """
+    with standard_output() as stream:
+        encoding = stream.encoding or "utf-8"
+        stream.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
 
 
 def write_outputs(texts: Mapping[Path, str]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_output
+from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, say, write_output
 from neucrowd_tf.io.features.table import read_features
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.run_files import changed, files_read
@@ -97,7 +97,7 @@ def write(arguments: argparse.Namespace) -> list[str]:
     )
     write_output(output, page)
     if output != STDOUT:
-        sys.stdout.write(f"{output}\n")
+        say(str(output))
     return notes
 
 

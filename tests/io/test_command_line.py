@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.command_line import Parser, check_outputs, run, write_outputs
+from neucrowd_tf.io.command_line import Parser, check_outputs, run, say, write_outputs
 
 
 @pytest.mark.parametrize(
@@ -188,3 +189,34 @@ def test_a_full_disk_behind_stdout_is_named(
             assert run(command) == 2
         error = "error: No space left on device; free some and start again: standard output\n"
         assert capsys.readouterr().err == error
+
+
+def test_what_an_encoding_does_not_have_is_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def strict(encoding: str) -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
+
+    def told() -> list[str]:
+        say("/tmp/\udce9.csv")
+        return []
+
+    def written() -> list[str]:
+        write_outputs({Path("-"): "task\nü\n"})
+        return []
+
+    with monkeypatch.context() as patch:
+        for encoding in ("utf-8", "ascii"):
+            patch.setattr(sys, "stdout", strict(encoding))
+            assert run(told) == 0
+            assert sys.stdout.buffer.getvalue() == b"/tmp/?.csv\n"  # type: ignore[attr-defined]
+        assert run(written) == 2
+    expected = r"standard output: expected an encoding that has '\xfc', received ascii"
+    assert expected in (error := capsys.readouterr().err) and error.count("\n") == 1
+
+    def library() -> list[str]:
+        return [str("a/\udce9.csv".encode())]
+
+    assert run(library) == 2
+    error = "error: expected text and paths in UTF-8, received 'a/\\udce9.csv'\n"
+    assert capsys.readouterr().err == error

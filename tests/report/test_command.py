@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,17 @@ def test_a_csv_becomes_a_page(
     )
     assert "by truth" in output.read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip() == str(output)
+
+
+def test_a_page_whose_name_is_not_utf8_is_said(
+    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd[0].to_csv(tmp_path / "a.csv")
+    output = tmp_path / "r\udce9.html"
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert main([f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
+    assert output.exists() and shown.buffer.getvalue().endswith(b"r?.html\n")  # type: ignore[attr-defined]
 
 
 def test_what_an_export_leaves_out_is_said_without_a_place_in_the_code(
