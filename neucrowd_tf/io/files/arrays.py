@@ -85,7 +85,7 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def array_digest(array: np.ndarray) -> str:
-    """Returns the SHA-256 of an array's type, shape and values."""
+    """Returns the SHA-256 of an array's type, shape and values, which may be texts."""
     return _digest_of({"": array}).hex()
 
 
@@ -94,5 +94,10 @@ def _digest_of(arrays: dict[str, np.ndarray]) -> bytes:
     for key in sorted(arrays):
         array = np.asarray(arrays[key])
         found.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
-        found.update(np.ascontiguousarray(array).data)
+        if array.dtype.kind in "OT":  # the memory holds addresses
+            for item in array.ravel().tolist():
+                text = str(item).encode("utf-8", "surrogatepass")
+                found.update(f"{type(item).__name__} {len(text)} ".encode() + text)
+        else:
+            found.update(np.ascontiguousarray(array).data)
     return found.digest()

@@ -7,6 +7,7 @@ import gc
 import os
 import pathlib
 import stat
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +16,7 @@ import pytest
 
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files import reading
-from neucrowd_tf.io.files.arrays import load_arrays, read_npy, save_arrays
+from neucrowd_tf.io.files.arrays import array_digest, load_arrays, read_npy, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
 from neucrowd_tf.io.files.json import read_json, write_json
 from neucrowd_tf.io.files.reading import read_bytes
@@ -29,6 +30,22 @@ class _Slow:
 
     def __del__(self) -> None:
         sum(range(20))
+
+
+def test_a_digest_of_texts_is_of_their_letters(repository: pathlib.Path) -> None:
+    program = (
+        "import numpy as np; from neucrowd_tf.io.files.arrays import array_digest;"
+        "print(array_digest(np.array(['a text ' + str(i) for i in range(9)], dtype=object)))"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=repository, capture_output=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert len(digests) == 1
+    lists = (["ab", "c"], ["a", "bc"], ["ab", "\ud800"], [1, "c"], ["1", "c"])
+    assert len({array_digest(np.array(items, dtype=object)) for items in lists}) == len(lists)
 
 
 def test_threads_read_arrays_at_once(tmp_path: pathlib.Path) -> None:
