@@ -14,6 +14,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features.numbers import MANY_ROWS
 from neucrowd_tf.io.features.table import FeatureTable
 from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.names.shell import ignore
 from neucrowd_tf.io.tables.column_names import bare
 
 MOST_CELLS = 100_000_000  # of features that are compared with votes
@@ -39,7 +40,7 @@ def check_no_annotators(names: Sequence[str], crowd: Annotations, path: Path) ->
         if name in annotators:
             raise DataError(
                 f"{path}: column {name!r}: expected a feature, received an annotator's name, as"
-                f" labels in the features' table have; --ignore_columns={name} leaves it out,"
+                f" labels in the features' table have; {ignore(name)} leaves it out,"
                 " another name takes it for a feature"
             )
 
@@ -98,7 +99,7 @@ def _way_out(names: Sequence[str], place: int) -> tuple[str, str]:
     """Returns how a column is shown, and what leaves it out; an array's have no names."""
     if not names:
         return str(place), "; take it out if it is none"
-    return repr(names[place]), f"; --ignore_columns={names[place]} leaves it out"
+    return repr(names[place]), f"; {ignore(names[place])} leaves it out"
 
 
 def _is_called_truth(name: str, classes: set[str]) -> bool:

@@ -107,8 +107,8 @@ def _check_columns(
     unlike = {
         name: like_ids(array[:, k]) for k, name in enumerate(names) if never_repeats(array[:, k])
     }
-    for name in tell_row_numbers(single, names, path, ""):
+    for name in tell_row_numbers(single, names, path, named=False):
         unlike.pop(name, None)
-    check_ids(unlike, len(names), path, "")
+    check_ids(unlike, len(names), path, named=False)
     if len(single) >= MANY_ROWS:
         tell_fillings(single, names, path)

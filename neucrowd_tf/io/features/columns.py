@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names.shell import ignore
 from neucrowd_tf.io.names.spelling import plain, visible
 from neucrowd_tf.io.tables.column_names import is_truth, may_leak
 from neucrowd_tf.io.tables.format import TableFormat
@@ -39,14 +40,14 @@ def check_features(names: list[str], path: Path, layout: TableFormat) -> None:
         if role is not None:
             raise DataError(
                 f"{path}: column {name!r}: expected a feature, received a column named as a"
-                f" {role}'s; --ignore_columns={name} leaves it out, another name takes it for a"
+                f" {role}'s; {ignore(name)} leaves it out, another name takes it for a"
                 " feature"
             )
     y_alone = "x" not in {name.strip().lower() for name in names}  # else coordinates
     if leaks := [n for n in names if may_leak(n) or (y_alone and n.strip().lower() == "y")]:
         warnings.warn(
             f"{path}: {len(leaks)} columns are named as what may tell the label (the first:"
-            f" {leaks[0]!r}) and are taken for features; --ignore_columns={leaks[0]} leaves it out",
+            f" {leaks[0]!r}) and are taken for features; {ignore(leaks[0])} leaves it out",
             stacklevel=4,
         )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features.numbers import MANY_ROWS
+from neucrowd_tf.io.names.shell import ignore
 from neucrowd_tf.io.tables.column_names import bare
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ _ID = re.compile(
 
 
 def tell_row_numbers(
-    rows: NDArray[np.float32],
-    names: Sequence[str],
-    path: Path,
-    hint: str = "; --ignore_columns={} leaves it out",
+    rows: NDArray[np.float32], names: Sequence[str], path: Path, *, named: bool = True
 ) -> list[str]:
     """Warns of columns that count the rows, as ids do, in steps of one or of another number, and
     returns them.
+
+    Args:
+        named: whether a column has a name, by which a flag leaves it out.
     """
     if len(rows) < MANY_ROWS:
         return []
@@ -59,9 +60,10 @@ def tell_row_numbers(
     steps = np.diff(np.sort(rows[:, whole], axis=0), axis=0)
     counting = [names[place] for place in whole[(steps == steps[:1]).all(axis=0)]]
     for name in counting:
+        way_out = f"; {ignore(name)} leaves it out" if named else ""
         warnings.warn(
             f"{path}: column {name!r} numbers the rows, as an id does, and is taken for"
-            f" a feature{hint.format(name)}",
+            f" a feature{way_out}",
             stacklevel=4,
         )
     return counting
@@ -101,9 +103,7 @@ def like_ids(values: NDArray[Any]) -> bool:
     return bool(ordered[0] >= 0 and (digits or far * np.sqrt(size) < NO_MORE))
 
 
-def check_ids(
-    unlike: Mapping[str, bool], columns: int, path: Path, hint: str = "--ignore_columns={}"
-) -> None:
+def check_ids(unlike: Mapping[str, bool], columns: int, path: Path, *, named: bool = True) -> None:
     """Raises DataError for a column that is named as an id and never repeats, and warns of others
     that behave as one, unless most columns never repeat, as those of fine measurements.
 
@@ -111,22 +111,20 @@ def check_ids(
         unlike: by the name of each column that never repeats, whether it does so `like_ids`.
         columns: how many there are in all.
         path: the file.
-        hint: what leaves a column out; "" where nothing does.
+        named: whether a column has a name, by which a flag leaves it out.
     """
     if len(unlike) > 2 and 2 * len(unlike) > columns:
         return
-    for name in unlike if hint else ():
+    for name in unlike if named else ():
         if _ID.fullmatch(re.sub(r"_?\d+$", "", bare(name))) or name.strip() in ("#", "№", "n°"):
             raise DataError(
                 f"{path}: column {name!r}: expected a feature, received whole numbers that all"
-                f" differ under the name of an id; {hint.format(name)} leaves it out, another name"
+                f" differ under the name of an id; {ignore(name)} leaves it out, another name"
                 " takes it for a feature"
             )
     odd = [name for name, like in unlike.items() if like and not _is_quantity(name)]
     if odd:
-        way_out = (
-            f"; {hint.format(odd[0])} leaves it out" if hint else "; take them out if they are"
-        )
+        way_out = f"; {ignore(odd[0])} leaves it out" if named else "; take them out if they are"
         warnings.warn(
             f"{path}: {len(odd)} columns are of whole numbers that all differ, as ids are (the"
             f" first: {odd[0]!r}), and are taken for features{way_out}",

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names.shell import ignore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,7 @@ def finite_numbers(column: pd.Series, path: Path, line: Callable[[int], str]) ->
         empty = single_cell and (bool(pd.isna(cell)) or cell == "")
         ways = (
             f"; {'fill it in' if empty else 'write it as numbers'}, or"
-            f" --ignore_columns={column.name} leaves the column out"
+            f" {ignore(column.name)} leaves the column out"
         )
         raise DataError(
             f"{path}: {line(int(bad[0]))}, column {column.name!r}: expected a finite number,"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from neucrowd_tf.io.names.ids import as_list
+from neucrowd_tf.io.names.shell import flag
 from neucrowd_tf.io.names.spelling import LONGEST, is_plain_id, looks, plain
 
 # How tables say that there is no value, in lower case: an empty cell, what spreadsheets show for an
@@ -82,4 +82,4 @@ def missing_flag(missing: Sequence[str] | None, name: str) -> str:
     """
     texts = [*(missing or ()), name.strip()]
     named = [text for text in texts if text]
-    return f"--missing={shlex.quote(as_list(named) + ',' * (len(named) < len(texts)))}"
+    return flag("missing", as_list(named) + "," * (len(named) < len(texts)))

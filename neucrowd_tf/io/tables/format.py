@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.names.ids import listed
+from neucrowd_tf.io.names.shell import flag
 from neucrowd_tf.io.tables.headers import ALIASES, also_named, further, require_columns
 
 
@@ -128,7 +129,7 @@ class TableFormat:
         if set(pair) <= {*wanted} & {*found} and None in (self.worker, self.label):
             second = [further(role, found, columns) for role in pair]
             if all(second):
-                flags = " ".join(f"--{role}_column={found[role]}" for role in pair)
+                flags = " ".join(flag(f"{role}_column", found[role]) for role in pair)
                 raise DataError(
                     f"{source}: expected one annotator and one label a row, received also"
                     f" {second[0][0]!r} and {second[1][0]!r}; write a row a label, or {flags} takes"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.names.shell import flag
 from neucrowd_tf.io.tables.column_names import bare
 from neucrowd_tf.io.tables.format import TableFormat
 
@@ -79,7 +80,7 @@ def tell_marks(frame: pd.DataFrame, columns: Sequence[str], source: str | Path) 
                 warnings.warn(
                     f"{source}: column {name!r} differs from {columns[2]!r} in {changed} of"
                     f" {len(cells)} rows, as corrections do; {columns[2]!r} is taken,"
-                    f" --label_column={name} takes the other{whole}",
+                    f" {flag('label_column', name)} takes the other{whole}",
                     stacklevel=4,
                 )
 
@@ -190,7 +191,7 @@ def _tell_items(frame: pd.DataFrame, columns: Sequence[str], source: str | Path)
             warnings.warn(
                 f"{source}: {int((of > 1).sum())} tasks of column {task!r} have several {name!r},"
                 f" each with labels of its own (the first: {str(first)[:_LETTERS]!r}), and count as"
-                f" one each; --task_column={name} names others, or a column that joins both",
+                f" one each; {flag('task_column', name)} names others, or a column that joins both",
                 stacklevel=4,
             )
             return
@@ -215,5 +216,5 @@ def _check_rated(frame: pd.DataFrame, columns: Sequence[str], source: str | Path
             raise DataError(
                 f"{source}: column {label!r}: expected labels, received a name of each task's own,"
                 f" the same by all annotators, beside {name!r}, on which they differ;"
-                f" --label_column={name} takes that, --label_column={label} this"
+                f" {flag('label_column', name)} takes that, {flag('label_column', label)} this"
             )
