@@ -14,8 +14,7 @@ from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.run_folder import RunFolder, RunKey
 from neucrowd_tf.io.files.json import jsonable
-from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.run_files import OF_METHODS, STATUS
+from neucrowd_tf.io.run_files import OF_METHODS, STATUS, digest_given
 
 # Flags that change a result, as config.json's settings name them.
 SETTINGS = (
@@ -107,7 +106,7 @@ class Work:
             tables = {name: str(path.resolve()) for name, path in options.table.items()}
             values |= options.layout | tables
         if files := self.files():
-            values["digests"] = {name: _digest_of(path) for name, path in files.items()}
+            values["digests"] = {name: _digest_of(name, path) for name, path in files.items()}
         if options.distribute == "multi_worker":
             values["workers"] = process.workers()
         return values
@@ -153,12 +152,12 @@ def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     }
 
 
-def _digest_of(path: Path) -> str:
+def _digest_of(name: str, path: Path) -> str:
     """Returns the digest of a user's file or folder, read again only when it has changed."""
     state = path.stat()
-    return _digest(path, state.st_mtime_ns, state.st_size, state.st_ino)
+    return _digest(name, path, state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @functools.lru_cache(maxsize=64)
-def _digest(path: Path, *_: int) -> str:
-    return digest(path)
+def _digest(name: str, path: Path, *_: int) -> str:
+    return digest_given(name, path)

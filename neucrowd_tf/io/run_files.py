@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.features.images import IMAGES
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.reading import digest
 
@@ -157,6 +158,13 @@ def run_that_holds(path: Path) -> Path | None:
     return None
 
 
+def digest_given(name: str, path: Path) -> str:
+    """Returns the digest of a user's file or folder that a flag names; only images count in a
+    folder of these.
+    """
+    return digest(path, IMAGES if name == "images" else None)
+
+
 def changed(run: Path, given: Mapping[str, Path] | None = None) -> list[str]:
     """Returns a line for each file that is another than when the run was made.
 
@@ -170,7 +178,7 @@ def changed(run: Path, given: Mapping[str, Path] | None = None) -> list[str]:
         path = now.get(name)
         if path is None or not os.access(path, os.R_OK):
             continue  # who reads it says so
-        if digest(path) != before:
+        if digest_given(name, path) != before:
             told.append(
                 f"warning: {path}: expected --{name} as when the run in {run} was made (SHA-256"
                 f" {before[:12]}), received another: the run's results are not of these"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.run_files import changed, files_read, run_that_holds
+from neucrowd_tf.io.run_files import changed, digest_given, files_read, run_that_holds
 
 
 def test_files_that_changed_since_are_told(tmp_path: Path) -> None:
@@ -29,6 +29,19 @@ def test_files_that_changed_since_are_told(tmp_path: Path) -> None:
     assert changed(run, {"annotations": truth, "truth": truth}) == []  # of the same bytes as then
     truth.unlink()
     assert len(changed(run)) == 1
+
+
+def test_what_is_passed_over_in_a_folder_of_images_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "b.PNG").write_bytes(b"b")
+    before, other = digest_given("images", tmp_path), digest_given("annotations", tmp_path)
+    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / ".hidden.png").write_text("x")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "c.png").write_text("x")
+    assert digest_given("images", tmp_path) == before
+    assert digest_given("annotations", tmp_path) != other  # an export's files may be anything
+    (tmp_path / "a.png").write_bytes(b"a")
+    assert digest_given("images", tmp_path) != before
 
 
 def test_what_is_no_run(tmp_path: Path) -> None:

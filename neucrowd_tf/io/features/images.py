@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files.reading import check_regular
+from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.io.names.ids import as_name_array
 
 if TYPE_CHECKING:
@@ -89,15 +89,15 @@ def _files(folder: Path) -> list[Path]:
             f"{folder}: expected a folder of images, received"
             f" {'a file' if folder.exists() else 'no such folder'}"
         )
-    found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    files = [path for path in found if path.suffix.lower() in IMAGES]
+    files = of_kinds(folder, IMAGES)
     if not files:
         raise DataError(f"{folder}: expected images ({', '.join(IMAGES)}), received none")
     names = Counter(path.stem for path in files)
     twice = next((name for name, times in names.items() if times > 1), None)
     if twice is not None:
         raise DataError(f"{folder}: expected each task once, received two images named {twice!r}")
-    if others := [path.name for path in found if path.suffix.lower() not in IMAGES]:
+    named = sorted(path.name for path in {*folder.iterdir()} - {*files})
+    if others := [name for name in named if not name.startswith(".")]:
         warnings.warn(
             f"{folder}: {len(others)} files or folders in it that are no {', '.join(IMAGES)} are"
             f" passed over (the first: {others[0]})",

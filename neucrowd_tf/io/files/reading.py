@@ -10,6 +10,7 @@ import itertools
 import os
 import stat
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 
 from neucrowd_tf.errors import DataError
@@ -146,15 +147,32 @@ def not_text(content: bytes) -> str | None:
     return None
 
 
-def digest(path: str | Path) -> str:
+def of_kinds(folder: Path, kinds: Collection[str]) -> list[Path]:
+    """Returns what lies in a folder under a name of one of these endings and is not hidden, in the
+    order of the names.
+    """
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() in kinds and not path.name.startswith(".")
+    )
+
+
+def digest(path: str | Path, kinds: Collection[str] | None = None) -> str:
     """Returns the SHA-256 of a file, or of all files in a folder with their names.
+
+    Args:
+        path: the file or the folder.
+        kinds: endings of the files that count (see `of_kinds`); None for all.
 
     Raises:
         DataError: a file that never ends.
     """
     path = Path(path)
     found = hashlib.sha256()
-    files = sorted(item for item in path.rglob("*")) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = sorted(path.rglob("*")) if kinds is None else of_kinds(path, kinds)
     for file in files:
         if file.is_file():
             check_regular(file)
