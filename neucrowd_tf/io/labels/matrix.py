@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,14 @@ import pandas as pd
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.labels.cells import EMPTY, check_header_names, is_named, without_nameless
+from neucrowd_tf.io.labels.checks.ids import (
+    AS_LABELS,
+    HEADER,
+    check_few_ids,
+    check_no_ids,
+    check_size,
+    tell_few_triples,
+)
 from neucrowd_tf.io.labels.checks.like_counts import MANY_ROWS, check_no_counts
 from neucrowd_tf.io.labels.checks.wide_names import check_columns
 from neucrowd_tf.io.labels.checks.wide_values import tell_turned
@@ -28,15 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEW = 3  # rows
-MOST_APART = 1000  # a code where few occur
 MOST_CODE = 1 << 53  # above which numbers in files are not exact
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d\d?)?")
-AS_LABELS = "; --classes=... takes them for labels"
-HEADER = (
-    "where there are ids the first line names the columns: task,worker,label (--task_column,"
-    " --worker_column and --label_column say what they are called), or task and a column an"
-    " annotator"
-)
 
 
 def is_code(cell: str) -> bool:
@@ -152,10 +152,15 @@ def _is_header(csv: CsvFile, frame: pd.DataFrame, num_tasks: int | None) -> bool
     if len(first) < 2 or len(frame) < 3:
         return False
     rest = set(frame.iloc[1:].to_numpy().ravel().tolist())
-    counting = first == [*range(len(first))]
+    from_one = first == [*range(1, len(first) + 1)] and len(first) > 2
+    counting = first == [*range(len(first))] or from_one
     elsewhere = set(frame.iloc[0].tolist()) <= rest
     if counting:
-        what = "labels" if elsewhere else "a header, the columns' numbers"
+        what = (
+            "labels; take it out if it is a header"
+            if elsewhere
+            else "a header, the columns' numbers"
+        )
         warnings.warn(
             f"{csv.path}: {csv.line(0, header=False)}: {csv.separator.join(csv.header)[:60]} is"
             f" taken for {what}",
@@ -221,13 +226,13 @@ def matrix_table(
     if not layout.classes and matrix.dtype.kind in "iuf":
         whole = matrix.dtype.kind == "i"
         if whole and len(matrix) >= MANY_ROWS:
-            _check_no_ids(matrix, path)
+            check_no_ids(matrix, path)
         _check_no_sums(matrix, annotators or [], path, line)
         if whole and len(matrix) < MANY_ROWS:
-            _check_few_ids(matrix, path)
-            _tell_few_triples(matrix, path)
+            check_few_ids(matrix, path)
+            tell_few_triples(matrix, path)
         if whole:
-            _check_size(matrix, path, line)
+            check_size(matrix, path, line)
     return LabelTable(path, matrix=matrix, annotator_names=annotators, by_task=True, line=line)
 
 
@@ -239,118 +244,6 @@ def _without_missing(matrix: NDArray[Any], missing: tuple[str, ...], path: Path)
         lost |= np.isnan(matrix)
     tell_lost(lost & (matrix != -1), path)
     return np.where(lost, matrix.dtype.type(-1), matrix)
-
-
-def _check_no_ids(matrix: NDArray[Any], path: Path) -> None:
-    """Raises DataError for columns that are no annotator's: a number of its own in each row, or the
-    tasks and workers of triples.
-    """
-    for column in range(matrix.shape[1]):
-        if len(np.unique(matrix[:, column])) == len(matrix) and matrix.shape[1] > 1:
-            shown = column + (ending(path) != ".npy")  # a CSV's are counted from 1, as its lines
-            raise DataError(
-                f"{path}: column {shown}: expected class codes, received a different number in"
-                f" each row, as ids of tasks are; {HEADER}{AS_LABELS}"
-            )
-    if matrix.shape[1] < 3 or (matrix[:, :3] < 0).any():
-        return
-    for pair in combinations(range(3), 2):
-        if _are_pairs(matrix, pair):
-            which = {(0, 1): "first two", (0, 2): "first and third"}.get(pair, "second and third")
-            raise DataError(
-                f"{path}: expected class codes, received {matrix.shape[1]} columns whose {which}"
-                f" are never the same, as tasks and workers; {HEADER}{AS_LABELS}"
-            )
-
-
-def _check_few_ids(matrix: NDArray[Any], path: Path) -> None:
-    """Warns, where rows are few, of a column with a number of its own in each of them, which is
-    hardly ever another's of the same row, and often nobody else's at all or the row's number.
-
-    Raises:
-        DataError: these are in sequence, and often nobody else's.
-    """
-    rows = len(matrix)
-    for column in range(matrix.shape[1] if rows >= FEW and matrix.shape[1] > 1 else 0):
-        ids, others = matrix[:, column], np.delete(matrix, column, axis=1)
-        if ids.min() < 0 or len(np.unique(ids)) < rows:
-            continue
-        own = ~np.isin(ids, others)
-        many = own.sum() >= max(2, rows / 3)
-        seldom = (others == ids[:, None]).any(axis=1).mean() <= 0.25
-        in_order = bool((np.diff(ids) == 1).all())
-        counting = in_order and ids[0] < 2 and rows > FEW and _is_apart(ids, others)
-        if not (many and (seldom or in_order)) and not counting:
-            continue
-        shown = column + (ending(path) != ".npy")
-        said = (
-            f"{path}: column {shown}: expected class codes, received a different number in each"
-            f" row, {own.sum()} of which are nobody else's, as ids of tasks are"
-        )
-        if many and (in_order or (own.all() and ids.max() - ids.min() == rows - 1)):
-            raise DataError(f"{said}; {HEADER}{AS_LABELS}")
-        warnings.warn(f"{said}; they are taken for labels; {HEADER}", stacklevel=5)
-
-
-def _is_apart(column: NDArray[Any], others: NDArray[Any]) -> bool:
-    """Whether a column is equal to each of the others in less than half as many rows as these are
-    to one another.
-    """
-    given = others >= 0
-    alike = ((others == column[:, None]) & given).sum() / max(given.sum(), 1)
-    pairs = given.sum(axis=1) * (given.sum(axis=1) - 1)
-    equal = [
-        (others[:, [j]] == others)[given & given[:, [j]]].sum() for j in range(others.shape[1])
-    ]
-    among = (sum(equal) - given.sum()) / max(pairs.sum(), 1)
-    return bool(alike < among / 2)
-
-
-def _tell_few_triples(matrix: NDArray[Any], path: Path) -> None:
-    """Warns, where rows are few, of three columns two of which never hold the same pair, and differ
-    in most rows, as those of tasks and workers.
-    """
-    if matrix.shape[1] != 3 or len(matrix) <= FEW or matrix.min() < 0:
-        return
-    for pair in combinations(range(3), 2):
-        ids = matrix[:, pair]
-        once = len(np.unique(ids, axis=0)) == len(ids)
-        again = all(len(np.unique(column)) < len(ids) for column in ids.T)
-        if once and again and (ids[:, 0] == ids[:, 1]).mean() <= 0.5:
-            warnings.warn(
-                f"{path}: expected class codes, received 3 columns, two of which are never the same"
-                f" in two rows, as tasks and workers; they are taken for labels; {HEADER}",
-                stacklevel=5,
-            )
-            return
-
-
-def _check_size(matrix: NDArray[Any], path: Path, line: Callable[[int], str]) -> None:
-    """Raises DataError for a code far above the number of those that occur: a class is made of each
-    number up to the largest.
-    """
-    most, kinds = int(matrix.max(initial=0)), len(np.unique(matrix))
-    if most >= max(MOST_APART, 20 * kinds):
-        row, column = np.argwhere(matrix == most)[0]
-        raise DataError(
-            f"{path}: {line(row)}, column {column}: expected codes of classes from 0 on, received"
-            f" {most} where {kinds} different numbers occur; --missing={most} takes it for none;"
-            f" {HEADER}"
-        )
-
-
-def _are_pairs(matrix: NDArray[Any], pair: tuple[int, int]) -> bool:
-    """Whether two columns never hold the same pair, as tasks and workers do. Those of annotators
-    who agree on few more rows than there are classes may not either: where these are not the first
-    of three columns, a first column that never falls, or many more rows, tell.
-    """
-    if len(np.unique(matrix[:, pair], axis=0)) < len(matrix):
-        return False
-    label = 3 - sum(pair)
-    many = len(matrix) > 3 * len(np.unique(matrix[:, label]))
-    if pair != (0, 1):
-        return many
-    return matrix.shape[1] == 3 or many or bool((np.diff(matrix[:, 0]) >= 0).all())
 
 
 def _check_no_sums(

@@ -419,3 +419,23 @@ def test_a_first_column_of_the_rows_numbers_beside_as_many_classes(tmp_path: Pat
         warnings.simplefilter("error")
         np.save(tmp_path / "a.npy", np.repeat(np.arange(5)[:, None], 5, axis=1))
         read_labels(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_rows_numbers_in_a_small_wide_table(down: bool, tmp_path: Path) -> None:
+    labels = [0, 2, 1, 1, 0, 2, 2]
+    numbers = [*range(7, 0, -1)] if down else [*range(7)]
+    rows = [
+        f"t{i},{number},{label},{label},{label}"
+        for i, (number, label) in enumerate(zip(numbers, labels, strict=True))
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("task,doc,ann,ben,cem\n" + "\n".join(rows))
+    with pytest.warns(UserWarning, match="column 'doc': .* a different number in each row"):
+        read_labels(path)
+
+
+def test_a_header_from_one_whose_numbers_are_labels_too_is_told(tmp_path: Path) -> None:
+    (path := tmp_path / "a.csv").write_text("1,2,3\n1,1,1\n2,2,3\n3,3,3\n0,0,0\n")
+    with pytest.warns(UserWarning, match="line 1: 1,2,3 is taken for labels; take it out"):
+        read_labels(path)

@@ -97,9 +97,9 @@ def check_numbers(
             )
         if (here == given).all() and kinds > 1:
             what = "how many labels each row has"
-        elif kinds == len(here) < MANY_ROWS and own >= max(2, kinds / 3):
-            if (others == here[:, None]).any(axis=1).mean() > 0.25:
-                continue
+        elif kinds == len(here) < MANY_ROWS and (
+            (own >= max(2, kinds / 3) and is_apart(here, others)) or numbers_rows(here, others)
+        ):
             what = f"a different number in each row, {own} of which are nobody else's"
         else:
             continue
@@ -108,6 +108,35 @@ def check_numbers(
             " for an annotator's: take it out if it is none's",
             stacklevel=5,
         )
+
+
+def in_sequence(column: NDArray[Any]) -> bool:
+    """Whether each number is one more than the one above, or one less."""
+    return bool((np.diff(column) == 1).all() or (np.diff(column) == -1).all())
+
+
+def numbers_rows(column: NDArray[Any], others: NDArray[Any]) -> bool:
+    """Whether a column counts four rows or more from 0 or 1, up or down, and is apart from the
+    others.
+    """
+    counts = in_sequence(column) and column.min() in (0, 1) and len(column) > ALONE
+    return counts and is_apart(column, others, 0.75 if len(column) > ALONE + 1 else 0.5)
+
+
+def is_apart(column: NDArray[Any], others: NDArray[Any], least: float = 0.5) -> bool:
+    """Whether a column is equal to each of the others in fewer rows than these are to one another,
+    by a factor.
+
+    Args:
+        column: `[N]` numbers.
+        others: `[N, R - 1]` those of the others, below 0 or NaN where there are none.
+        least: the factor.
+    """
+    given = others >= 0
+    pairs = given.sum(axis=1) * (given.sum(axis=1) - 1)
+    alike = ((others == column[:, None]) & given).sum() / max(given.sum(), 1)
+    equal = sum(((other == others.T) & given.T & (other >= 0)).sum() for other in others.T)
+    return bool(alike < least * (equal - given.sum()) / max(pairs.sum(), 1))
 
 
 def _alike(cells: list[list[str]], place: int) -> float:
