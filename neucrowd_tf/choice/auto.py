@@ -149,7 +149,7 @@ class Auto(CrowdEstimator):
         tasks = {
             name: search.Task(
                 *(candidate, data.features, crowd, splits, self.seed, run.checkpoints),
-                *(data.named_validation, self.consensus_),
+                *(run.owner, data.named_validation, self.consensus_),
             )
             for name, candidate in wanted.items()
         }

@@ -25,7 +25,7 @@ from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.network_cache import NetworkCache
-from neucrowd_tf.training.run import Run, warn_damaged
+from neucrowd_tf.training.run import ANOTHER, Run, warn_damaged
 
 Rows = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -51,6 +51,7 @@ class Task:
             that a compiled network serves them all.
         seed: the estimator's.
         folder: where results are kept that a killed run need not compute again, or None.
+        owner: whose results these are (see `Run`).
         validation: features and labels that every fit is given, or None.
         consensus: `[N]` class codes, or None: what agrees with them far less than a regression
             after one fold is not tried further.
@@ -66,6 +67,7 @@ class Task:
     splits: Sequence[tuple[Rows, Rows]]
     seed: int
     folder: Path | None = None
+    owner: str = ""
     validation: Pair | None = None
     consensus: NDArray[np.int64] | None = None
     agreement: NDArray[np.bool_] | None = None
@@ -102,7 +104,7 @@ def held_out(task: Task) -> Outcome:
     """Returns a candidate's predictions for each row by a fit that had not seen it."""
     began, found, on_validation = time.perf_counter(), None, []
     strength: float | None = None
-    run = Run(checkpoints=task.folder, progress=False, stop=task.stop)
+    run = Run(checkpoints=task.folder, progress=False, stop=task.stop, owner=task.owner)
     try:
         estimator = task.candidate.make(task.seed)
         with _shared(task, estimator):
@@ -179,19 +181,23 @@ def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
 
 
 def kept(task: Task) -> Any:
-    """Returns the estimator that a killed run fitted on all rows and saved, or None; a damaged one
-    is told of and removed.
+    """Returns the estimator that a killed run fitted on all rows and saved, or None; a damaged one,
+    or another run's, is told of and removed.
     """
     folder = _saved(task)
     if folder is None or not folder.exists():
         return None
+    received = ANOTHER
     try:
-        return load(folder)
+        found = load(folder)
+        if vars(found).pop("owner_", None) == task.owner:
+            return found
     # a damaged file of Keras ends in errors of many kinds
     except Exception:
-        warn_damaged(folder, "a damaged one")
-        shutil.rmtree(folder)
-        return None
+        received = "a damaged one"
+    warn_damaged(folder, received)
+    shutil.rmtree(folder)
+    return None
 
 
 def fitted(task: Task) -> tuple[str, Any]:
@@ -199,15 +205,17 @@ def fitted(task: Task) -> tuple[str, Any]:
     run.
     """
     name = task.candidate.name
-    own = None if task.folder is None else task.folder / f"final-{name}"
-    run = Run(checkpoints=own, progress=False, stop=task.stop)
+    run = Run(checkpoints=task.folder, progress=False, stop=task.stop, owner=task.owner)
+    run = run.stage(f"final-{name}")
     task.began(name)
     estimator = task.candidate.make(task.seed)
     with _shared(task, estimator):
         estimator.fit(task.features, task.annotations, task.validation, run=run)
     folder = _saved(task)
     if folder is not None:
+        estimator.owner_ = task.owner  # kept with it
         estimator.save(folder)
+        del estimator.owner_
     return name, estimator
 
 

@@ -18,6 +18,7 @@ from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, 
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
 from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.training.owner import owner_of
 from neucrowd_tf.training.retracing import retracing_expected
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
@@ -124,9 +125,20 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self._check_together()
         data = self._check(features, annotations, validation)
         run = (run or Run()) if self.distributed else self._on_one_device(run or Run())
+        if run.checkpoints is not None and not run.owner:  # the outermost fit's
+            run = dataclasses.replace(run, owner=self._owner(features, data))
         with retracing_expected():
             self._fit(data, run)
         return self
+
+    def _owner(self, features: ArrayLike, data: TrainingData) -> str:
+        """Returns whose checkpoints this fit's are; of texts these count, not what is made of
+        them.
+        """
+        if not is_text(features):
+            return owner_of(self, data.features, data.annotations, *(data.validation or ()))
+        texts = check_texts(features)[data.rows]
+        return owner_of(self, texts, data.annotations, *(data.validation or ())[1:])
 
     def _on_one_device(self, run: Run) -> Run:
         """Returns a run without a strategy, whose replicas would have more to tell each other than

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from neucrowd_tf.training.network_cache import free_earlier
-from neucrowd_tf.training.run import Run, checkpoints_at, save_checkpoint, warn_damaged
+from neucrowd_tf.training.run import Run, warn_damaged
 from neucrowd_tf.training.state import (
     fits,
     from_text,
@@ -92,13 +92,13 @@ class _Epochs(keras.callbacks.Callback):
 
     # -- checkpoints
     def load(self, model: keras.Model, variables: list[Any]) -> None:
-        """Goes on from the checkpoint, or the one before it where that is damaged, or afresh; each
-        gives the same bytes. A damaged one is told of.
+        """Goes on from the checkpoint, or the one before it where that is damaged or another run's,
+        or afresh; each gives the same bytes. Such a one is told of.
         """
         if self.run.checkpoints is None:
             return
         before = [part.get_state() for part in self.state]
-        for path, arrays in checkpoints_at(self.run.checkpoints / CHECKPOINT):
+        for path, arrays in self.run.saved(CHECKPOINT):
             try:
                 return self._restore(arrays, model, variables)
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -151,7 +151,7 @@ class _Epochs(keras.callbacks.Callback):
         )
         for index, part in enumerate(self.state):
             arrays |= {f"state{index}/{key}": value for key, value in part.get_state().items()}
-        save_checkpoint(self.run.checkpoints / CHECKPOINT, arrays)
+        self.run.save(CHECKPOINT, arrays)
         self._saved = time.monotonic()
 
     # -- Keras' hooks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import sys
 import threading
 import warnings
@@ -22,20 +23,26 @@ from neucrowd_tf.io.tables.writing import text_cell
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+ANOTHER = "one of another run, other data or another version"
+OWNER = "owner"  # in a checkpoint's arrays: whose it is
 _LONGEST_LABEL = 200
 
 
-def load_or_warn(path: Path) -> dict[str, NDArray[Any]] | None:
-    """Returns a checkpoint's arrays, or None where there is none, or a damaged one, which is told
-    of.
+def load_or_warn(path: Path, owner: NDArray[np.uint8]) -> dict[str, NDArray[Any]] | None:
+    """Returns a checkpoint's arrays, or None where there is none, or a damaged one or another
+    owner's, which is told of.
     """
     if not path.exists():
         return None
     try:
-        return load_arrays(path)
+        arrays = load_arrays(path)
     except DataError:
         warn_damaged(path, "a damaged one")
         return None
+    if not np.array_equal(arrays.pop(OWNER, ()), owner):
+        warn_damaged(path, ANOTHER)
+        return None
+    return arrays
 
 
 def warn_damaged(path: Path, received: str) -> None:
@@ -54,19 +61,6 @@ def previous(path: Path) -> Path:
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
-def save_checkpoint(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Writes a checkpoint and keeps the one before it, for when this one is damaged."""
-    save_arrays(path, arrays, before=previous(path))
-
-
-def checkpoints_at(path: Path) -> Iterator[tuple[Path, dict[str, NDArray[Any]]]]:
-    """Yields the sound ones of a checkpoint and the one before it; of a damaged one it tells."""
-    for file in (path, previous(path)):
-        arrays = load_or_warn(file)
-        if arrays is not None:
-            yield file, arrays
-
-
 @dataclasses.dataclass(frozen=True)
 class Run:
     """What surrounds one `fit`; none of it changes the result of the same data.
@@ -82,6 +76,8 @@ class Run:
             same fit with the same folder of checkpoints, and the first one writes to it.
         prefix: the stage's name, which precedes its TensorBoard tags.
         layout: how a user's CSV is written that a hyper-parameter names.
+        owner: a digest of what is fitted, to what data (see `owner_of`): another's checkpoint is
+            told of, and not gone on from.
         stop: once set, by another thread, training ends at the next epoch with `KeyboardInterrupt`.
     """
 
@@ -92,6 +88,7 @@ class Run:
     strategy: Any = None
     prefix: str = ""
     layout: TableFormat = PLAIN
+    owner: str = ""
     stop: threading.Event | None = None
     _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
@@ -160,13 +157,38 @@ class Run:
         if self.checkpoints is None:
             return compute()
         path = self.checkpoints / f"{name}.npz"
-        kept = load_or_warn(path)
+        owner = self._owner(path.name)
+        kept = load_or_warn(path, owner)
         if kept is not None:
             return kept
         arrays = compute()
         if self.first_worker:
-            save_arrays(path, arrays)
+            save_arrays(path, {**arrays, OWNER: owner})
         return arrays
+
+    def save(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
+        """Writes a checkpoint and keeps the one before it, for when this one is damaged."""
+        if self.checkpoints is not None:
+            path = self.checkpoints / name
+            save_arrays(path, {**arrays, OWNER: self._owner(name)}, before=previous(path))
+
+    def saved(self, name: str) -> Iterator[tuple[Path, dict[str, NDArray[Any]]]]:
+        """Yields the sound ones of a checkpoint and the one before it; of a damaged one, and of
+        another run's, it tells.
+        """
+        if self.checkpoints is None:
+            return
+        path = self.checkpoints / name
+        for file in (path, previous(path)):
+            arrays = load_or_warn(file, self._owner(name))
+            if arrays is not None:
+                yield file, arrays
+
+    def _owner(self, name: str) -> NDArray[np.uint8]:
+        """Returns whose a checkpoint of this name and stage is."""
+        said = "\0".join((self.owner, self.prefix, name))
+        found = hashlib.sha256(said.encode("utf-8", "surrogatepass"))
+        return np.frombuffer(found.digest(), dtype=np.uint8)
 
     # ----------------------------------------------------------------- TensorBoard
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import threadpoolctl
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.choice import search
 from neucrowd_tf.choice.auto import Auto
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
 from neucrowd_tf.choice.ranking import paired_interval
@@ -178,6 +182,17 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
         second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
     assert first.recommendation_ == second.recommendation_
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
+
+
+def test_another_runs_fit_is_told_and_not_taken(fitted: tuple[Auto, Path], tmp_path: Path) -> None:
+    kept = next(fitted[1].glob("fitted-*"))
+    shutil.copytree(kept, tmp_path / kept.name)
+    candidate: Any = SimpleNamespace(name=kept.name.removeprefix("fitted-"))
+    features, crowd, _ = _crowd()
+    task = search.Task(candidate, features, crowd, (), 1, tmp_path, "another")
+    with pytest.warns(UserWarning, match=rf"{kept.name}: .* received one of another run.* afresh"):
+        assert search.kept(task) is None
+    assert not (tmp_path / kept.name).exists()
 
 
 @pytest.mark.slow

@@ -96,14 +96,19 @@ def test_resumes_bit_for_bit(crowd, tmp_path):
         features, annotations, run=Run(checkpoints=tmp_path, checkpoint_seconds=0.0)
     )
     # A finished fit of two epochs is what a fit of four leaves behind when it is killed after the
-    # second, but for its mark.
+    # second, but for its marks.
+    CrowdLayer(**arguments).fit(features, annotations, run=Run(checkpoints=tmp_path / "whole"))
     from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
     from neucrowd_tf.training.state import from_text, to_text
 
     arrays = load_arrays(tmp_path / "train.npz")
     save_arrays(
         tmp_path / "train.npz",
-        {**arrays, "record": to_text({**from_text(arrays["record"]), "finished": False})},
+        {
+            **arrays,
+            "record": to_text({**from_text(arrays["record"]), "finished": False}),
+            "owner": load_arrays(tmp_path / "whole" / "train.npz")["owner"],
+        },
     )
     resumed = CrowdLayer(**arguments).fit(features, annotations, run=Run(checkpoints=tmp_path))
     assert resumed.n_iter_ == 4

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from neucrowd_tf.training import network_cache
 from neucrowd_tf.training.loop import train
-from neucrowd_tf.training.run import Run, checkpoints_at
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     from_text,
     model_variables,
@@ -311,9 +311,12 @@ def test_a_damaged_checkpoint_costs_one_epoch(tmp_path: pathlib.Path, finished: 
         weights_after(run, None if finished else 4)
     path = tmp_path / "train.npz"
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
+    for place in range(len(content) // 2, len(content) // 2 + 300):  # more than a header's padding
+        content[place] ^= 1
     path.write_bytes(content)
-    (before,) = [found for file, found in checkpoints_at_quietly(path)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (before,) = [found for file, found in run.saved("train.npz")]
     epochs = from_text(before["record"])["next_epoch"]
     assert epochs == whole.epochs if finished else 0 < epochs < whole.epochs
     with pytest.warns(UserWarning, match=r"train\.npz: .*damaged.* from train\.previous\.npz"):
@@ -323,10 +326,23 @@ def test_a_damaged_checkpoint_costs_one_epoch(tmp_path: pathlib.Path, finished: 
         np.testing.assert_array_equal(a, b)
 
 
-def checkpoints_at_quietly(path: pathlib.Path) -> list[tuple[pathlib.Path, dict[str, np.ndarray]]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return list(checkpoints_at(path))
+@pytest.mark.parametrize("other", [{"owner": "another"}, {"prefix": "choose/round-0/"}])
+def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
+    tmp_path: pathlib.Path, other: dict[str, str]
+) -> None:
+    expected, _ = unbroken()
+    with pytest.raises(Killed):
+        weights_after(Run(checkpoints=tmp_path, checkpoint_seconds=0, **other), 4)  # type: ignore[arg-type]
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    with pytest.warns(UserWarning, match=r"train\.npz: .* received one of another run, other data"):
+        resumed, _ = weights_after(run)
+    for a, b in zip(expected, resumed, strict=True):
+        np.testing.assert_array_equal(a, b)
+    arrays = {"x": np.arange(3)}
+    Run(checkpoints=tmp_path, **other).cached("kept", lambda: arrays)  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match=r"kept\.npz: .* another run.* is made afresh"):
+        assert run.cached("kept", lambda: {"x": np.ones(1)})["x"].size == 1
+    assert run.cached("kept", lambda: arrays).keys() == {"x"}
 
 
 def test_each_fourth_network_frees_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:

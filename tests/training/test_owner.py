@@ -1,0 +1,88 @@
+"""Whose a checkpoint is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
+
+DENSE = np.array([[0, 1], [1, 1], [0, -1], [1, 0]])
+X = np.arange(8, dtype=np.float32).reshape(4, 2)
+TEXTS = np.array([f"a text of {row}" for row in range(4)], dtype=object)
+
+
+class Given:
+    """What has arguments."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self.arguments = arguments
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self.arguments
+
+
+def test_other_arguments_or_data_are_another_owner(tmp_path: Path) -> None:
+    crowd, votes = Annotations.from_dense(DENSE), Annotations.from_votes(np.array([[1, 1]] * 4))
+    first, second = tmp_path / "a.csv", tmp_path / "moved" / "b.csv"
+    second.parent.mkdir()
+    first.write_text("x")
+    plain = Given(seed=0, rate=0.1, sizes=(3, 4), model=None)
+    owners = [
+        owner_of(plain, X, crowd),
+        owner_of(Given(**plain.arguments | {"seed": 1}), X, crowd),
+        owner_of(Given(**plain.arguments | {"sizes": (4, 3)}), X, crowd),
+        owner_of(Given(**plain.arguments | {"model": Given(seed=1)}), X, crowd),
+        owner_of(Given(**plain.arguments | {"model": Given(seed=2)}), X, crowd),
+        owner_of(Given(**plain.arguments | {"model": str(first)}), X, crowd),
+        owner_of(TwoStageClassifier(), X, crowd),
+        owner_of(plain, X + 1, crowd),
+        owner_of(plain, TEXTS, crowd),
+        owner_of(plain, X, crowd.select(np.arange(crowd.num_annotations) > 0)),
+        owner_of(plain, X, votes),
+        owner_of(plain, X, crowd, X[:1], np.array([1])),
+    ]
+    assert len(set(owners)) == len(owners)
+    first.rename(second)  # a file that has only moved is the same one
+    assert owner_of(Given(**plain.arguments | {"model": str(second)}), X, crowd) == owners[5]
+
+
+def test_an_owner_is_the_same_in_each_process(repository: Path) -> None:
+    program = """
+import numpy as np
+from tests.training.test_owner import DENSE, TEXTS, Given
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.training.owner import owner_of
+given = Given(seed=np.int64(3), act=np.tanh, each=[len, Given], other=object(), one={"a": 1.5})
+print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
+"""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=repository, capture_output=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("features", [X, TEXTS])
+def test_a_fits_checkpoints_are_its_own(
+    features: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from neucrowd_tf.training.run import Run
+
+    owners: list[str] = []
+    monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
+    run = Run(checkpoints=tmp_path)
+    for seed, given in ((0, run), (0, run), (1, run), (0, Run(checkpoints=tmp_path, owner="x"))):
+        TwoStageClassifier(seed=seed).fit(features, Annotations.from_dense(DENSE), run=given)
+    assert owners[0] == owners[1] != owners[2] and owners[3] == "x"
+    TwoStageClassifier().fit(features, Annotations.from_dense(DENSE))
+    assert owners[4] == ""  # no checkpoints are anybody's
