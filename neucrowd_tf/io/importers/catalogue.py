@@ -23,6 +23,7 @@ from neucrowd_tf.io.importers.archives import open_archive
 from neucrowd_tf.io.importers.export import Collector, Duplicates, Export
 from neucrowd_tf.io.importers.heads import Head, read_head
 from neucrowd_tf.io.importers.records import records
+from neucrowd_tf.io.names.shell import flag
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES, require_columns
 
@@ -166,7 +167,7 @@ def _named(head: Head, title: str, layout: TableFormat) -> dict[str, str]:
     """
     wanted = {role: name for role in ALIASES if (name := getattr(layout, role)) is not None}
     if wanted and head.kind != "table":
-        flags = ", ".join(f"--{role}_column={name}" for role, name in wanted.items())
+        flags = ", ".join(flag(f"{role}_column", name) for role, name in wanted.items())
         warnings.warn(
             f"{head.path}: {flags} is without effect: {title} has no columns", stacklevel=5
         )

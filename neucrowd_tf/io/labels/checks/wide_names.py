@@ -19,6 +19,7 @@ from neucrowd_tf.io.labels.checks.wide_values import (
     check_values,
     tell_consensus,
 )
+from neucrowd_tf.io.names.shell import flag
 from neucrowd_tf.io.names.spelling import same_header
 from neucrowd_tf.io.tables.column_names import (
     AN_ID,
@@ -78,10 +79,10 @@ def check_columns(names: list[str], csv: CsvFile, layout: TableFormat) -> None:
     for name in names:
         votes = name.lower().startswith(VOTES) and not layout.classes
         if what := "counts of votes" if votes else no_annotator(name, names):
-            hint = f"; --task_column={name} says that it names the tasks" if what == AN_ID else ""
+            hint = f"; {flag('task_column', name)} says that it names the tasks"
             raise DataError(
                 f"{csv.path}: column {name!r}: expected an annotator's labels, received a column"
-                f" named as {what}; take it out, or rename it if it is an annotator's{hint}"
+                f" named as {what}; take it out, or rename it if it is an annotator's{hint * (what == AN_ID)}"
             )
         if is_model(name):
             warnings.warn(
