@@ -79,10 +79,10 @@ def check_columns(names: list[str], csv: CsvFile, layout: TableFormat) -> None:
     for name in names:
         votes = name.lower().startswith(VOTES) and not layout.classes
         if what := "counts of votes" if votes else no_annotator(name, names):
-            hint = f"; {flag('task_column', name)} says that it names the tasks"
+            hint = f"; {flag('task_column', name)} says that it names the tasks" * (what == AN_ID)
             raise DataError(
                 f"{csv.path}: column {name!r}: expected an annotator's labels, received a column"
-                f" named as {what}; take it out, or rename it if it is an annotator's{hint * (what == AN_ID)}"
+                f" named as {what}; take it out, or rename it if it is an annotator's{hint}"
             )
         if is_model(name):
             warnings.warn(
