@@ -22,11 +22,15 @@ DIGEST = "sha256"
 ARRAY_HEADERS = threading.Lock()
 
 
-def read_npy(path: str | Path) -> NDArray[Any]:
+def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
     """Reads one array from an NPY file, without pickle.
 
+    Args:
+        path: the file.
+        most: how many numbers there may be.
+
     Raises:
-        DataError: another file, or one that claims to hold more than it does.
+        DataError: another file, or one that claims to hold more than it does, or holds too much.
     """
     if not (content := read_bytes(path, "an NPY file")).startswith(b"\x93NUMPY"):
         other = "an archive of several arrays" if content.startswith(b"PK") else "another file"
@@ -36,6 +40,8 @@ def read_npy(path: str | Path) -> NDArray[Any]:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
             if not array.nbytes and max(array.shape, default=0):
                 raise ValueError(f"one of shape {array.shape} that holds nothing")
+            if most is not None and array.size > most:
+                raise ValueError(f"{array.size:,} numbers, more than {most:,}")
             if (rest := len(content) - getattr(array, "offset", 0) - array.nbytes) and array.size:
                 raise ValueError(f"one with {rest:,} more bytes behind it")
             return np.array(array)

@@ -28,6 +28,7 @@ from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.headers import ALIASES
 
 # A name, and the number or the letter that tells it from others like it.
+MOST_CELLS = 10**9  # of a matrix, 8 GB in memory
 _NUMBERED = re.compile(r"(\D*?)[\s_.-]*(?:\d+|(?<=[\s_.-])[^\W\d_])")
 
 
@@ -69,7 +70,7 @@ def read_labels(
     if ending(path) == ".json":
         return read_answers(path, layout)
     if ending(path) == ".npy":
-        matrix = read_npy(path)
+        matrix = read_npy(path, MOST_CELLS)
         return matrix_table(matrix, None, num_tasks, path, lambda row: f"row {row}", layout)
     csv = CsvFile.open(path, layout)
     columns = csv.header

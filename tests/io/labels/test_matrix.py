@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.labels import layouts
 from neucrowd_tf.io.labels.checks.like_counts import like_counts, tell_zeros
 from neucrowd_tf.io.labels.layouts import read_labels
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
@@ -439,3 +440,54 @@ def test_a_header_from_one_whose_numbers_are_labels_too_is_told(tmp_path: Path) 
     (path := tmp_path / "a.csv").write_text("1,2,3\n1,1,1\n2,2,3\n3,3,3\n0,0,0\n")
     with pytest.warns(UserWarning, match="line 1: 1,2,3 is taken for labels; take it out"):
         read_labels(path)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("0.9/0.1", "0.1/0.9"),
+        ("[0.9 0.1]", "[0.2 0.8]"),
+        ("p=0.3", "p=0.7"),
+        ("no:0.9 yes:0.1", "no:0.2 yes:0.8"),
+        ("~0.3", "~0.8"),
+        ("3 of 5", "2 of 5"),
+        ("4:1", "1:4"),
+        ("\u0660\u066b\u0669", "\u0660\u066b\u0661"),
+        ("0\u00b79", "0\u00b71"),
+        ("'0.9'", "'0.1'"),
+        ("np.float64(0.2)", "np.float64(0.7)"),
+    ],
+)
+def test_probabilities_and_votes_in_words(labels: tuple[str, str], tmp_path: Path) -> None:
+    rows = [f't{i},{w},"{labels[i % 2]}"' for i in range(8) for w in "ab"]
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\n" + "\n".join(rows), encoding="utf-8")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            read_labels(path)
+            found = " ".join(str(each.message) for each in told)
+        except DataError as error:
+            found = str(error)
+    assert "probabilities" in found or "votes" in found
+
+
+@pytest.mark.parametrize(
+    "labels", [("v1.0", "v2.0"), ("1.5 mg", "2.5 mg"), ("1/2", "other"), ("0.5 l", "two")]
+)
+def test_numbers_in_names_of_classes_are_not_told(labels: tuple[str, str], tmp_path: Path) -> None:
+    rows = [f"t{i},{w},{labels[i % 2]}" for i in range(8) for w in "ab"]
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\n" + "\n".join(rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_labels(path)
+
+
+def test_a_matrix_of_more_cells_than_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layouts, "MOST_CELLS", 100)
+    np.save(tmp_path / "a.npy", np.zeros((50, 3), np.int8))
+    with pytest.raises(DataError, match="received 150 numbers, more than 100"):
+        read_labels(tmp_path / "a.npy")

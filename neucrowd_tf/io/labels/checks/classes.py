@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from neucrowd_tf.io.names.spelling import plain
 from neucrowd_tf.io.tables.format import TableFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 # With a digit other than 0 after the point, or an exponent below 0.
@@ -26,6 +29,10 @@ _FRACTION = re.compile(r"[-+]?\d*[.,]\d*[1-9]\d*([eE][-+]?\d+)?|[-+]?\d+(\.\d*)?
 _SHARE = re.compile(r"[-+]?\d+([.,]\d+)?\s*%")
 _NO_NUMBER = re.compile(r"[-+]?(inf|infinity|\d+(\.\d*)?e\+?\d{3,})")
 _SEVERAL = re.compile(r"""\[\s*(['"].*)?\]|\{.*:.*\}""", re.DOTALL)
+# Several probabilities in a label, or one with more around it; votes for a class.
+_HOLDS_SHARES = re.compile(r"(?<![\d.,])(0?[.,]\d*[1-9]\d*|[01][.,]0+)(?![\d.,])")
+_VOTES = re.compile(r"\d+ ?(of|out of|/|:|votes?|votes? of) ?\d*")
+_POINTS = str.maketrans("\u066b\u00b7\u2e33\uff0e", "....")
 _NO_ANSWER = re.compile(r"77+|88+|99+|9+[78]")
 
 
@@ -33,7 +40,20 @@ def is_fraction(name: str) -> bool:
     """Whether a label is a number that is not whole, or a share in percent, as probabilities and
     scores are.
     """
-    return bool(_FRACTION.fullmatch(name.strip()) or _SHARE.fullmatch(name.strip()))
+    name = _latin(name.strip())
+    return bool(_FRACTION.fullmatch(name) or _SHARE.fullmatch(name))
+
+
+def _latin(text: str) -> str:
+    """Returns a text with the digits and points of numbers as Python writes them, without quotes
+    around it.
+    """
+    if len(text) > 1 and text[0] == text[-1] in "'\"`":
+        text = text[1:-1].strip()
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text).translate(_POINTS)
+    return "".join(str(unicodedata.digit(c)) if c.isdigit() else c for c in text)
 
 
 def check_classes(
@@ -67,6 +87,7 @@ def check_classes(
             " is taken for a class beside words",
             stacklevel=5,
         )
+    _tell_shares(bare, texts, lambda at: table.place(int(first[at]), column))
     check_slips(texts, counts, first, lambda row: table.place(row, column), layout.missing)
     for at, text in enumerate(texts):
         if is_fraction(text):
@@ -75,6 +96,21 @@ def check_classes(
                 " a fraction as probabilities and scores are; if these are classes,"
                 f" --classes={shlex.quote(as_list([text]))},... names all of them"
             )
+
+
+def _tell_shares(bare: list[str], texts: list[str], where: Callable[[int], str]) -> None:
+    """Warns where each label holds a share of one (`0.9/0.1`, `p=.3`), or is a number of votes."""
+    if len(bare) < 2 or any(map(is_fraction, texts)):
+        return
+    latin = [_latin(text) for text in bare]
+    shares = all(map(_HOLDS_SHARES.search, latin))
+    if shares or all(map(_VOTES.fullmatch, latin)):
+        what = "a share as probabilities are" if shares else "a number of votes"
+        warnings.warn(
+            f"{where(0)}: expected classes, received {texts[0]!r} and {len(texts) - 1:,} more, each"
+            f" with {what}; they are taken for classes",
+            stacklevel=6,
+        )
 
 
 def _check_no_codes(

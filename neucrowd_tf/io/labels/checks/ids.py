@@ -14,7 +14,12 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import ending
-from neucrowd_tf.io.labels.checks.wide_values import in_sequence, is_apart, numbers_rows
+from neucrowd_tf.io.labels.checks.wide_values import (
+    MOST_COLUMNS,
+    in_sequence,
+    is_apart,
+    numbers_rows,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,8 +63,8 @@ def check_few_ids(matrix: NDArray[Any], path: Path) -> None:
     Raises:
         DataError: these are in sequence, and often nobody else's.
     """
-    rows = len(matrix)
-    for column in range(matrix.shape[1] if rows >= FEW and matrix.shape[1] > 1 else 0):
+    rows, width = matrix.shape
+    for column in range(width if rows >= FEW and 1 < width <= MOST_COLUMNS else 0):
         ids, others = matrix[:, column], np.delete(matrix, column, axis=1)
         if ids.min() < 0 or len(np.unique(ids)) < rows:
             continue

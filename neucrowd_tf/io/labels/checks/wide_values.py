@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ALONE = 3  # cells of an annotator who shares no label with others
 MOST_VOTES = 100_000_000  # rows times classes
+SAMPLE_ROWS = 40
+MOST_COLUMNS = 200  # that are looked at one by one
 SAME = 0.99  # of the rows: a column that is what the others come to
 A_ROW_A_LABEL = (
     "if each row is one label, --worker_column and --label_column name the columns of annotators"
@@ -84,10 +86,15 @@ def check_numbers(
     """
     if len(values) <= ALONE or len(names) < 3:
         return
-    numbers = _numbers(np.where(missing, "", values).ravel()).reshape(values.shape)
-    for place in np.flatnonzero(np.isfinite(numbers).all(axis=0)).tolist():
+    # What the first rows are not, all are not; a table may have millions of cells.
+    first = _numbers_of(values[:SAMPLE_ROWS], missing[:SAMPLE_ROWS])
+    sums = (first == np.nansum(first, axis=1, keepdims=True) - first).all(axis=0)
+    given = (first == (~missing[:SAMPLE_ROWS]).sum(axis=1, keepdims=True) - 1).all(axis=0)
+    few = len(values) < MANY_ROWS and len(names) <= MOST_COLUMNS
+    full = np.isfinite(first).all(axis=0)
+    for place in np.flatnonzero(full & (sums | given | few))[:MOST_COLUMNS].tolist():
+        numbers = first if len(first) == len(values) else _numbers_of(values, missing)
         here, others = numbers[:, place], np.delete(numbers, place, axis=1)
-        given = np.delete(~missing, place, axis=1).sum(axis=1)
         kinds = len(np.unique(here))
         own = int((~np.isin(here, others)).sum())
         if (here == np.nansum(others, axis=1)).all() and own and kinds > 1:
@@ -95,7 +102,7 @@ def check_numbers(
                 f"{csv.path}: column {names[place]!r}: expected labels, received the sums of the"
                 " other columns; take the column out, or --classes=... names all classes"
             )
-        if (here == given).all() and kinds > 1:
+        if (here == (~missing).sum(axis=1) - 1).all() and kinds > 1:
             what = "how many labels each row has"
         elif kinds == len(here) < MANY_ROWS and (
             (own >= max(2, kinds / 3) and is_apart(here, others)) or numbers_rows(here, others)
@@ -108,6 +115,11 @@ def check_numbers(
             " for an annotator's: take it out if it is none's",
             stacklevel=5,
         )
+
+
+def _numbers_of(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Returns numbers, NaN where there are none."""
+    return _numbers(np.where(missing, "", values).ravel()).reshape(values.shape)
 
 
 def in_sequence(column: NDArray[Any]) -> bool:
