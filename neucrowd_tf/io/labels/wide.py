@@ -90,12 +90,16 @@ def read_wide(csv: CsvFile, layout: TableFormat) -> LabelTable:
             f" {labels[0] if labels else 'none'!r} beside -1, which stands for no label where no"
             " cell is empty; --missing= takes -1 for a class"
         )
-    if labels and not layout.classes and all(map(_is_number, set(labels))):
+    kinds = set(labels)
+    whole = bool(labels) and plain_integers([*kinds])
+    if not whole and not (labels and all(map(_is_number, kinds))):
+        return table
+    codes = np.array(labels, dtype=np.int64 if whole else np.float64)
+    if not layout.classes:
         matrix = np.zeros(missing.shape, dtype=np.int64)
-        matrix[~missing] = np.array(labels, dtype=np.float64)
+        matrix[~missing] = codes
         check_no_counts(matrix, missing, list(cells.columns), csv.path)
-    if labels and plain_integers(labels):
-        codes = np.array(labels, dtype=np.int64)
+    if whole:
         table = dataclasses.replace(table, triples=(ids[rows], annotators[columns], codes.tolist()))
     return table
 
