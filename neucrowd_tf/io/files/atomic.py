@@ -54,6 +54,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         with _replacing(target) as temporary:
             yield temporary
     except OSError as error:
+        other = error.filename not in (None, str(target))
+        if other and not Path(str(error.filename)).name.startswith(f".{target.name}."):
+            raise  # of another file, which was written meanwhile
         if error.errno in DENIED:  # the user knows nothing of a temporary name
             raise OSError(error.errno, error.strerror, str(target)) from None
         if error.errno not in FULL:

@@ -58,6 +58,8 @@ def read_matrix(csv: CsvFile, num_tasks: int | None, layout: TableFormat) -> Lab
     _check_no_frame(csv)
     lost_here = is_named(np.array([columns], dtype=object), lost)[0] | np.isin(columns, EMPTY)
     numeric = all(map(is_code, np.array(columns, dtype=object)[~lost_here]))
+    if not numeric:
+        _check_first_line(csv)
     frame = csv.table(header=None) if numeric else without_nameless(csv.table(), csv, layout)
     columns = columns if numeric else list(frame.columns)
     if numeric and not lost_here.any() and _is_header(csv, frame, num_tasks):
@@ -110,6 +112,30 @@ def _check_no_frame(csv: CsvFile) -> None:
             " numbers, as in a matrix that was saved with its index; save it without index and"
             " header (index=False, header=False), or name the columns: task and one an annotator"
         )
+
+
+def _check_first_line(csv: CsvFile) -> None:
+    """Raises DataError for a first line of codes and a number that is none (`inf`, one of hundreds
+    of digits), which is no header.
+    """
+    rest = [
+        (place, cell.strip())
+        for place, cell in enumerate(csv.header, 1)
+        if not is_code(cell.strip()) and cell.strip() not in EMPTY
+    ]
+    if len(rest) < len(csv.header) and rest and all(_is_endless(cell) for _, cell in rest):
+        place, cell = rest[0]
+        raise DataError(
+            f"{csv.path}: line 1, column {place}: expected a class code, or -1 for no label,"
+            f" received {cell[:40]!r}; {HEADER}"
+        )
+
+
+def _is_endless(cell: str) -> bool:
+    try:
+        return np.isinf(float(cell))
+    except ValueError:
+        return False
 
 
 def _check_no_people(columns: list[str], matrix: NDArray[np.int64], csv: CsvFile) -> None:

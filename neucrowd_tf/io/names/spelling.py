@@ -52,7 +52,9 @@ _COMMA_ZERO = re.compile(r"(?<=\d),0{1,2}$")
 _BRACKETED = re.compile(r"^(?:\(([^()]+)\)|\[([^][]+)\]|\{([^{}]+)\}|<([^<>]+)>)$")
 _COMMA = re.compile(r"[-+]?\d+,\d+")
 # Without room of their own, beside Unicode's format characters: joiners, selectors, fillers.
-_NO_ROOM = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10))))
+_NO_ROOM = frozenset(
+    map(chr, (0x034F, 0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10)))
+)
 
 
 def visible(name: str) -> str:

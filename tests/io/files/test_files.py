@@ -234,3 +234,12 @@ def test_a_folder_without_permission_is_named_and_not_a_temporary_file(
         f"{tmp_path / 'a.csv'}: expected permission to read or write it, received none"
         " (Permission denied)"
     )
+
+
+def test_a_full_disk_names_the_file_that_it_has(tmp_path: pathlib.Path) -> None:
+    """Of two that are written at once, on two disks."""
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    with pytest.raises(OSError, match=r"other\.csv"), atomic_path(one) as first, atomic_path(other):
+        first.write_text("a")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert not list(tmp_path.iterdir())

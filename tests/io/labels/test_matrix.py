@@ -491,3 +491,10 @@ def test_a_matrix_of_more_cells_than_memory_holds(
     np.save(tmp_path / "a.npy", np.zeros((50, 3), np.int8))
     with pytest.raises(DataError, match="received 150 numbers, more than 100"):
         read_labels(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("cell", ["9" * 5000, "inf", "1e400"])
+def test_a_first_line_with_an_endless_number_is_no_header(cell: str, tmp_path: Path) -> None:
+    (path := tmp_path / "a.csv").write_text(f"0,1,{cell}\n1,0,1\n0,0,1\n1,1,1\n")
+    with pytest.raises(DataError, match="line 1, column 3: expected a class code"):
+        read_labels(path)
