@@ -35,8 +35,9 @@ an input that takes over 20 s.
 {kills}
 
 A run is broken up to three times and then resumed to its end, which is compared with an unbroken
-run by the bytes of predictions.csv, annotators.csv and metrics.json without its timings. Methods,
-one for each class of estimators that is registered ({number}):
+run by the bytes of predictions.csv, annotators.csv and metrics.json without its timings; a fit by
+parts (--engine=local) by those of all its results. Methods, one for each class of estimators that
+is registered, and two by parts ({number}):
 {methods}.
 """
 MEMORY = """
