@@ -111,7 +111,7 @@ def read_run(
             )
         _check_results(folder, metrics)
     config = _json(folder / CONFIG)
-    if config and config.keys().isdisjoint(("method", "settings")):
+    if (folder / CONFIG).exists() and config.keys().isdisjoint(("method", "settings")):
         raise DataError(
             f"{folder / CONFIG}: expected the settings of a run, received something else;"
             f" {WAY_OUT[CONFIG]}"

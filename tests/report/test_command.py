@@ -199,7 +199,7 @@ def test_a_run_with_somebody_elses_file_is_refused(
     (tmp_path / "metrics.json").write_text('{"test": {}, "method": "mv_lr"}')
     (tmp_path / "predictions.csv").write_text("task,label,predicted,p_a,p_b\n1,a,a,0.9,0.1\n")
     assert main([f"--run={tmp_path}", f"--output={tmp_path / 'report.html'}"]) == 0
-    (tmp_path / name).write_text('{"a": 1}')
+    (tmp_path / name).write_text("{}" if name == "config.json" else '{"a": 1}')
     capsys.readouterr()
     assert main([f"--run={tmp_path}", f"--output={tmp_path / 'report.html'}"]) == 2
     assert f"{name}: expected the " in capsys.readouterr().err
