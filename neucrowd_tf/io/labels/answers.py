@@ -105,7 +105,7 @@ def _check_no_frame(triples: list[tuple[Hashable, Hashable, Hashable]], where: s
                     " are written; save the frame as a CSV, or --classes=... names all classes"
                 )
     tasks, workers = (len({triple[place] for triple in triples}) for place in (0, 1))
-    if len(triples) == tasks * workers:
+    if 2 * len(triples) >= tasks * workers:  # many annotators of few tasks have labelled few each
         tell_turned(tasks, workers, where, "{task: {worker: label}}")
 
 

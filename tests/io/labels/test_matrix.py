@@ -498,3 +498,14 @@ def test_a_first_line_with_an_endless_number_is_no_header(cell: str, tmp_path: P
     (path := tmp_path / "a.csv").write_text(f"0,1,{cell}\n1,0,1\n0,0,1\n1,1,1\n")
     with pytest.raises(DataError, match="line 1, column 3: expected a class code"):
         read_labels(path)
+
+
+def test_answers_that_workers_hold_are_told_with_labels_missing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    truth = [f"c{rng.integers(2)}" for _ in range(30)]
+    answers = {
+        f"w{i}": {f"t{j}": truth[j] for j in range(30) if rng.random() < 0.8} for i in range(4)
+    }
+    (tmp_path / "answers.json").write_text(json.dumps(answers))
+    with pytest.warns(UserWarning, match="read as 4 tasks and 30 annotators"):
+        read_labels(tmp_path / "answers.json")
