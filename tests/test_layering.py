@@ -16,7 +16,7 @@ from scipy import sparse
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
     ("errors", "stopping"),
-    ("arguments", "metrics"),
+    ("arguments", "metrics", "names"),
     ("io",),
     ("annotations",),
     ("persistence", "datasets.core", "datasets.splits"),

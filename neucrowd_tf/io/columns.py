@@ -1,0 +1,52 @@
+"""Labels as three columns of text: what the reader of each layout returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+
+def row_place(row: int) -> str:
+    """Returns where row `row` (from 0) is if nothing better can be said."""
+    return f"row {row + 1}"
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelColumns:
+    """A labels, each of one item by one annotator, in the order of the file.
+
+    A reader does not judge names or values: missing labels, duplicates, spelling, numbers and
+    several labels in a cell are handled once, for all layouts.
+
+    Attributes:
+        layout: what the file is, in words: "Label Studio", "long table".
+        items, annotators: `[A]` ids as text.
+        labels: `[A]` labels as text; "" if there is none. A list is a cell of several labels.
+        place: where the file has label i: "line 3", "record 2".
+        roles: the columns or fields of the roles task, worker and label, for the printed line.
+        reason: why the label's column was used, if neither an alias nor a flag says so.
+        notes: further lines to print: what was assumed and how to change it.
+        left_out: how many labels were left out, by reason ("spans", "without annotator").
+        unused: columns that could have been meant, for the printed line.
+        gold: labels that the tool marks as true, by item.
+        texts: what was labelled (a text, an image's address), by item.
+        annotators_in_columns: whether the annotators are columns of a wide table.
+        counts: `[A]` votes if annotators are unknown: row i is an item, a class in `labels` and
+            its number of votes; `annotators` is empty.
+    """
+
+    layout: str
+    items: Sequence[str]
+    annotators: Sequence[str]
+    labels: Sequence[str | list[str]]
+    place: Callable[[int], str] = row_place
+    roles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    left_out: Counter[str] = dataclasses.field(default_factory=Counter)
+    unused: tuple[str, ...] = ()
+    gold: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotators_in_columns: bool = False
+    counts: Sequence[int] | None = None

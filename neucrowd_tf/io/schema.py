@@ -1,0 +1,213 @@
+"""The options of reading a table of labels: each is declared once, with its default and its help.
+
+Every command takes a flag from each field of `TableOptions`; the field's name is the flag's name.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any, Literal
+
+from neucrowd_tf.errors import UsageError
+
+ANNOTATIONS = (
+    "File of labels: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export."
+)
+MODEL_ANNOTATOR = (
+    "Annotators that are models, separated by commas. Their labels count, but agreement is"
+    " reported separately for them."
+)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Returns the entries of a flag's list: separated by commas, quoted as in a CSV if needed.
+
+    The text `"Smith, A.",bot` has two entries.
+    """
+    try:
+        (entries,) = csv.reader([text], skipinitialspace=True, strict=True) if text else ([""],)
+    except (csv.Error, ValueError):  # a quotation mark within an entry
+        entries = text.split(",")
+    return tuple(entry.strip() for entry in entries)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(entry for entry in split_list(text) if entry)
+
+
+def _sign(text: str) -> str:
+    sign = {"tab": "\t", "\\t": "\t", "space": " "}.get(text, text)
+    if len(sign) != 1 or sign in '\n\r"' or not sign.isascii():
+        raise UsageError("expected one ASCII sign, tab or space")
+    return sign
+
+
+def _bins(text: str) -> tuple[float, ...]:
+    try:
+        edges = tuple(float(entry) for entry in split_list(text))
+    except ValueError:
+        edges = ()
+    count = len(edges) == 1 and edges[0].is_integer() and 2 <= edges[0] <= 1000
+    increasing = len(edges) > 2 and all(a < b for a, b in itertools.pairwise(edges))
+    if not count and not increasing:
+        raise UsageError("expected a number of bins from 2, or at least three increasing edges")
+    return edges
+
+
+def option(
+    default: Any,
+    text: str,
+    parse: Callable[[str], Any] = str,
+    *,
+    choices: tuple[str, ...] | None = None,
+) -> Any:
+    """Declares an option: its default, its help, and how a flag's text becomes its value."""
+    metadata = {"help": text, "parse": parse, "choices": choices}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True)
+class TableOptions:
+    """How a table of labels is read.
+
+    Example:
+        >>> TableOptions.of(task_column="topicID,docID", header="none").task_column
+        ('topicID', 'docID')
+    """
+
+    separator: str | None = option(
+        None,
+        "Sign between the columns of a CSV; `tab` and `space` are accepted. Default: a tab for"
+        " .tsv, otherwise the sign most frequent in the header.",
+        _sign,
+    )
+    header: Literal["first", "none"] = option(
+        "first",
+        "Where the column names are: `first` is the first line; with `none` the columns are"
+        " numbered from 1.",
+        choices=("first", "none"),
+    )
+    task_column: tuple[str, ...] = option(
+        (), "Column of items. Several columns are joined: `topicID,docID`.", _names
+    )
+    worker_column: tuple[str, ...] = option(
+        (), "Column of annotators. Several columns are joined, or a pattern: `TurkId*`.", _names
+    )
+    label_column: tuple[str, ...] = option(
+        (),
+        "Column of labels. Several columns, or a pattern such as `Answer.*`, are one-hot classes"
+        " if there is a column of annotators, otherwise one column per annotator.",
+        _names,
+    )
+    missing: tuple[str, ...] | None = option(
+        None,
+        "Texts that are missing labels, separated by commas; empty for no text. Default: NA, N/A,"
+        " NaN, null and #N/A. An empty cell is always missing.",
+        split_list,
+    )
+    duplicates: Literal["last", "first", "all", "error"] = option(
+        "last",
+        "What happens to several labels of one item by one annotator: the `last` or `first` is"
+        " used, `all` are, or they are an `error`.",
+        choices=("last", "first", "all", "error"),
+    )
+    classes: tuple[str, ...] = option(
+        (),
+        "All classes in their order, separated by commas. Default: those in use, sorted. `all`"
+        " accepts any number of different numbers as classes.",
+        _names,
+    )
+    exact_names: bool = option(
+        False, "Treats names as different that differ only in case, spaces or Unicode form."
+    )
+    bins: tuple[float, ...] = option(
+        (),
+        "Makes classes of ratings: a number of bins of equal width, or the edges of the bins.",
+        _bins,
+    )
+    multi_label: str | None = option(
+        None,
+        "Sign between several classes in one cell, or `newline` or `list` (JSON). Each class"
+        " becomes a yes/no question.",
+    )
+    votes_columns: tuple[str, ...] = option(
+        (), "Columns of vote counts, one per class, separated by commas.", _names
+    )
+    question: str | None = option(
+        None, "Question of an annotation tool's export, if it has several."
+    )
+    first: bool = option(False, "Uses the first of several choices in an annotation tool's export.")
+
+    @classmethod
+    def of(cls, **values: Any) -> TableOptions:
+        """Returns the options with these values; texts are parsed as the flags are.
+
+        None and, for a switch, False stand for the default.
+
+        Raises:
+            UsageError: an unknown name, or a value that cannot be used.
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        parsed: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in fields:
+                raise UsageError(f"--{name}: no such option of a table")
+            if value is None:
+                continue
+            try:
+                parsed[name] = _parsed(fields[name], value)
+            except UsageError as error:
+                raise UsageError(f"--{name}: {error}, received {value!r}") from None
+        return cls(**parsed)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for columns or classes that are named twice."""
+        named = [*self.task_column, *self.worker_column, *self.label_column]
+        folded = [name.strip().casefold() for name in named]
+        for name in named:
+            if folded.count(name.strip().casefold()) > 1:
+                raise UsageError(
+                    f"--task_column, --worker_column, --label_column: column {name!r} is named"
+                    " twice. Name a different column for each."
+                )
+        for name in self.classes:
+            if self.classes.count(name) > 1:
+                raise UsageError(f"--classes: class {name!r} is listed twice. List it once.")
+
+    def changed(self) -> dict[str, Any]:
+        """Returns the options that differ from their defaults, by name."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+
+def _parsed(field: dataclasses.Field[Any], value: Any) -> Any:
+    """Returns the value of an option from a flag's text, or from a value of Python."""
+    switch = isinstance(field.default, bool)
+    if switch:
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if not isinstance(value, bool):
+            raise UsageError("expected true or false")
+        return value
+    if isinstance(value, (list, tuple)) and field.name in LISTS:
+        return tuple(value) if field.name == "bins" else tuple(map(str, value))
+    if isinstance(value, (int, float)) and field.name == "bins":
+        value = f"{value:g}"
+    if not isinstance(value, str):
+        raise UsageError("expected text")
+    choices = field.metadata["choices"]
+    if choices is not None and value not in choices:
+        raise UsageError(f"expected {', '.join(choices[:-1])} or {choices[-1]}")
+    return field.metadata["parse"](value)
+
+
+LISTS = ("task_column", "worker_column", "label_column", "missing", "classes", "bins")
+LISTS += ("votes_columns",)
+FLAGS = {field.name: field.metadata["help"] for field in dataclasses.fields(TableOptions)}
+SWITCHES = tuple(f.name for f in dataclasses.fields(TableOptions) if isinstance(f.default, bool))
