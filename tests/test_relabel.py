@@ -194,21 +194,30 @@ def test_activelab_by_hand() -> None:
     np.testing.assert_allclose(scores, [1.15 / 1.5] * 4 + [0.5, 0.7], atol=1e-5)
 
 
-def test_activelab_is_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    cleanlab = pytest.importorskip("cleanlab.multiannotator")
-    tools = pytest.importorskip("cleanlab.internal.multiannotator_utils")
-    crowd, truth, *_ = simulated(3, tasks=300, annotators=20, classes=3, each=3)
-    dense = crowd.to_dense().astype(float)
-    dense[dense < 0] = np.nan
-    rng = np.random.default_rng(0)
-    probas = rng.dirichlet(np.ones(3), 300)
-    probas[np.arange(300), truth] += 0.7
-    probas /= probas.sum(axis=1, keepdims=True)
-    theirs, _ = cleanlab.get_active_learning_scores(dense, probas)
-    # All but the temperature, which is searched for in another way, is the same.
-    scaled = tools.temp_scale_pred_probs(probas, tools.find_best_temp_scaler(dense, probas))
-    monkeypatch.setattr("neucrowd_tf.labelling.activelab.calibrated", lambda probas, votes: scaled)
-    np.testing.assert_allclose(activelab_scores(crowd, probas), theirs, atol=1e-6)
+def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What get_active_learning_scores (cleanlab 2.9) gives at temperature 1; the last instance has
+    # no label there either (pred_probs_unlabeled).
+    crowd = crowd_of("001 11- 0-- 101 -22 2-2 ---")
+    probas = np.array(
+        [
+            [0.7, 0.2, 0.1],
+            [0.2, 0.7, 0.1],
+            [0.02, 0.9, 0.08],
+            [0.5, 0.3, 0.2],
+            [0.1, 0.1, 0.8],
+            [0.2, 0.2, 0.6],
+            [0.6, 0.3, 0.1],
+        ]
+    )
+    expected = [0.6510661, 0.70366701, 0.59300846, 0.45658848, 0.73724794, 0.65067145, 0.54427076]
+    monkeypatch.setattr("neucrowd_tf.labelling.activelab.calibrated", lambda probas, votes: probas)
+    np.testing.assert_allclose(activelab_scores(crowd, probas), expected, atol=1e-8)
+
+
+def test_activelab_judges_single_labels_by_the_classifier() -> None:
+    # Labels 0 and 1; the classifier finds .02 and .9. Both count 1, and so does 1 / C.
+    scores = activelab_scores(crowd_of("0- -1"), np.array([[0.02, 0.98], [0.1, 0.9]]))
+    np.testing.assert_allclose(scores, [(2 * 0.02 + 0.5) / 3, (2 * 0.9 + 0.5) / 3])
 
 
 def test_calibrated_finds_the_temperature() -> None:

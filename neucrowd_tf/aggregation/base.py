@@ -206,7 +206,8 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
             annotations came with; or `[N]` class codes with -1 for unknown.
 
     Raises:
-        DataError: a task or a label that the annotations do not have; the message names it.
+        DataError: a task or a label that the annotations do not have, or two labels for one task;
+            the message names it.
     """
     if gold_labels is None:
         return None
@@ -227,7 +228,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
         return codes.astype(np.int64)
     tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
-    found = np.full(annotations.num_instances, MISSING, dtype=np.int64)
+    codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
     for task, label in gold_labels.items():
         if task not in tasks:
             raise DataError(
@@ -239,8 +240,14 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
                 f"gold labels: task {task!r}: expected one of the classes {shown}, received"
                 f" {label!r}"
             )
-        found[tasks[task]] = classes[label]
-    return found
+        row, code = tasks[task], classes[label]
+        if codes[row] not in (MISSING, code):
+            first = list(classes)[codes[row]]
+            raise DataError(
+                f"gold labels: task {task!r}: expected one label, received {first!r} and {label!r}"
+            )
+        codes[row] = code
+    return codes
 
 
 def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> NDArray[np.float64]:

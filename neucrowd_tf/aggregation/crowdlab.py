@@ -1,4 +1,4 @@
-"""CROWDLAB: annotators' labels and a model's probabilities in one weighted mean."""
+"""CROWDLAB: annotators' labels and a classifier's probabilities in one weighted mean."""
 
 from __future__ import annotations
 
@@ -23,10 +23,15 @@ LEAST = 1e-6
 
 @estimator
 class Crowdlab(Aggregator):
-    """Weighs a classifier's predicted probabilities against the annotators, each by how much
-    better than the commonest class they are.
+    """Weighs a classifier's probabilities against the annotators' labels.
+
+    Each counts by how much better it is than always guessing the commonest class. The consensus
+    begins as the majority vote, whose ties the classifier breaks. The most probable class under
+    these weights is the label, and the weights that follow from the labels give `probas_`
+    (`consensus_method="best_quality"`, the default of the authors' package).
 
     Attributes: see `Aggregator`, and
+        quality_: `[N]` the probability that each label is right.
         weights_: `[R]` of the annotators.
         model_weight_: of the classifier.
     `skills_` are how often an annotator agrees with others who labelled the same instances.
@@ -34,10 +39,15 @@ class Crowdlab(Aggregator):
     References:
         Goh, Tkachenko and Mueller (2022), CROWDLAB: supervised learning to infer consensus labels
         and quality scores for data with multiple annotators, section 3.
+
+    Example:
+        >>> Crowdlab().fit([[0, 0], [1, 0]], probabilities=[[0.9, 0.1], [0.2, 0.8]]).labels_
+        array([0, 1])
     """
 
     needs_identities: ClassVar[str | None] = "CROWDLAB"
 
+    quality_: NDArray[np.float64] = fitted()
     weights_: NDArray[np.float64] = fitted()
     model_weight_: float = fitted()
 
@@ -47,7 +57,7 @@ class Crowdlab(Aggregator):
         gold_labels: GoldLabels = None,
         probabilities: ArrayLike | None = None,
     ) -> Self:
-        """Combines annotations and a model.
+        """Combines annotations and a classifier's probabilities.
 
         Args:
             annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
@@ -65,58 +75,68 @@ class Crowdlab(Aggregator):
         model = _probabilities(probabilities, (crowd.num_instances, crowd.num_classes))
         shard = Shard(crowd.one_hot(), crowd.num_classes)
         votes = crowd.vote_counts().astype(np.float64)
-        skills = self.skills_ = mutual_agreement(shard, votes)
-        said = self._weigh(votes, model, skills)
-        total = np.asarray(shard.who @ self.weights_) + self.model_weight_
-        told = shard.one_hot @ np.kron(self.weights_[:, None], said)
-        self.probas_ = (told + self.model_weight_ * model) / total[:, None]
+        self.skills_ = mutual_agreement(shard, votes)
+        # Deviation: the package breaks ties that the classifier leaves by the rarest class, by the
+        # annotators' agreement and by chance; here `ties` decides.
+        vote = majority_labels(votes + model / 2.0, self.ties, self.seed)
+        probas = self._combine(shard, votes, model, vote)
+        rows = np.arange(len(vote))
+        labels = np.where(probas[rows, vote] == probas.max(axis=1), vote, probas.argmax(axis=1))
+        self.probas_ = self._combine(shard, votes, model, labels)
         self.probas_ /= self.probas_.sum(axis=1, keepdims=True)
         self.priors_ = self.probas_[self.annotated_].mean(axis=0)
+        self.labels_ = labels if gold is None else np.where(gold >= 0, gold, labels)
         apply_gold(self.probas_, gold)
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
-        self.errors_ = coin_errors(skills, crowd.num_classes)
+        self.quality_ = self.probas_[rows, self.labels_]
+        self.errors_ = coin_errors(self.skills_, crowd.num_classes)
         return self
 
-    def _weigh(
-        self, votes: NDArray[np.float64], model: NDArray[np.float64], skills: NDArray[np.float64]
+    def _combine(
+        self,
+        shard: Shard,
+        votes: NDArray[np.float64],
+        model: NDArray[np.float64],
+        labels: NDArray[np.int64],
     ) -> NDArray[np.float64]:
-        """Sets the weights, and returns `[C said, C]` what a label tells of the classes."""
+        """Sets the weights that follow from consensus labels `[N]`; returns the means `[N, C]`."""
         size = votes.shape[1]
-        # The vote, ties by the model; instances with one label tell nothing of agreement.
-        first = majority_labels(votes + model / 2.0, self.ties, self.seed)
-        given = votes.sum(axis=1)
-        several = given > 1
-        labels = first[several]
+        num_labels = votes.sum(axis=1)
+        several = num_labels > 1  # one label says nothing about agreement
         right, commonest, wrong = 1.0, 1.0, 0.0
         if several.any():
-            right = float((votes[several, labels] / given[several]).mean())
-            commonest = float((labels != np.bincount(labels).argmax()).mean())
-            wrong = float((model[several].argmax(axis=1) != labels).mean())
+            consensus = labels[several]
+            right = float((votes[several, consensus] / num_labels[several]).mean())
+            commonest = float((consensus != np.bincount(consensus).argmax()).mean())
+            wrong = float((model[several].argmax(axis=1) != consensus).mean())
         commonest = max(commonest, LEAST)
-        self.weights_ = np.maximum(1.0 - (1.0 - skills) / commonest, LEAST)
+        self.weights_ = np.maximum(1.0 - (1.0 - self.skills_) / commonest, LEAST)
         self.model_weight_ = float(
-            max(1.0 - wrong / commonest, LEAST) * np.sqrt(given[given > 0].mean())
+            max(1.0 - wrong / commonest, LEAST) * np.sqrt(num_labels[num_labels > 0].mean())
         )
-        said = np.full((size, size), (1.0 - right) / max(size - 1, 1))
-        np.fill_diagonal(said, right)
-        return said
+        by_label = np.full((size, size), (1.0 - right) / max(size - 1, 1))
+        np.fill_diagonal(by_label, right)
+        total = np.asarray(shard.who @ self.weights_) + self.model_weight_
+        crowd = shard.one_hot @ np.kron(self.weights_[:, None], by_label)
+        mean: NDArray[np.float64] = (crowd + self.model_weight_ * model) / total[:, None]
+        return mean
 
 
 def mutual_agreement(shard: Shard, votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[R]` the share of the other labels of an annotator's instances that are the same as
-    the annotator's; the annotators' mean where there are none.
+    """Returns `[R]` how often others who labelled an annotator's instances gave the same label.
+
+    An annotator without such instances gets the mean of the annotators.
     """
     size = shard.num_classes
     same = np.einsum("rcc->r", np.asarray(shard.transposed @ votes).reshape(-1, size, size))
-    given = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size).sum(axis=1)
-    others = shard.who.T @ votes.sum(axis=1) - given
-    agreed = np.divide(same - given, others, out=np.full(len(given), np.nan), where=others > 0)
-    known = ~np.isnan(agreed)
-    return np.where(known, agreed, agreed[known].mean() if known.any() else 1.0 / size)
+    own_labels = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size).sum(axis=1)
+    others = shard.who.T @ votes.sum(axis=1) - own_labels
+    agreed = np.divide(same - own_labels, others, out=np.full(len(same), np.nan), where=others > 0)
+    scored = ~np.isnan(agreed)
+    return np.where(scored, agreed, agreed[scored].mean() if scored.any() else 1.0 / size)
 
 
 def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Returns a model's probabilities `[N, C]`, or raises DataError."""
+    """Returns a classifier's probabilities `[N, C]`, or raises DataError."""
     if values is None:
         raise DataError(f"probabilities: expected a model's, of shape {shape}, received none")
     array = as_numbers(values, "probabilities")

@@ -103,7 +103,7 @@ class Mmsr(WeightedVote):
     ) -> NDArray[np.float64]:
         """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
         degrees = observed.sum(axis=0)
-        least = int(degrees[degrees > 0].min(initial=0))
+        least = int(degrees[degrees > 0].min()) if observed.any() else 0
         trim = max(least // 2 - 1, 0)
         rng = np.random.default_rng([self.seed, 0])
         u, v = rng.uniform(size=(2, len(magnitudes)))

@@ -77,7 +77,9 @@ class WeightedVote(Aggregator):
     def _labels(self, shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.int64]:
         """Returns `[n]` the labels that a weighted vote gives; -1 for an instance without any."""
         votes = weighted_votes(shard, weights)
-        votes -= votes.min(axis=1, keepdims=True)
+        votes -= np.minimum(votes.min(axis=1, keepdims=True), 0.0)
+        # Weights that cancel are a tie of all classes, not an instance without votes.
+        votes[(votes.max(axis=1) == 0) & (shard.used > 0)] = 1.0
         labels = majority_labels(votes, self.ties, self.seed)
         if shard.gold is not None:
             labels = np.where(shard.gold >= 0, shard.gold, labels)

@@ -21,11 +21,36 @@ def test_by_hand() -> None:
     # Of the labels 0, 1, 1 of the three instances with several, guessing 1 is wrong once: 1 / 3.
     # Weights 1 - error / (1 / 3): 1 - 1.2 < 0 for annotator 0 already.
     np.testing.assert_allclose(found.weights_, 1e-6)
-    # The model is wrong at the last instance, 1 of 3: weight 0, too; 9 labels, 4 instances.
-    np.testing.assert_allclose(found.model_weight_, 1e-6 * np.sqrt(9 / 4))
-    # The shares that agree with the consensus: (2/3 + 1 + 2/3) / 3 = 7/9. The first instance:
-    # (7/9 + 7/9 + 2/9 + 1.5 * .9) / 4.5 for class 0.
-    assert found.probas_[0, 0] == pytest.approx((16 / 9 + 1.35) / 4.5)
+    # The model is wrong at the last instance, 1 of 3, so that its weight is 1e-6 sqrt(9 / 4). The
+    # shares that agree with the vote are (2/3 + 1 + 2/3) / 3 = 7/9. The last instance has
+    # 2/9 + 2/9 + 7/9 + 1.5 * .7 = 2.27 for class 0 and 7/9 + 7/9 + 2/9 + 1.5 * .3 = 2.23 for 1.
+    np.testing.assert_array_equal(found.labels_, [0, 1, 0, 0])
+    # Under these labels the model is always right, and (2/3 + 1 + 1/3) / 3 = 2/3 agree.
+    assert found.model_weight_ == pytest.approx(np.sqrt(9 / 4))
+    assert found.probas_[0, 0] == pytest.approx((1.35 + 5 / 3 * 1e-6) / (1.5 + 3e-6))
+
+
+def test_agrees_with_cleanlab() -> None:
+    # What get_label_quality_multiannotator (cleanlab 2.9, its defaults) gives for these labels. The
+    # classifier overrules the only label of the third instance.
+    dense = [[0, 0, 1], [1, 1, -1], [0, -1, -1], [1, 0, 1], [-1, 2, 2], [2, -1, 2]]
+    model = [
+        [0.7, 0.2, 0.1],
+        [0.2, 0.7, 0.1],
+        [0.02, 0.9, 0.08],
+        [0.5, 0.3, 0.2],
+        [0.1, 0.1, 0.8],
+        [0.2, 0.2, 0.6],
+    ]
+    found = Crowdlab().fit(dense, probabilities=model)
+    np.testing.assert_array_equal(found.labels_, [0, 1, 1, 1, 2, 2])
+    np.testing.assert_allclose(
+        found.quality_,
+        [0.69789453, 0.76396051, 0.64022791, 0.4747542, 0.81690365, 0.70233681],
+        atol=1e-8,
+    )
+    np.testing.assert_allclose(found.weights_, [4 / 9, 1 / 6, 1 / 6])
+    assert found.model_weight_ == pytest.approx(0.9813067629253163)
 
 
 def test_agrees_with_loops(crowd: Annotations, truth: np.ndarray) -> None:
@@ -35,10 +60,7 @@ def test_agrees_with_loops(crowd: Annotations, truth: np.ndarray) -> None:
     found = Crowdlab().fit(crowd, probabilities=model)
     dense = crowd.to_dense()
     votes = crowd.vote_counts()
-    first = [int(np.argmax(votes[i] + model[i] / 2)) for i in range(300)]
-    right = np.mean([votes[i, first[i]] / votes[i].sum() for i in range(300)])
-    guess = np.mean(np.array(first) != np.bincount(first).argmax())
-    weights = []
+    agreement = []
     for r in range(crowd.num_annotators):
         pairs = [
             dense[i, r] == dense[i, s]
@@ -46,18 +68,27 @@ def test_agrees_with_loops(crowd: Annotations, truth: np.ndarray) -> None:
             for s in range(crowd.num_annotators)
             if s != r and dense[i, r] >= 0 and dense[i, s] >= 0
         ]
-        weights.append(max(1 - (1 - np.mean(pairs)) / guess, 1e-6))
-    wrong = np.mean(model.argmax(axis=1) != first)
-    own = max(1 - wrong / guess, 1e-6) * np.sqrt(5)
-    for i in range(20):
-        total = own * model[i]
-        whole = own
-        for r in np.flatnonzero(dense[i] >= 0):
-            row = np.full(3, (1 - right) / 2)
-            row[dense[i, r]] = right
-            total = total + weights[r] * row
-            whole += weights[r]
-        np.testing.assert_allclose(found.probas_[i], total / whole)
+        agreement.append(np.mean(pairs))
+    consensus = [int(np.argmax(votes[i] + model[i] / 2)) for i in range(300)]
+    for _ in range(2):
+        labels = consensus
+        right = np.mean([votes[i, labels[i]] / votes[i].sum() for i in range(300)])
+        guess = np.mean(np.array(labels) != np.bincount(labels).argmax())
+        weights = [max(1 - (1 - share) / guess, 1e-6) for share in agreement]
+        wrong = np.mean(model.argmax(axis=1) != labels)
+        of_model = max(1 - wrong / guess, 1e-6) * np.sqrt(5)
+        means = []
+        for i in range(300):
+            total, whole = of_model * model[i], of_model
+            for r in np.flatnonzero(dense[i] >= 0):
+                row = np.full(3, (1 - right) / 2)
+                row[dense[i, r]] = right
+                total = total + weights[r] * row
+                whole += weights[r]
+            means.append(total / whole)
+        consensus = [int(np.argmax(mean)) for mean in means]
+    np.testing.assert_allclose(found.probas_, means)
+    np.testing.assert_array_equal(found.labels_, labels)
     vote = (MajorityVote().fit(crowd).labels_ == truth).mean()
     assert (found.labels_ == truth).mean() > vote + 0.05  # the model is nearly always right
 

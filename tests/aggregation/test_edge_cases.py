@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad, MajorityVote
+from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.persistence import load
@@ -191,3 +192,11 @@ def test_annotators_with_one_label_each_keep_the_vote_under_a_uniform_prior(labe
     np.testing.assert_array_equal(DawidSkene(prior="uniform").fit(crowd).labels_, truth)
     np.testing.assert_array_equal(Glad().fit(crowd).labels_, truth)
     assert np.isfinite(DawidSkene().fit(crowd).probas_).all()
+
+
+def test_gold_labels_that_contradict_each_other_are_one_error() -> None:
+    gold = pd.Series(["a", "a", "b"], index=["x", "y", "x"])
+    crowd = Annotations.from_arrays(["x", "y"], ["p", "p"], ["a", "b"])
+    with pytest.raises(DataError, match="task 'x': expected one label, received 'a' and 'b'"):
+        gold_codes(gold, crowd)
+    np.testing.assert_array_equal(gold_codes(gold[:2].repeat(2), crowd), [0, 0])

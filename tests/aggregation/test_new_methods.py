@@ -41,6 +41,25 @@ def test_wawa_by_hand() -> None:
     np.testing.assert_allclose(found.probas_[:, 0], [1.75 / 2.5, 0, 0.75 / 2.5, 1])
 
 
+def test_full_ties_follow_the_rule() -> None:
+    # Instance 1 is a tie of all classes, and 1 is the commoner class. With "first" its vote is 0:
+    # annotator 0 agrees with the votes 1, 0, 1 in two of three cases, annotator 1 always.
+    dense = np.array([[1, 1], [1, 0], [1, 1]])
+    for rule, skills in (("first", [2 / 3, 1]), ("prior", [1, 2 / 3])):
+        np.testing.assert_allclose(Wawa(ties=rule).fit(dense).skills_, skills)
+        found = ZeroBasedSkill(ties=rule, max_iter=1).fit(dense)
+        np.testing.assert_allclose(found.skills_, skills)
+        found = IterativeWeightedMajorityVote(ties=rule).fit(dense)
+        np.testing.assert_allclose(found.weights_, 2 * np.array(skills) - 1)
+
+
+def test_weights_that_cancel_are_a_tie() -> None:
+    # Both annotators weigh -.5 each: no class has votes above the least, yet there are votes.
+    shard = Shard(Annotations.from_dense([[0, 1], [1, 1]]).one_hot(), 2)
+    model = Wawa(ties="first")
+    np.testing.assert_array_equal(model._labels(shard, np.array([-0.5, -0.5])), [0, 0])
+
+
 def test_iwmv_by_hand() -> None:
     # Weights 2 p - 1 = .5, 1, .5; the votes stay, so that the second vote ends it. Instance 0:
     # 1.5 against .5.
@@ -210,6 +229,16 @@ def test_kos_and_mmsr_agree_with_crowd_kit(make_crowd: Callable) -> None:
     assert (ours.labels_ == expected).mean() >= 0.95
     weights = theirs.skills_.loc[crowd.annotator_names].to_numpy()
     assert np.corrcoef(ours.weights_, weights)[0, 1] > 0.9
+
+
+def test_mmsr_trims_half_of_the_least_connected() -> None:
+    # All 8 annotators meet: degrees are 7, so that 7 // 2 - 1 = 2 values are trimmed at either end.
+    # Row 0's product with two others is off: without trimming the factors would follow.
+    skills = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.8, 0.7, 0.6])
+    magnitudes = np.outer(skills, skills)
+    magnitudes[0, 1] = magnitudes[1, 0] = magnitudes[0, 2] = magnitudes[2, 0] = 0.0
+    observed = ~np.eye(8, dtype=bool)
+    np.testing.assert_allclose(Mmsr()._complete(magnitudes, observed), skills, atol=1e-3)
 
 
 def test_mmsr_is_not_moved_by_adversaries() -> None:
