@@ -14,10 +14,11 @@ import pytest
 from scipy.special import softmax
 
 from benchmarks.relabel import ask, needed, replay, simulated, verdicts
+from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.labelling.activelab import activelab_scores, calibrated
+from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import (
     Belief,
     believe,

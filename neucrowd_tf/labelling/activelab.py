@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 
+from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.aggregation.crowdlab import Crowdlab
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neucrowd_tf.annotations import Annotations
-
-LEAST_WEIGHT = 1e-6
 
 
 def activelab_scores(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -46,22 +43,3 @@ def activelab_scores(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray
     )
     average = float(weights[crowd.labels_per_annotator() > 0].mean())
     return np.asarray((total * quality + average / crowd.num_classes) / (total + average))
-
-
-def calibrated(probas: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns probabilities raised to 1 / T and normalised, T being what makes the shares of votes
-    `[N, C]` likeliest. The authors' package scales too, but searches otherwise and ends at flatter
-    probabilities.
-    """
-    given = votes.sum(axis=1) > 0
-    shares = votes[given] / votes[given].sum(axis=1, keepdims=True)
-    logs = np.log(np.maximum(probas, LEAST_WEIGHT))
-
-    def scaled(log_temperature: float) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = log_softmax(logs / np.exp(log_temperature), axis=1)
-        return found
-
-    best = minimize_scalar(
-        lambda value: -float((shares * scaled(value)[given]).sum()), bounds=(-5.0, 5.0)
-    )
-    return np.exp(scaled(float(best.x)))

@@ -9,10 +9,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import softmax
 
+from neucrowd_tf.aggregation.crowd_and_classifier import alternate, calibrated, combine
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
-from neucrowd_tf.labelling.activelab import calibrated
+from neucrowd_tf.aggregation.sums import TINY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ PSEUDO_LABELS = 8.0
 UNKNOWN_ACCURACY = 0.7
 MOST_ACCURATE = 0.98
 # Of annotators and a classifier together.
-MOST_ITERATIONS, CONVERGED, LEAST = 100, 1e-4, 1e-12
+MOST_ITERATIONS, CONVERGED = 100, 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,20 +120,16 @@ def believe_with_model(crowd: Annotations, probas: NDArray[np.float64]) -> Belie
         Raykar et al. (2010), Learning from crowds, section 2 (annotators and a classifier's
         probabilities in one likelihood).
     """
-    size, shape = crowd.num_classes, (crowd.num_annotators, crowd.num_classes, crowd.num_classes)
     start = believe(crowd)
-    pseudo = PSEUDO_LABELS * _average(start.accuracy, size)
-    one_hot = crowd.one_hot()
-    found, errors = start.probas, start.errors
-    for _ in range(MOST_ITERATIONS):
-        prior = np.log(np.maximum(calibrated(probas, found), LEAST))
-        counts = np.asarray(one_hot.T @ found).reshape(shape).transpose(0, 2, 1) + pseudo
-        errors = counts / counts.sum(axis=2, keepdims=True)
-        told = one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size)
-        before, found = found, softmax(prior + told, axis=1)
-        if np.abs(found - before).max() < CONVERGED:
-            break
-    return Belief(found, errors, start.accuracy)
+    together = alternate(
+        crowd.one_hot(),
+        lambda posterior: calibrated(probas, posterior),
+        start.probas,
+        pseudo_counts=PSEUDO_LABELS * _average(start.accuracy, crowd.num_classes),
+        max_iter=MOST_ITERATIONS,
+        tol=CONVERGED,
+    )
+    return Belief(together.probas, together.errors, start.accuracy)
 
 
 def informed(belief: Belief, crowd: Annotations, probas: NDArray[np.float64]) -> Belief:
@@ -149,5 +145,5 @@ def informed(belief: Belief, crowd: Annotations, probas: NDArray[np.float64]) ->
         probas: `[N, C]` of the classifier, out of sample.
     """
     scaled = calibrated(probas, crowd.vote_counts().astype(np.float64))
-    joint = belief.probas * scaled / scaled.mean(axis=0)
-    return dataclasses.replace(belief, probas=joint / joint.sum(axis=1, keepdims=True))
+    log_crowd = np.log(np.maximum(belief.probas, TINY))
+    return dataclasses.replace(belief, probas=combine(log_crowd, scaled / scaled.mean(axis=0)))

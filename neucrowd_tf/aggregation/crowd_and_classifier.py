@@ -1,0 +1,152 @@
+"""What a crowd's labels and a classifier's probabilities together say of each true label.
+
+The crowd's part is Dawid and Skene's: given the true label, annotators label independently, each
+by a confusion matrix. The classifier's probabilities are the prior of each instance:
+
+    P(c | labels of i, x_i)  ~  p(c | x_i) * prod_r E[r, c, l_ir]
+
+`alternate` finds posteriors and confusion matrices in turns; `combine` is the last step alone.
+CROWDLAB, a weighted mean instead of a posterior, is :mod:`neucrowd_tf.aggregation.crowdlab`.
+
+References:
+    Raykar et al. (2010), Learning from crowds, section 2.4, with C classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+    Array: TypeAlias = NDArray[np.float64]
+    Prior: TypeAlias = Array | Callable[[Array], Array]
+    PseudoCounts: TypeAlias = float | Array | Callable[[Array], Array]
+
+# A classifier never excludes a class: its probabilities count as at least this much, by default in
+# posteriors and always in `calibrated`.
+LEAST = 1e-12
+LEAST_CALIBRATED = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Posterior:
+    """Posteriors of the true labels, with what they follow from.
+
+    Attributes:
+        probas: `[N, C]`.
+        errors: `[R, C true, C observed]`; each row sums to one.
+        log_likelihoods: `[N, C]` of each instance's labels given its true label.
+    """
+
+    probas: Array
+    errors: Array
+    log_likelihoods: Array
+
+
+def evidence(annotations: Annotations) -> sparse.csr_matrix:
+    """Returns `[N, R * C]` label counts; of vote counts those of one annotator, `[N, C]`."""
+    if annotations.has_identities:
+        return annotations.one_hot()
+    return sparse.csr_matrix(annotations.vote_counts().astype(np.float64))
+
+
+def error_matrices(one_hot: sparse.csr_matrix, probas: Array, pseudo_counts: PseudoCounts) -> Array:
+    """Returns confusion matrices `[R, C true, C observed]` from expected counts.
+
+    Args:
+        one_hot: `[N, R * C]` label counts at column `annotator * C + label`.
+        probas: `[N, C]` of the true labels; a row of zeros leaves an instance out.
+        pseudo_counts: added to the counts: a number, what broadcasts to `[R, C, C]`, or a function
+            that returns this for counts `[R, C true, C observed]`.
+    """
+    size = probas.shape[1]
+    counts = np.asarray(one_hot.T @ probas).reshape(-1, size, size).transpose(0, 2, 1)
+    counts = counts + (pseudo_counts(counts) if callable(pseudo_counts) else pseudo_counts)
+    errors: Array = counts / counts.sum(axis=2, keepdims=True)
+    return errors
+
+
+def log_likelihoods(one_hot: sparse.csr_matrix, errors: Array) -> Array:
+    """Returns `[N, C]` log probabilities of each instance's labels given its true label."""
+    size = errors.shape[-1]
+    logs: Array = one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size)
+    return logs
+
+
+def combine(log_likelihoods: Array, prior: Array, least: float = LEAST) -> Array:
+    """Returns posteriors `[N, C]`.
+
+    Args:
+        log_likelihoods: `[N, C]` of the labels given the true label, up to a constant per row.
+        prior: `[N, C]` (or `[C]`) probabilities; values below `least` count as `least`.
+        least: smallest prior probability.
+    """
+    posterior: Array = softmax(np.log(np.maximum(prior, least)) + log_likelihoods, axis=1)
+    return posterior
+
+
+def alternate(
+    one_hot: sparse.csr_matrix,
+    prior: Prior,
+    start: Array,
+    *,
+    pseudo_counts: PseudoCounts,
+    max_iter: int,
+    tol: float = 0.0,
+    least: float = LEAST,
+) -> Posterior:
+    """Finds confusion matrices and posteriors in turns.
+
+    Args:
+        one_hot: `[N, R * C]` label counts, see `evidence`.
+        prior: `[N, C]` a classifier's probabilities, or a function that returns the prior for the
+            last posteriors (a classifier that is recalibrated, for example).
+        start: `[N, C]` probabilities of the true labels to begin with.
+        pseudo_counts: see `error_matrices`.
+        max_iter: most turns.
+        tol: stops when no probability moves by this much.
+        least: smallest prior probability.
+    """
+    probas = start
+    for _ in range(max_iter):
+        held = prior(probas) if callable(prior) else prior
+        errors = error_matrices(one_hot, probas, pseudo_counts)
+        likely = log_likelihoods(one_hot, errors)
+        last, probas = probas, combine(likely, held, least)
+        if np.abs(probas - last).max() < tol:
+            break
+    return Posterior(probas, errors, likely)
+
+
+def calibrated(probas: Array, targets: Array) -> Array:
+    """Returns probabilities `[N, C]` at the temperature that fits `targets` best.
+
+    That is p^(1/T), normalised, where T makes the targets' shares most likely.
+
+    Args:
+        probas: `[N, C]`.
+        targets: `[N, C]` vote counts or probabilities; rows of zeros are left out.
+    """
+    total = targets.sum(axis=1)
+    used = total > 0
+    shares = targets[used] / total[used, None]
+    logs = np.log(np.maximum(probas, LEAST_CALIBRATED))
+
+    def scaled(log_temperature: float) -> Array:
+        values: Array = log_softmax(logs / np.exp(log_temperature), axis=1)
+        return values
+
+    best = minimize_scalar(
+        lambda value: -float((shares * scaled(value)[used]).sum()), bounds=(-5.0, 5.0)
+    )
+    return np.exp(scaled(float(best.x)))

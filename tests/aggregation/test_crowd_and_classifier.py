@@ -1,0 +1,78 @@
+"""The posterior of crowd and classifier: by hand, by loops, and what leaves it as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.aggregation.crowd_and_classifier import (
+    alternate,
+    combine,
+    error_matrices,
+    evidence,
+    log_likelihoods,
+)
+from neucrowd_tf.annotations import Annotations
+
+
+def test_one_turn_by_hand() -> None:
+    # Annotator 0 labels both instances 0, annotator 1 only the second, 1. From certainty in classes
+    # 0 and 1 with pseudo-counts of one half: annotator 0 has rows (1.5, .5)/2 and (1.5, .5)/2,
+    # annotator 1 even odds for class 0 and (.5, 1.5)/2 for class 1.
+    one_hot = evidence(Annotations.from_dense([[0, -1], [0, 1]]))
+    prior = np.array([[0.8, 0.2], [0.5, 0.5]])
+    together = alternate(one_hot, prior, np.eye(2), pseudo_counts=0.5, max_iter=1)
+    np.testing.assert_allclose(
+        together.errors, [[[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [0.25, 0.75]]]
+    )
+    np.testing.assert_allclose(np.exp(together.log_likelihoods), [[0.75] * 2, [0.375, 0.5625]])
+    np.testing.assert_allclose(together.probas, [[0.8, 0.2], [0.4, 0.6]])
+
+
+def test_agrees_with_loops(crowd: Annotations) -> None:
+    rng = np.random.default_rng(0)
+    model, beliefs = rng.dirichlet(np.ones(3), (2, 300))
+    together = alternate(evidence(crowd), model, beliefs, pseudo_counts=0.1, max_iter=2)
+    triples = list(zip(crowd.instances, crowd.annotators, crowd.labels, strict=True))
+    for _ in range(2):
+        counts = np.full((crowd.num_annotators, 3, 3), 0.1)
+        for i, r, label in triples:
+            counts[r, :, label] += beliefs[i]
+        errors = counts / counts.sum(axis=2, keepdims=True)
+        joint = model.copy()
+        for i, r, label in triples:
+            joint[i] *= errors[r, :, label]
+        beliefs = joint / joint.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(together.errors, errors)
+    np.testing.assert_allclose(together.probas, beliefs)
+
+
+def test_a_prior_of_the_posterior_and_pseudo_counts_of_the_counts(crowd: Annotations) -> None:
+    one_hot, start = evidence(crowd), np.full((300, 3), 1 / 3)
+    shares = alternate(
+        one_hot,
+        lambda posterior: posterior.mean(axis=0),
+        np.eye(3)[crowd.vote_counts().argmax(axis=1)],
+        pseudo_counts=lambda counts: counts.sum(axis=0) + 1.0,
+        max_iter=500,
+        tol=1e-12,
+    )
+    again = combine(shares.log_likelihoods, shares.probas.mean(axis=0))
+    np.testing.assert_allclose(again, shares.probas, atol=1e-9)  # it has settled
+    errors = error_matrices(one_hot, start, lambda counts: counts.sum(axis=0))
+    np.testing.assert_allclose(errors.sum(axis=2), 1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 7.0])
+def test_annotators_who_say_nothing_leave_the_classifier(crowd: Annotations, scale: float) -> None:
+    model = np.random.default_rng(1).dirichlet(np.ones(3), 300)
+    even = np.full((crowd.num_annotators, 3, 3), 1 / 3)
+    likely = log_likelihoods(evidence(crowd), even)
+    np.testing.assert_allclose(combine(likely, scale * model), model, atol=1e-12)
+
+
+def test_vote_counts_are_one_annotators() -> None:
+    one_hot = evidence(Annotations.from_votes([[2, 1], [0, 3]]))
+    np.testing.assert_array_equal(one_hot.toarray(), [[2, 1], [0, 3]])
+    errors = error_matrices(one_hot, np.eye(2), 0.0)
+    np.testing.assert_allclose(errors, [[[2 / 3, 1 / 3], [0, 1]]])
