@@ -1,8 +1,6 @@
-"""Metrics of predicted class probabilities against true classes: thin over scikit-learn and
-TensorFlow Probability.
+"""Metrics of predicted class probabilities against true classes, mostly scikit-learn's.
 
-Every metric is defined for splits in which some class does not occur; what it means then stands in
-its docstring.
+Every metric is defined for splits in which some class does not occur; the docstrings say how.
 """
 
 from __future__ import annotations
@@ -25,12 +23,13 @@ SCALARS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier", "e
 def check_predictions(
     codes: ArrayLike, probabilities: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns codes `[M]` int64 and probabilities `[M, C]` float64, unchanged in value: scaling
-    rows would untie scores.
+    """Returns codes `[M]` as int64 and probabilities `[M, C]` as float64, both checked.
+
+    The values are unchanged: scaling the rows could break ties between scores.
 
     Raises:
-        DataError: no rows, shapes that do not belong together, codes out of range, or rows that are
-            no distribution.
+        DataError: no rows, shapes that do not match, codes out of range, or rows that are no
+            distribution.
     """
     truth = np.asarray(codes)
     scores = np.asarray(probabilities, dtype=np.float64)
@@ -66,12 +65,10 @@ def check_predictions(
 
 
 def roc_auc(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Area under the ROC curve: of class 1 for two classes, the mean over one-against-rest curves
-    for more.
+    """Returns the area under the ROC curve.
 
-    Returns:
-        With more than two classes, the mean over the classes that occur in `codes`; NaN where no
-        curve exists (one class only).
+    For two classes this is the curve of class 1. For more it is the mean of the one-against-rest
+    curves of the classes that occur in `codes`. It is NaN if only one class occurs.
     """
     truth, scores = check_predictions(codes, probabilities)
     present = np.unique(truth)
@@ -83,13 +80,14 @@ def roc_auc(codes: ArrayLike, probabilities: ArrayLike) -> float:
 
 
 def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Mean negative log probability of the true class, in nats; probabilities are clipped as
-    scikit-learn does.
+    """Returns the mean negative log probability of the true class, in nats.
+
+    Probabilities are clipped as in scikit-learn.
     """
     truth, scores = check_predictions(codes, probabilities)
     if scores.shape[1] == 1:
         return 0.0
-    # Rows of float32 sum to one only roughly, which scikit-learn warns of.
+    # Rows of float32 sum to one only roughly, and scikit-learn warns about that.
     return float(
         sk.log_loss(
             truth, scores / scores.sum(axis=1, keepdims=True), labels=np.arange(scores.shape[1])
@@ -98,8 +96,9 @@ def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
 
 
 def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Brier score, scaled as scikit-learn does: mean (p_1 - y)^2 for two classes, mean sum_c (p_c -
-    y_c)^2 for more.
+    """Returns the Brier score on scikit-learn's scale.
+
+    It is mean (p_1 - y)^2 for two classes and mean sum_c (p_c - y_c)^2 for more.
     """
     truth, scores = check_predictions(codes, probabilities)
     if scores.shape[1] == 2:
@@ -107,45 +106,30 @@ def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
     return float(np.mean(np.sum((scores - np.eye(scores.shape[1])[truth]) ** 2, axis=1)))
 
 
-def instance_log_losses(
-    truth: NDArray[np.int64], scores: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Returns `[M]` minus the log probability of each true class, clipped as scikit-learn does;
-    their mean is `log_loss`.
-    """
-    tiny = np.finfo(np.float64).eps
-    own = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
-    return -np.log(np.clip(own, tiny, 1.0 - tiny))
-
-
-def instance_brier_scores(
-    truth: NDArray[np.int64], scores: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Returns `[M]` what each row adds to `brier_score`, which is their mean."""
-    size = scores.shape[1]
-    return np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
-
-
-def expected_calibration_error(
-    codes: ArrayLike, probabilities: ArrayLike, bins: int = CALIBRATION_BINS
+def calibration_error(
+    confidence: NDArray[np.float64], correct: NDArray[Any], bins: int = CALIBRATION_BINS
 ) -> float:
-    """Mean distance between confidence and accuracy over `bins` equal bins of the highest
-    probability.
+    """Returns the expected calibration error over equal bins of confidence.
 
-    Imports TensorFlow Probability when called.
+    The error is the gap between mean confidence and accuracy in a bin, weighted with the bin's
+    share of the rows. A confidence on the border of two bins is in the upper one.
+
+    Args:
+        confidence: `[M]` probability of each predicted class.
+        correct: `[M]` whether each prediction is correct, or the probability that it is.
+        bins: number of bins.
 
     References:
         Guo et al. (2017), On calibration of modern neural networks, equation 3.
     """
-    import tensorflow_probability as tfp
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    return float(np.abs(np.bincount(place, confidence - correct, bins)).sum() / len(confidence))
 
+
+def expected_calibration_error(codes: ArrayLike, probabilities: ArrayLike) -> float:
+    """Returns the `calibration_error` of the predicted classes' probabilities."""
     truth, scores = check_predictions(codes, probabilities)
-    logits = np.log(np.maximum(scores, 1e-30)).astype(np.float32)
-    return float(
-        tfp.stats.expected_calibration_error(
-            bins, logits=logits, labels_true=truth.astype(np.int32)
-        )
-    )
+    return calibration_error(scores.max(axis=1), scores.argmax(axis=1) == truth)
 
 
 def classification_metrics(
@@ -153,24 +137,22 @@ def classification_metrics(
     probabilities: ArrayLike,
     *,
     class_names: Sequence[Hashable] | NDArray[Any] | None = None,
-    calibration: bool = True,
 ) -> dict[str, Any]:
-    """Scores predicted probabilities; the predicted class is the most probable one (the first among
-    equals).
+    """Scores predicted probabilities.
+
+    The predicted class is the most probable one, the first of several equal ones.
 
     Args:
         codes: `[M]` true class codes.
         probabilities: `[M, C]`, rows sum to one.
         class_names: `[C]` names for `per_class`; by default the codes.
-        calibration: whether to compute the expected calibration error, which imports TensorFlow
-            Probability.
 
     Returns:
         - accuracy;
         - balanced_accuracy: mean recall over the classes that occur in `codes`;
         - f1: macro, over the classes that occur in `codes` or among the predictions;
         - f1_positive: of class 1, for two classes only;
-        - auc, log_loss, brier, ece: see the functions of this module; NaN where there is none;
+        - auc, log_loss, brier, ece: see the functions of this module;
         - per_class: for each class name (as text) precision, recall, f1 and support, zero where
           undefined.
 
@@ -194,8 +176,7 @@ def classification_metrics(
     result["auc"] = roc_auc(truth, scores)
     result["log_loss"] = log_loss(truth, scores)
     result["brier"] = brier_score(truth, scores)
-    if calibration:
-        result["ece"] = expected_calibration_error(truth, scores)
+    result["ece"] = expected_calibration_error(truth, scores)
     names = (
         list(range(num_classes))
         if class_names is None

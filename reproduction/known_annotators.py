@@ -16,7 +16,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import remove_annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.comparison import paired_comparison
+from neucrowd_tf.evaluation.intervals import paired_interval
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
@@ -102,8 +102,8 @@ def _rows(options: Options) -> Iterator[list[str]]:
                 first = [run["majority vote"][metric] for run in runs]
                 for name in runs[0]:
                     values = [run[name][metric] for run in runs]
-                    gain = paired_comparison(values, first)
-                    cells = [float(np.mean(values)), gain.difference, gain.low, gain.high]
+                    gain = paired_interval(values, first)
+                    cells = [float(np.mean(values)), gain.estimate, gain.low, gain.high]
                     shown = [number_cell(round(cell, 6)) for cell in cells]
                     yield [dataset, str(each), name, metric, *shown, str(len(runs))]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.evaluation.crossed import crossed_interval
-from neucrowd_tf.evaluation.intervals import Interval, mean_interval
+from neucrowd_tf.evaluation.intervals import Interval, crossed_interval, mean_interval
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction.collect import FinishedRun, suite_runs

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.evaluation.comparison import paired_comparison
-from neucrowd_tf.evaluation.crossed import VALUES
-from neucrowd_tf.evaluation.intervals import Interval, mean_interval
+from neucrowd_tf.evaluation.influence import VALUES
+from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
@@ -125,12 +124,11 @@ def _gain(
         ours, others = _by_run(mine, metric), _by_run(theirs, metric)
         both = [key for key in ours if key in others]
         if both:
-            compared = paired_comparison(
+            gain = paired_interval(
                 [ours[key] for key in both],
                 [others[key] for key in both],
                 test_train_ratio=_ratio(case.folds),
             )
-            gain = Interval(compared.difference, compared.low, compared.high)
             if case.folds or metric not in VALUES:
                 return gain, None
             folders = [

@@ -114,6 +114,17 @@ def imbalance_ratio(class_counts: ArrayLike) -> float:
     return float(counts.max() / max(1.0, counts.min())) if counts.size else float("nan")
 
 
+def beyond_chance(observed: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
+    """Returns agreement corrected for chance, `(observed - chance) / (1 - chance)`.
+
+    Fleiss' and Cohen's kappa and Krippendorff's alpha differ only in what they call chance. NaN if
+    chance alone gives full agreement.
+    """
+    expected = np.asarray(chance, np.float64)
+    possible = np.where(expected < 1.0, 1.0 - expected, np.nan)
+    return np.asarray((observed - expected) / possible)
+
+
 def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
     """Returns Fleiss' kappa: agreement beyond what the classes' frequencies give by chance.
 
@@ -138,8 +149,7 @@ def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
         return float("nan")
     observed = float((((counts**2).sum(axis=1) - votes) / (votes * (votes - 1))).mean())
     shares = counts.sum(axis=0) / votes.sum()
-    chance = float((shares**2).sum())
-    return (observed - chance) / (1.0 - chance) if chance < 1.0 else float("nan")
+    return float(beyond_chance(observed, (shares**2).sum()))
 
 
 def krippendorff_alpha(annotations: Annotations | ArrayLike) -> float:
@@ -167,7 +177,7 @@ def krippendorff_alpha(annotations: Annotations | ArrayLike) -> float:
     observed = float(((votes**2 - (counts**2).sum(axis=1)) / (votes - 1)).sum()) / total
     by_class = counts.sum(axis=0).astype(np.float64)
     expected = (total**2 - float((by_class**2).sum())) / (total * (total - 1.0))
-    return 1.0 - observed / expected if expected > 0 else float("nan")
+    return float(beyond_chance(1.0 - observed, 1.0 - expected))
 
 
 def annotator_accuracy(

@@ -1,6 +1,4 @@
-"""How far annotators agree: people among themselves, each pair that shares many instances, and
-models apart.
-"""
+"""Agreement among annotators, of each pair that shares many instances, and of models."""
 
 from __future__ import annotations
 
@@ -17,13 +15,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MANY_SHARED = 20
-MOST_ANNOTATORS = 400  # of whom pairs are compared: those with most labels
+# Agreement on fewer instances than this is shown, but not judged.
+LEAST_OVERLAP = 30
+MOST_ANNOTATORS = 400  # whose pairs are compared: those with the most labels
 
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Two annotators (codes), how many instances both labelled, the share that both gave the same
-    label, and Cohen's kappa (NaN where both gave one and the same label throughout).
+    """The agreement of two annotators, or of a model with the majority of annotators.
+
+    Attributes:
+        first, second: codes; `second` is -1 for the majority.
+        shared: number of instances that both labelled.
+        same: share of these with the same label, NaN without any.
+        kappa: Cohen's; NaN if both always gave one and the same label.
     """
 
     first: int
@@ -35,23 +40,29 @@ class Pair:
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """Of a crowd.
+    """The agreement of a crowd.
 
     Attributes:
-        kappa, alpha: Fleiss' and Krippendorff's, of people alone.
-        pairs: of people who share at least `MANY_SHARED` instances, those that agree least first.
-        models: for each annotator that is a model, its name, how many people's majority labels it
-            met, the share it shares, and Cohen's kappa with these.
+        overlap: number of instances that two or more people labelled.
+        kappa, alpha: Fleiss' and Krippendorff's, without models.
+        pairs: people who share at least `MANY_SHARED` instances, the least agreeing first.
+        models: each model with the people's majority label.
     """
 
+    overlap: int
     kappa: float
     alpha: float
     pairs: list[Pair]
-    models: list[tuple[str, int, float, float]]
+    models: list[Pair]
+
+    @property
+    def enough(self) -> bool:
+        """Whether enough instances have two labels to judge agreement."""
+        return self.overlap >= LEAST_OVERLAP
 
 
 def model_codes(annotations: Annotations, names: Sequence[str]) -> NDArray[np.int64]:
-    """Returns the codes of the annotators of these names, as they are spelt."""
+    """Returns the codes of the annotators with these names."""
     wanted = set(names)
     return np.array(
         [i for i, n in enumerate(annotations.annotator_names.tolist()) if str(n) in wanted],
@@ -64,7 +75,8 @@ def agreement(annotations: Annotations, models: Sequence[str] = ()) -> Agreement
 
     Args:
         annotations: with identities.
-        models: names of the annotators that are models.
+        models: names of the annotators that are models; they are left out and compared with the
+            people's majority label.
 
     Raises:
         IdentitiesError: vote counts only.
@@ -73,44 +85,40 @@ def agreement(annotations: Annotations, models: Sequence[str] = ()) -> Agreement
     codes = model_codes(annotations, models)
     people = annotations.select(~np.isin(annotations.annotators, codes))
     counts = people.vote_counts()
-    found = []
-    majority = np.where(counts.sum(axis=1) > 0, counts.argmax(axis=1), -1)
-    for code in codes:
-        mine = np.flatnonzero(annotations.annotators == code)
-        others = majority[annotations.instances[mine]]
-        mine, others = mine[others >= 0], others[others >= 0]
-        given = annotations.labels[mine]
-        table = np.zeros((annotations.num_classes,) * 2)
-        np.add.at(table, (given, others), 1)
-        name = str(annotations.annotator_names[code])
-        share = float(np.trace(table) / len(mine)) if len(mine) else float("nan")
-        found.append((name, len(mine), share, _kappa(table)))
+    votes = counts.sum(axis=1)
+    majority = np.where(votes > 0, counts.argmax(axis=1), -1)
+    compared = []
+    for code in codes.tolist():
+        rows = annotations.annotators == code
+        rows &= majority[annotations.instances] >= 0
+        labels, others = annotations.labels[rows], majority[annotations.instances[rows]]
+        total = max(len(labels), 1)
+        shares = [np.bincount(one, minlength=counts.shape[1]) / total for one in (labels, others)]
+        same = float((labels == others).mean()) if len(labels) else float("nan")
+        kappa = float(statistics.beyond_chance(same, shares[0] @ shares[1]))
+        compared.append(Pair(code, -1, len(labels), same, kappa))
     return Agreement(
-        statistics.fleiss_kappa(counts), statistics.krippendorff_alpha(counts), pairs(people), found
+        int((votes > 1).sum()),
+        statistics.fleiss_kappa(counts),
+        statistics.krippendorff_alpha(counts),
+        pairs(people),
+        compared,
     )
 
 
-def _kappa(table: NDArray[np.float64]) -> float:
-    """Returns Cohen's kappa of a table `[C, C]` of counts."""
-    total = table.sum()
-    chance = float(table.sum(axis=0) @ table.sum(axis=1)) / total**2 if total else 1.0
-    return (float(np.trace(table)) / total - chance) / (1 - chance) if chance < 1 else float("nan")
-
-
 def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
-    """Returns the pairs of annotators that share at least `least` instances, those that agree least
-    first.
+    """Returns the pairs that share at least `least` instances, the least agreeing first.
 
     References:
         Cohen (1960), A coefficient of agreement for nominal scales.
     """
-    given = annotations.labels_per_annotator()
-    chosen = np.sort(np.argsort(-given, kind="stable")[:MOST_ANNOTATORS])
+    busiest = np.argsort(-annotations.labels_per_annotator(), kind="stable")
+    chosen = np.sort(busiest[:MOST_ANNOTATORS])
     place = np.full(annotations.num_annotators, -1)
     place[chosen] = np.arange(len(chosen))
-    kept = place[annotations.annotators] >= 0
-    rows, columns = annotations.instances[kept], place[annotations.annotators[kept]]
-    labels, shape = annotations.labels[kept], (annotations.num_instances, len(chosen))
+    compared = place[annotations.annotators] >= 0
+    rows, columns = annotations.instances[compared], place[annotations.annotators[compared]]
+    labels, shape = annotations.labels[compared], (annotations.num_instances, len(chosen))
 
     def matrix(mask: NDArray[np.bool_]) -> csr_matrix:
         return csr_matrix((np.ones(mask.sum()), (rows[mask], columns[mask])), shape=shape)
@@ -119,14 +127,14 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     shared = np.asarray((whole.T @ whole).todense())
     same, chance = np.zeros_like(shared), np.zeros_like(shared)
     for code in range(annotations.num_classes):
-        part = matrix(labels == code)
-        same += np.asarray((part.T @ part).todense())
-        met = np.asarray((part.T @ whole).todense())  # [a, b]: a said so where b said anything
+        of_class = matrix(labels == code)
+        same += np.asarray((of_class.T @ of_class).todense())
+        met = np.asarray((of_class.T @ whole).todense())  # [a, b]: a's labels where b has any
         chance += met * met.T
-    found = []
-    for a, b in np.argwhere(np.triu(shared >= least, 1)).tolist():
-        total = shared[a, b]
-        expected, observed = chance[a, b] / total**2, same[a, b] / total
-        kappa = (observed - expected) / (1 - expected) if expected < 1 else float("nan")
-        found.append(Pair(int(chosen[a]), int(chosen[b]), int(total), float(observed), kappa))
-    return sorted(found, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
+    first, second = np.nonzero(np.triu(shared >= least, 1))
+    total = shared[first, second]
+    observed = same[first, second] / total
+    kappa = statistics.beyond_chance(observed, chance[first, second] / total**2)
+    columns_of = (chosen[first], chosen[second], total.astype(int), observed, kappa)
+    shown = (Pair(*one) for one in zip(*(c.tolist() for c in columns_of), strict=True))
+    return sorted(shown, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))

@@ -1,13 +1,10 @@
-"""Repeated stratified cross-validation over the annotated rows of a dataset, pooled and without
-duplicates.
-"""
+"""Stratified cross-validation over the annotated rows of a dataset, without duplicates."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,44 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclasses.dataclass(frozen=True)
-class Pool:
-    """The rows that cross-validation splits.
-
-    Attributes:
-        features: `[N, ...]`.
-        annotations: the crowd's labels of all N rows.
-        labels: `[N]` class codes that a test part is scored against: the truth where the dataset
-            has one, else the majority vote; -1 where there is neither, and such rows are only
-            trained on.
-        votes: `[N]` majority vote, the labels of validation parts; -1 without annotations.
-        labels_are_truth: which of the two `labels` are.
-        num_duplicates: how many rows were dropped because an earlier row has the same features.
-    """
-
-    features: NDArray[Any]
-    annotations: Annotations
-    labels: NDArray[np.int64]
-    votes: NDArray[np.int64]
-    labels_are_truth: bool
-    num_duplicates: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Fold:
-    """One training and test part: `dataset.test` is the fold, `dataset.validation` is held out of
-    the rest.
-    """
-
-    repeat: int
-    fold: int
-    dataset: CrowdDataset
-
-
 def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
-    """Returns the positions of the rows of `features` (or texts) that no earlier row equals, in
-    order.
-    """
+    """Returns the positions of the rows (or texts) that equal no earlier row, in order."""
     if features.ndim == 1:
         keys = features.tolist()
     else:  # -0.0 becomes 0.0, its equal
@@ -70,11 +31,11 @@ def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def concatenate(parts: Sequence[Annotations]) -> Annotations:
-    """Puts annotations of different instances below each other; annotators are matched by name.
+    """Concatenates annotations of different instances; annotators are matched by name.
 
     Raises:
-        DataError: other classes, an instance that stands in two parts, or vote counts beside labels
-            with identities.
+        DataError: other classes, an instance in two parts, or vote counts beside labels with
+            identities.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -117,7 +78,7 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
 
 
 def annotated_parts(dataset: CrowdDataset) -> list[Split]:
-    """Returns the validation and the test split, as far as they have annotations."""
+    """Returns those of the validation and the test split that have annotations."""
     return [
         split
         for split in (dataset.validation, dataset.test)
@@ -126,7 +87,7 @@ def annotated_parts(dataset: CrowdDataset) -> list[Split]:
 
 
 def whole_crowd(dataset: CrowdDataset) -> Annotations:
-    """Returns the annotations of the training rows, then those of the splits that have any."""
+    """Returns the annotations of the training rows, then those of the other splits."""
     crowds = [split.annotations for split in annotated_parts(dataset)]
     return concatenate([dataset.annotations, *(crowd for crowd in crowds if crowd is not None)])
 
@@ -138,8 +99,9 @@ def all_annotated(dataset: CrowdDataset) -> tuple[NDArray[Any], Annotations]:
 
 
 def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
-    """Returns the true class codes of `whole_crowd`'s rows, -1 where one is not known; None where
-    no training row's is.
+    """Returns the true class codes of `whole_crowd`'s rows, -1 if unknown.
+
+    None if the dataset has no truth of training rows.
     """
     if dataset.truth is None:
         return None
@@ -151,49 +113,16 @@ def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
     return np.concatenate([dataset.truth, *rest]).astype(np.int64)
 
 
-def pool(dataset: CrowdDataset, seed: int = 0) -> Pool:
-    """Pools the training rows and those of validation and test that have annotations (hotel's), and
-    drops duplicates.
-
-    Splits without annotations are left out: nobody could learn from them as from a crowd. Of rows
-    with the same features the first stays, in the order training, validation, test.
-
-    Args:
-        seed: for tied votes.
-    """
-    features, crowd = all_annotated(dataset)
-    votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
-    truth = whole_truth(dataset)
-    labels = votes if truth is None else truth
-    kept = first_of_each(features)
-    return Pool(
-        features[kept],
-        crowd[kept],
-        labels[kept],
-        votes[kept],
-        truth is not None,
-        len(features) - len(kept),
-    )
-
-
-def _test_parts(
-    labels: NDArray[np.int64], folds: int, seed: int, repeat: int
-) -> list[NDArray[np.intp]]:
+def _test_rows(labels: NDArray[np.int64], folds: int, seed: int) -> list[NDArray[np.intp]]:
     """Returns the test rows of each fold, stratified by label."""
-    known = np.flatnonzero(labels != UNKNOWN)
-    splitter = StratifiedKFold(
-        folds,
-        shuffle=True,
-        random_state=int(np.random.default_rng([seed, repeat, 1]).integers(2**31)),
-    )
+    labelled = np.flatnonzero(labels != UNKNOWN)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # a class with fewer members than folds is absent from some
-            return [known[test] for _, test in splitter.split(known, labels[known])]
+        with warnings.catch_warnings():  # some folds lack a class with fewer members than folds
+            warnings.simplefilter("ignore", UserWarning)
+            return [labelled[test] for _, test in splitter.split(labelled, labels[labelled])]
     except ValueError:
-        rows = np.bincount(labels[known]).max(initial=0) if len(known) else 0
+        rows = np.bincount(labels[labelled]).max(initial=0) if len(labelled) else 0
         raise DataError(
             f"cross-validation: expected a class with a row for each of {folds} folds, received at"
             f" most {rows} of one class"
@@ -203,14 +132,16 @@ def _test_parts(
 def _hold_out(
     votes: NDArray[np.int64], rows: NDArray[np.intp], share: float, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Returns `share` of the annotated `rows`, stratified by their votes; one of each class at
-    least stays in training.
+    """Returns `share` of the annotated `rows`, stratified by their votes.
+
+    At least one row of each class stays in training.
     """
     chosen = []
     for code in np.unique(votes[rows]):
-        mine = rows[votes[rows] == code]
+        of_class = rows[votes[rows] == code]
         if code != UNKNOWN:
-            chosen.append(rng.permutation(mine)[: min(round(share * len(mine)), len(mine) - 1)])
+            size = min(round(share * len(of_class)), len(of_class) - 1)
+            chosen.append(rng.permutation(of_class)[:size])
     return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.intp)
 
 
@@ -223,81 +154,60 @@ def fold_dataset(
     seed: int = 0,
     validation_share: float = 0.2,
 ) -> CrowdDataset:
-    """Returns one fold as a dataset: the same arguments give the same fold, whatever else is drawn.
+    """Returns one fold of repeated stratified cross-validation as a dataset.
+
+    The training rows and those of validation and test that have annotations are pooled. Of several
+    rows with the same features only the first is used. Test rows are scored against the truth if
+    the dataset has one, else against majority votes; rows with neither are only trained on. The
+    same arguments always give the same fold.
 
     Args:
-        repeat: from 0; each shuffles anew.
-        fold: from 0 to `folds - 1`, the test part.
-        folds: how many parts.
+        dataset: to split.
+        repeat: from 0; each repeat shuffles the rows differently.
+        fold: from 0 to `folds - 1`, the test rows.
+        folds: number of parts.
         seed: of all draws.
-        validation_share: of the remaining annotated rows to hold out for choices. Their labels are
-            majority votes, whatever is known of their truth, and their annotations leave the
-            training set, so test labels never enter a choice.
+        validation_share: share of the remaining annotated rows to hold out for choices. Their
+            labels are majority votes, even if their truth is available, and their annotations
+            leave the training set, so test labels never enter a choice.
 
     Raises:
         UsageError: numbers out of range.
         DataError: fewer rows than folds.
     """
-    _check(folds, validation_share)
-    if not 0 <= fold < folds or repeat < 0:
-        raise UsageError(
-            f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of repeat"
-            f" {repeat}"
-        )
-    pooled = pool(dataset, seed)
-    test = _test_parts(pooled.labels, folds, seed, repeat)[fold]
-    rng = np.random.default_rng([seed, repeat, fold, 2])
-    return _one_fold(dataset, pooled, test, validation_share, rng)
-
-
-def repeated_stratified_folds(
-    dataset: CrowdDataset,
-    *,
-    folds: int = 5,
-    repeats: int = 1,
-    seed: int = 0,
-    validation_share: float = 0.2,
-) -> Iterator[Fold]:
-    """Yields every fold of repeated stratified cross-validation; see `fold_dataset`."""
-    _check(folds, validation_share)
-    pooled = pool(dataset, seed)
-    for repeat in range(repeats):
-        for fold, test in enumerate(_test_parts(pooled.labels, folds, seed, repeat)):
-            rng = np.random.default_rng([seed, repeat, fold, 2])
-            yield Fold(repeat, fold, _one_fold(dataset, pooled, test, validation_share, rng))
-
-
-def _check(folds: int, validation_share: float) -> None:
     if folds < 2:
         raise UsageError(f"folds: expected at least 2, received {folds}")
     if not 0.0 < validation_share < 1.0:
         raise UsageError(
             f"validation_share: expected a number between 0 and 1, received {validation_share}"
         )
-
-
-def _one_fold(
-    dataset: CrowdDataset,
-    pooled: Pool,
-    test: NDArray[np.intp],
-    validation_share: float,
-    rng: np.random.Generator,
-) -> CrowdDataset:
-    """Returns the pooled rows as a dataset that is tested on those at positions `test`."""
-    rest = np.setdiff1d(np.arange(len(pooled.labels)), test)
-    validation = _hold_out(pooled.votes, rest, validation_share, rng)
+    if not 0 <= fold < folds or repeat < 0:
+        raise UsageError(
+            f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of repeat"
+            f" {repeat}"
+        )
+    features, crowd = all_annotated(dataset)
+    votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
+    truth = whole_truth(dataset)
+    first = first_of_each(features)
+    features, crowd, votes = features[first], crowd[first], votes[first]
+    labels = votes if truth is None else truth[first]
+    shuffle = int(np.random.default_rng([seed, repeat, 1]).integers(2**31))
+    test = _test_rows(labels, folds, shuffle)[fold]
+    rest = np.setdiff1d(np.arange(len(labels)), test)
+    rng = np.random.default_rng([seed, repeat, fold, 2])
+    validation = _hold_out(votes, rest, validation_share, rng)
     train = np.setdiff1d(rest, validation)
 
-    def split(rows: NDArray[np.intp], labels: NDArray[np.int64]) -> Split:
-        crowd = pooled.annotations[rows]
-        return Split(pooled.features[rows], labels[rows], crowd.instance_names, crowd)
+    def split(rows: NDArray[np.intp], codes: NDArray[np.int64]) -> Split:
+        return Split(features[rows], codes[rows], crowd[rows].instance_names, crowd[rows])
 
     return dataset.replace(
-        features=pooled.features[train],
-        annotations=pooled.annotations[train],
-        truth=pooled.labels[train] if pooled.labels_are_truth else None,
-        validation=split(validation, pooled.votes) if len(validation) else None,
-        test=split(test, pooled.labels),
+        features=features[train],
+        annotations=crowd[train],
+        truth=None if truth is None else labels[train],
+        validation=split(validation, votes) if len(validation) else None,
+        test=split(test, labels),
         validation_is_truth=False,
-        test_is_truth=pooled.labels_are_truth,
+        test_is_truth=truth is not None,
     )

@@ -16,7 +16,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DENIED, DataError, IdentitiesError, UnsupportedDataError, UsageError
-from neucrowd_tf.evaluation.annotator_table import annotators_csv
+from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.cross_validation import all_annotated
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.scoring import evaluate, score_split, score_test

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.comparison import paired_comparison
-from neucrowd_tf.evaluation.intervals import Interval, mean_interval
+from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.harness.run_folder import METRICS, RunKey, locked
 from neucrowd_tf.io.files.atomic import write_text
@@ -201,8 +200,8 @@ def _comparison(
     shared: Interval | None = None
     if both:
         pairs = zip(*((ours[key], others[key]) for key in both), strict=True)
-        compared = paired_comparison(*map(list, pairs), test_train_ratio=_ratio(mine))
-        difference, low, high = compared.difference, compared.low, compared.high
+        compared = paired_interval(*map(list, pairs), test_train_ratio=_ratio(mine))
+        difference, low, high = compared.estimate, compared.low, compared.high
         if output_dir is not None and not any(fold for _, _, fold in both):
             first, second = (
                 [

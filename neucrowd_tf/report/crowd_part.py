@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, agreement, model_codes
-from neucrowd_tf.evaluation.annotator_table import REVERSED, SPAM, annotators_csv, flagged_ranking
+from neucrowd_tf.evaluation.annotators import REVERSED, SPAM, annotators_csv, flagged_ranking
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.labelling.belief import believe
 from neucrowd_tf.labelling.plan import make_plan, reason

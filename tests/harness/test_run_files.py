@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.evaluation.annotator_table import annotators_csv
+from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.io.predictions import predictions_csv
 
 
