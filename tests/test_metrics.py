@@ -22,9 +22,7 @@ def _random(seed: int, rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def test_hand_worked_two_classes() -> None:
-    found = metrics.classification_metrics(
-        TRUTH, SCORES, class_names=["no", "yes"], calibration=False
-    )
+    found = metrics.classification_metrics(TRUTH, SCORES, class_names=["no", "yes"])
     # Predicted 0 1 1 0: two of four right, one of two right in each class; precision and recall are
     # 1/2 for both.
     assert (
@@ -55,12 +53,15 @@ def test_expected_calibration_error_by_hand_and_by_loop() -> None:
         inside = (confidence * 10).astype(int) == bin_
         if inside.any():
             expected += inside.mean() * abs(confidence[inside].mean() - right[inside].mean())
-    assert metrics.expected_calibration_error(truth, scores) == pytest.approx(expected, abs=1e-5)
+    assert metrics.expected_calibration_error(truth, scores) == pytest.approx(expected)
+    # Soft correctness: one bin, mean confidence .75, mean probability of being right .5.
+    soft = metrics.calibration_error(np.array([0.72, 0.78]), np.array([0.2, 0.8]), bins=4)
+    assert soft == pytest.approx((abs(0.72 - 0.2) + abs(0.78 - 0.8)) / 2)
 
 
 def test_agrees_with_scikit_learn_for_many_classes() -> None:
     truth, scores = _random(1, 200, 4)
-    found = metrics.classification_metrics(truth, scores, calibration=False)
+    found = metrics.classification_metrics(truth, scores)
     predicted = scores.argmax(axis=1)
     assert found["accuracy"] == sk.accuracy_score(truth, predicted)
     assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(truth, predicted))
@@ -80,7 +81,7 @@ def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning
     scores /= scores.sum(axis=1, keepdims=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = metrics.classification_metrics(truth, scores, calibration=False)
+        found = metrics.classification_metrics(truth, scores)
     expected = np.mean([sk.roc_auc_score(truth == c, scores[:, c]) for c in (0, 1)])
     assert found["auc"] == pytest.approx(expected)
     assert found["f1"] == pytest.approx(sk.f1_score(truth, scores.argmax(axis=1), average="macro"))
@@ -90,12 +91,12 @@ def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning
 def test_f1_by_hand() -> None:
     # Truth 0 0 0 1, predicted 0 0 1 1: f1 is 2 * 2 / (3 + 2) of class 0 and 2 * 1 / (1 + 2) of
     # class 1.
-    found = metrics.classification_metrics([0, 0, 0, 1], np.eye(2)[[0, 0, 1, 1]], calibration=False)
+    found = metrics.classification_metrics([0, 0, 0, 1], np.eye(2)[[0, 0, 1, 1]])
     assert found["f1_positive"] == pytest.approx(2 / 3)
     assert found["f1"] == pytest.approx((0.8 + 2 / 3) / 2)
     # Truth 0 0 1, predicted 0 2 1: class 2 is predicted and never occurs, which counts in f1 (2/3,
     # 1, 0) and not in recall (1/2, 1).
-    found = metrics.classification_metrics([0, 0, 1], np.eye(3)[[0, 2, 1]], calibration=False)
+    found = metrics.classification_metrics([0, 0, 1], np.eye(3)[[0, 2, 1]])
     assert found["f1"] == pytest.approx(5 / 9)
     assert found["balanced_accuracy"] == pytest.approx(0.75)
 
@@ -120,10 +121,8 @@ def test_one_class_only_has_no_auc(classes: int) -> None:
 def test_permuting_classes_and_rows_changes_nothing() -> None:
     truth, scores = _random(3, 150, 4)
     order, rows = np.array([2, 0, 3, 1]), np.random.default_rng(4).permutation(150)
-    first = metrics.classification_metrics(truth, scores, calibration=False)
-    second = metrics.classification_metrics(
-        np.argsort(order)[truth][rows], scores[:, order][rows], calibration=False
-    )
+    first = metrics.classification_metrics(truth, scores)
+    second = metrics.classification_metrics(np.argsort(order)[truth][rows], scores[:, order][rows])
     for name in ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier"):
         assert first[name] == pytest.approx(second[name])
 
@@ -132,9 +131,7 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
     truth, scores = _random(5, 50, 7)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = metrics.classification_metrics(
-            truth, (scores * (1 + 1e-5)).astype(np.float32), calibration=False
-        )
+        found = metrics.classification_metrics(truth, (scores * (1 + 1e-5)).astype(np.float32))
     assert found["log_loss"] == pytest.approx(
         sk.log_loss(truth, scores, labels=np.arange(7)), rel=1e-4
     )

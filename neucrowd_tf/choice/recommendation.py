@@ -118,7 +118,7 @@ def _scores(name: str, probabilities: Array, consensus: NDArray[np.int64]) -> di
     from neucrowd_tf.metrics import classification_metrics
 
     scaled = probabilities / probabilities.sum(axis=1, keepdims=True)
-    metrics = classification_metrics(consensus, scaled, calibration=False)
+    metrics = classification_metrics(consensus, scaled)
     return {
         "method": name,
         "score": metrics["accuracy"],

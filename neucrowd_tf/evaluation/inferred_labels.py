@@ -1,4 +1,4 @@
-"""The inferred label of every instance: the crowd's labels and a model's predictions together."""
+"""labels.csv: each instance's label, inferred from the crowd's labels and a model's predictions."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ HEADER = (
     *("task", "label", "probability", "num_labels", "votes", "annotators"),
     *("model_label", "model_probability", "model_held_out"),
 )
-_VOTE = 1.0  # what a model counts for beside votes whose annotators are not known
+_VOTE = 1.0  # a model's weight beside votes of unknown annotators
 
 
 @dataclasses.dataclass(frozen=True)
 class InferredLabels:
-    """Labels of all N instances of a dataset that have a place in its crowd: training rows, then
-    those of validation and test with annotations.
+    """Inferred labels of a dataset's annotated instances.
+
+    These are all N training instances, then the annotated ones of validation and test.
 
     Attributes:
-        crowd: their labels.
-        probas: `[N, C]` of crowd and model together; `labels` the most probable classes.
+        crowd: their annotations.
+        probas: `[N, C]` of crowd and model together.
         model: `[N, C]` the model's.
-        held_out: `[N]` whether the model had not seen the instance's labels when it predicted it.
+        held_out: `[N]` whether the model predicted the instance without having seen its labels.
     """
 
     crowd: Annotations
@@ -45,19 +46,21 @@ class InferredLabels:
 
     @property
     def labels(self) -> NDArray[np.int64]:
+        """The most probable classes `[N]`."""
         return np.asarray(self.probas.argmax(axis=1))
 
     def rows(self) -> Iterator[list[Any]]:
-        """Yields a row of `HEADER` an instance; votes and annotators by class, the commonest
-        first.
+        """Yields a row with the columns of `HEADER` for each instance.
+
+        Votes and annotators are listed by class, the commonest first.
         """
         crowd, names = self.crowd, [str(name) for name in self.crowd.class_names.tolist()]
         votes = crowd.vote_counts()
         who: list[dict[int, list[str]]] = [{} for _ in range(crowd.num_instances)]
         if crowd.has_identities:
             annotators = [str(name) for name in crowd.annotator_names.tolist()]
-            given = (crowd.instances.tolist(), crowd.annotators.tolist(), crowd.labels.tolist())
-            for instance, annotator, label in zip(*given, strict=True):
+            triples = (crowd.instances.tolist(), crowd.annotators.tolist(), crowd.labels.tolist())
+            for instance, annotator, label in zip(*triples, strict=True):
                 who[instance].setdefault(label, []).append(annotators[annotator])
         best, model = self.labels, self.model.argmax(axis=1)
         for row, task in enumerate(crowd.instance_names.tolist()):
@@ -82,37 +85,46 @@ class InferredLabels:
 def held_out_predictions(
     dataset: CrowdDataset, estimator: Any, training: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Returns what a fitted method says of the instances of `whole_crowd` `[N, C]`, and where `[N]`
-    it had not seen their labels: in the other splits, and where a fold held out a training instance
-    (`auto` knows what it said then).
+    """Returns a method's predictions of `whole_crowd`'s instances, held out where possible.
+
+    Predictions are held out in the other splits, and for training instances if the method keeps
+    `held_out_probas_` of its folds, as `auto` does.
 
     Args:
+        dataset: that the method was fitted to.
         estimator: the fitted method.
-        training: what it predicts for the training instances, a row each.
+        training: `[N, C]` its predictions for the training instances.
+
+    Returns:
+        Predictions `[N, C]`, and `[N]` which are held out.
     """
-    found = np.array(training, dtype=np.float64)
-    held = np.zeros(len(found), dtype=bool)
-    known, rows = getattr(estimator, "held_out_probas_", None), getattr(estimator, "rows_", None)
-    if known is not None and rows is not None and len(rows) == len(known):
-        sure = np.isfinite(known).all(axis=1)
-        held[np.asarray(rows)[sure]] = True
-        found[np.asarray(rows)[sure]] = np.asarray(known)[sure]
-    splits = [part.features for part in annotated_parts(dataset) if len(part)]
+    probas = np.array(training, dtype=np.float64)
+    held_out = np.zeros(len(probas), dtype=bool)
+    folds, rows = getattr(estimator, "held_out_probas_", None), getattr(estimator, "rows_", None)
+    if folds is not None and rows is not None and len(rows) == len(folds):
+        predicted = np.isfinite(folds).all(axis=1)
+        held_out[np.asarray(rows)[predicted]] = True
+        probas[np.asarray(rows)[predicted]] = np.asarray(folds)[predicted]
+    splits = [split.features for split in annotated_parts(dataset) if len(split)]
     others = [np.asarray(estimator.predict_proba(features)) for features in splits]
-    whole = np.concatenate([found, *others]).astype(np.float64)
-    return whole, np.pad(held, (0, len(whole) - len(held)), constant_values=True)
+    whole = np.concatenate([probas, *others]).astype(np.float64)
+    return whole, np.pad(held_out, (0, len(whole) - len(probas)), constant_values=True)
 
 
 def infer_labels(dataset: CrowdDataset, estimator: Any, training: NDArray[Any]) -> InferredLabels:
-    """Combines a dataset's crowd and a method that was fitted to its training rows, for which it
-    predicts `training` `[N, C]`: by `believe_with_model` where it is known who voted.
+    """Infers labels from a dataset's crowd and a method that was fitted to its training rows.
+
+    Args:
+        dataset: that the method was fitted to.
+        estimator: the fitted method.
+        training: `[N, C]` its predictions for the training instances.
     """
     crowd = whole_crowd(dataset).observed()
-    model, held = held_out_predictions(dataset, estimator, training)
+    model, held_out = held_out_predictions(dataset, estimator, training)
     model /= model.sum(axis=1, keepdims=True)
     if crowd.has_identities:
         probas = believe_with_model(crowd, model).probas
     else:
         votes = crowd.vote_counts()
         probas = (votes + _VOTE * model) / (votes.sum(axis=1, keepdims=True) + _VOTE)
-    return InferredLabels(crowd, probas, model, held)
+    return InferredLabels(crowd, probas, model, held_out)

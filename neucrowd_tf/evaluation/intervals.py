@@ -76,8 +76,8 @@ def paired_interval(
     """Returns the mean of first minus second over runs that both methods finished.
 
     Args:
-        first, second: `[n]` a metric of each method in the same runs; pairs with a NaN are left
-            out.
+        first: `[n]` a metric of one method by run; pairs with a NaN are left out.
+        second: `[n]` the same metric of the other method in the same runs.
         confidence: of the interval.
         test_train_ratio: see `mean_interval`. With it this is the interval of the corrected
             resampled t-test, without it that of the paired t-test.

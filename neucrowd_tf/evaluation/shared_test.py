@@ -1,6 +1,4 @@
-"""Two methods whose runs share one test set: their difference with an interval over seeds and
-instances, from the predictions that the runs left.
-"""
+"""The difference of two methods whose runs share one test set, from their predictions.csv."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.crossed import crossed_interval, instance_values
-from neucrowd_tf.evaluation.intervals import Interval
+from neucrowd_tf.evaluation.influence import instance_values
+from neucrowd_tf.evaluation.intervals import Interval, crossed_interval
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.predictions import PredictionTable, read_predictions
 from neucrowd_tf.io.run_files import FINISHED, PREDICTIONS
@@ -25,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TestedRun:
-    """What a run left of its test instances.
+    """A run's test instances.
 
     Attributes:
         digest: of their features; runs with other features do not share them.
-        table: the predictions.
+        table: the run's predictions.
     """
 
     digest: str
@@ -44,25 +42,26 @@ class TestedRun:
         )
 
     def values(self, metric: str) -> NDArray[np.float64]:
-        """Returns what each labelled instance adds to a metric."""
-        known = self.table.labels >= 0
-        return instance_values(metric, self.table.labels[known], self.table.probabilities[known])
+        """Returns the `instance_values` of the labelled instances."""
+        labelled = self.table.labels >= 0
+        table = self.table
+        return instance_values(metric, table.labels[labelled], table.probabilities[labelled])
 
 
 def shared_test_interval(
     first: Sequence[Path], second: Sequence[Path], metric: str, confidence: float = 0.95
 ) -> Interval | None:
-    """Returns the paired difference of two methods (first minus second) in a metric, with an
-    interval that holds for other seeds and other instances.
+    """Returns the mean of first minus second, with an interval over seeds and instances.
 
     Args:
-        first, second: folders of the methods' runs, seed by seed.
+        first: folders of one method's runs, seed by seed.
+        second: folders of the other method's runs of the same seeds.
         metric: see `instance_values`.
         confidence: of the interval.
 
     Returns:
-        None where the runs do not share their test instances (simulated data that each seed draws
-        anew), where a metric is not defined on them, and where there are fewer than two of each.
+        None if the runs do not share their test instances (simulated data that each seed draws),
+        if the metric is undefined on them, or for fewer than two runs of each method.
     """
     if len(first) < 2 or len(first) != len(second):
         return None
@@ -78,9 +77,7 @@ def shared_test_interval(
 
 
 def _read(folder: Path) -> TestedRun | None:
-    """Returns what a run left; None where there is none of it, or not of a version that says which
-    instances it was tested on.
-    """
+    """Returns a run's test instances; None without its files or the digest in metrics.json."""
     try:
         changed = tuple((folder / name).stat().st_mtime_ns for name in (PREDICTIONS, FINISHED))
     except OSError:
@@ -91,7 +88,7 @@ def _read(folder: Path) -> TestedRun | None:
 # A summary is written after each run, and most of the runs are the same as before.
 @functools.lru_cache(maxsize=512)
 def _parse(folder: Path, changed: tuple[int, ...]) -> TestedRun | None:
-    del changed  # part of the key alone
+    del changed  # only part of the cache's key
     try:
         metrics: Any = read_json(folder / FINISHED)
         table = read_predictions(folder / PREDICTIONS)

@@ -359,7 +359,7 @@ class Execution:
         """Predicts, writes what a run says of instances and annotators, and returns the metrics."""
         dataset, folder = self.dataset, self.folder
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        labels, scored = score_test(dataset, probabilities, self.key.seed)
+        labels, scored = score_test(dataset, probabilities)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
         written = [run_files.PREDICTIONS, run_files.ANNOTATORS]

@@ -187,7 +187,7 @@ def _agreement(annotations: Annotations, models: Sequence[str]) -> dict[str, Any
         "most": told(most),
         "pairs": len(found.pairs),
         "many": MANY_SHARED,
-        "models": found.models,
+        "models": [(names[m.first], m.shared, m.same, m.kappa) for m in found.models],
     }
 
 

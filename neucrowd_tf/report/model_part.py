@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.evaluation.intervals import Interval, metric_intervals, wilson_interval
+from neucrowd_tf.metrics import classification_metrics
 from neucrowd_tf.report.pictures import Page
 from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import shown
@@ -115,18 +117,12 @@ def _pictures(
 def _scores(
     truth: NDArray[np.int64], scores: NDArray[np.float64], classes: list[str], model: ModelResults
 ) -> dict[str, Any]:
-    from neucrowd_tf.evaluation import bootstrap_intervals
-    from neucrowd_tf.metrics import classification_metrics, expected_calibration_error
-
-    metrics = classification_metrics(truth, scores, calibration=False)
-    known = model.metrics.get("ece")
-    metrics["ece"] = expected_calibration_error(truth, scores) if known is None else known
-    intervals = {}
+    metrics = classification_metrics(truth, scores)
+    intervals: dict[str, Interval] = {}
     if model.meaning:  # expected figures, which these labels do not give
         metrics |= {name: model.metrics[name] for name in METRICS if name in model.metrics}
     else:
-        resamples = 200 if len(truth) <= 2000 else 50
-        intervals = bootstrap_intervals(truth, scores, resamples=resamples).to_dict("index")
+        intervals = metric_intervals(truth, scores)
     per_class = [(name, metrics["per_class"][str(code)]) for code, name in enumerate(classes)]
     rows = [(label, metrics.get(name), intervals.get(name)) for name, label in METRICS.items()]
     return {"metrics": rows, "per_class": per_class[:50], "headline": metrics}
@@ -136,8 +132,6 @@ def _reliability(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[
     """Returns what the probabilities are worth: for each tenth of confidence how many predictions,
     how sure they are on average, and how often they are right, with an interval.
     """
-    from neucrowd_tf.evaluation import wilson_interval
-
     sure, right = scores.max(axis=1), scores.argmax(axis=1) == truth
     tenth = np.clip(np.ceil(sure * 10).astype(int) - 1, 0, 9)
     rows = []

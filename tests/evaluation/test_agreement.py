@@ -8,7 +8,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.evaluation.agreement import agreement, pairs
-from neucrowd_tf.evaluation.annotator_table import annotator_table
 
 
 def test_a_pair_by_hand() -> None:
@@ -45,18 +44,25 @@ def test_a_models_labels_are_counted_apart() -> None:
     alone = Annotations.from_dense(people)
     assert found.kappa == pytest.approx(statistics.fleiss_kappa(alone)) and found.kappa > 0.5
     assert found.alpha == pytest.approx(statistics.krippendorff_alpha(alone))
-    ((name, met, share, kappa),) = found.models
-    assert (name, met) == ("gpt", 60) and 0.3 < share < 0.7 and kappa == pytest.approx(0.0)
+    (model,) = found.models
+    assert (model.first, model.shared) == (3, 60) and 0.3 < model.same < 0.7
+    assert model.kappa == pytest.approx(0.0)
     assert {pair.first for pair in found.pairs} | {pair.second for pair in found.pairs} == {0, 1, 2}
     assert agreement(crowd).kappa < 0.5
+    assert found.overlap == 60 and found.enough
 
 
-def test_annotators_without_labels_have_a_row_and_no_figures() -> None:
-    crowd = Annotations.from_dense(
-        [[0, 0, 1, -1], [1, 1, 1, -1]] * 5, annotator_names=["a", "b", "c", "new"]
-    )
-    header, rows = annotator_table(crowd)
-    new = dict(zip(header, rows[3], strict=True))
-    assert (new["annotator"], new["num_labels"], new["note"]) == ("new", 0, "few labels")
-    assert np.isnan(new["accuracy"]) and np.isnan(new["agreement_others"])
-    assert agreement(crowd).pairs == []
+def test_too_few_instances_with_two_labels_are_not_judged() -> None:
+    dense = np.full((200, 3), -1)
+    dense[:, 0] = np.arange(200) % 2
+    dense[:8, 1] = dense[:8, 0]
+    found = agreement(Annotations.from_dense(dense))
+    assert (found.overlap, found.kappa, found.enough) == (8, 1.0, False)
+    dense[:30, 1] = dense[:30, 0]
+    assert agreement(Annotations.from_dense(dense)).enough
+
+
+def test_beyond_chance_by_hand() -> None:
+    # (.75 - .5) / .5 = .5; full agreement by chance alone says nothing.
+    corrected = statistics.beyond_chance([0.75, 1.0], [0.5, 1.0])
+    np.testing.assert_allclose(corrected, [0.5, np.nan])

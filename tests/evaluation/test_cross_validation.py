@@ -10,8 +10,8 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.evaluation import fold_dataset, repeated_stratified_folds
-from neucrowd_tf.evaluation.cross_validation import concatenate, first_of_each, pool
+from neucrowd_tf.evaluation import fold_dataset
+from neucrowd_tf.evaluation.cross_validation import concatenate, first_of_each
 
 
 def _dataset(seed: int = 0, rows: int = 60, truth: bool = True) -> CrowdDataset:
@@ -29,41 +29,34 @@ def _dataset(seed: int = 0, rows: int = 60, truth: bool = True) -> CrowdDataset:
     return CrowdDataset("made", features, crowd, test, truth=labels if truth else None)
 
 
+def _folds(data: CrowdDataset, folds: int, repeat: int = 0, seed: int = 0) -> list[CrowdDataset]:
+    return [fold_dataset(data, repeat=repeat, fold=f, folds=folds, seed=seed) for f in range(folds)]
+
+
 def _names(split: Split | None) -> list:
     return [] if split is None else split.names.tolist()
 
 
 def test_each_row_is_tested_once_a_repeat_and_never_trained_on() -> None:
     data = _dataset()
-    folds = list(repeated_stratified_folds(data, folds=4, repeats=2, seed=5))
-    assert [(part.repeat, part.fold) for part in folds] == [
-        (r, f) for r in range(2) for f in range(4)
-    ]
     everything = set(data.annotations.instance_names.tolist()) - {"t7"}  # the same features as t3
+    tested = []
     for repeat in range(2):
-        tested = [
-            name for part in folds if part.repeat == repeat for name in _names(part.dataset.test)
-        ]
-        assert len(tested) == len(set(tested)) == 59
-        assert set(tested) == everything
-    for part in folds:
-        parts = [
-            set(part.dataset.annotations.instance_names.tolist()),
-            set(_names(part.dataset.validation)),
-            set(_names(part.dataset.test)),
-        ]
-        assert sum(map(len, parts)) == len(set.union(*parts)) == 59
-        assert len(part.dataset.features) == part.dataset.annotations.num_instances
-    assert {tuple(_names(part.dataset.test)) for part in folds[:4]}.isdisjoint(
-        {tuple(_names(part.dataset.test)) for part in folds[4:]}
-    )
-
-
-def test_folds_are_stratified() -> None:
-    for part in repeated_stratified_folds(_dataset(), folds=4):
-        assert 4 <= part.dataset.test.labels.sum() <= 6  # 20 positives in 4 folds
-        assert part.dataset.validation is not None
-        assert 0.2 < part.dataset.validation.labels.mean() < 0.5
+        folds = _folds(data, 4, repeat, seed=5)
+        names = [name for part in folds for name in _names(part.test)]
+        assert len(names) == 59 and set(names) == everything
+        tested.append({tuple(_names(part.test)) for part in folds})
+        for part in folds:
+            parts = [
+                set(part.annotations.instance_names.tolist()),
+                set(_names(part.validation)),
+                set(_names(part.test)),
+            ]
+            assert sum(map(len, parts)) == len(set.union(*parts)) == 59
+            assert len(part.features) == part.annotations.num_instances
+            assert 4 <= part.test.labels.sum() <= 6  # stratified: 20 positives in 4 folds
+            assert part.validation is not None and 0.2 < part.validation.labels.mean() < 0.5
+    assert tested[0].isdisjoint(tested[1])
 
 
 def test_rows_keep_their_features_labels_and_annotations() -> None:
@@ -108,19 +101,18 @@ def test_truth_never_enters_training_or_validation() -> None:
     )
 
 
-def test_one_fold_is_the_same_alone_and_among_others() -> None:
+def test_the_same_arguments_give_the_same_fold() -> None:
     data = _dataset()
-    for part in repeated_stratified_folds(data, folds=3, repeats=2, seed=9):
-        alone = fold_dataset(data, repeat=part.repeat, fold=part.fold, folds=3, seed=9)
-        assert alone.annotations == part.dataset.annotations
-        assert _names(alone.test) == _names(part.dataset.test)
-        assert _names(alone.validation) == _names(part.dataset.validation)
-    other = fold_dataset(data, repeat=0, fold=0, folds=3, seed=10)
-    assert _names(other.test) != _names(fold_dataset(data, repeat=0, fold=0, folds=3, seed=9).test)
+    first, again, other = (
+        fold_dataset(data, repeat=1, fold=0, folds=3, seed=seed) for seed in (9, 9, 10)
+    )
+    assert first.annotations == again.annotations
+    assert _names(first.test) == _names(again.test) != _names(other.test)
+    assert _names(first.validation) == _names(again.validation)
 
 
 def test_without_truth_votes_are_tested_against_and_unvoted_rows_only_trained_on() -> None:
-    folds = [part.dataset for part in repeated_stratified_folds(_dataset(truth=False), folds=3)]
+    folds = _folds(_dataset(truth=False), 3)
     assert not any(part.test_is_truth for part in folds)
     assert all(part.truth is None for part in folds)
     assert all("t0" in part.annotations.instance_names.tolist() for part in folds)
@@ -148,28 +140,21 @@ def test_vote_counts_of_all_splits_are_pooled() -> None:
         validation_is_truth=False,
         test_is_truth=False,
     )
-    pooled = pool(data)
-    assert pooled.num_duplicates == 1
-    assert len(pooled.labels) == 15
-    assert pooled.annotations.num_annotators == 7
-    np.testing.assert_array_equal(pooled.annotations.vote_counts()[12:], [[4, 3], [3, 4], [6, 1]])
-    np.testing.assert_array_equal(pooled.labels[12:], [0, 1, 0])
-    part = fold_dataset(data, repeat=0, fold=0, folds=3)
-    assert not part.annotations.has_identities
+    folds = _folds(data, 3)
+    labels = {
+        n: y for part in folds for n, y in zip(_names(part.test), part.test.labels, strict=True)
+    }
+    assert len(labels) == 15 and "r15" not in labels
+    assert (labels["r12"], labels["r13"], labels["r14"]) == (0, 1, 0)
+    assert folds[0].annotations.num_annotators == 7
+    assert not folds[0].annotations.has_identities
 
 
 def test_hotel(data_dir: pathlib.Path) -> None:
-    hotel = pytest.importorskip("data.hotel").load(data_dir)
-    pooled = pool(hotel)
-    assert (
-        len(np.unique(pooled.features, axis=0))
-        == len(pooled.features)
-        == 699 - pooled.num_duplicates
-    )
-    assert pooled.num_duplicates >= 15
-    tested = [part.dataset for part in repeated_stratified_folds(hotel, folds=5)]
-    assert sum(len(part.test) for part in tested) == len(pooled.labels)
-    shares = [part.test.labels.mean() for part in tested]
+    folds = _folds(pytest.importorskip("data.hotel").load(data_dir), 5)
+    tested = np.concatenate([part.test.features for part in folds])
+    assert len(np.unique(tested, axis=0)) == len(tested) <= 699 - 15
+    shares = [part.test.labels.mean() for part in folds]
     assert max(shares) - min(shares) < 0.02
 
 

@@ -1,4 +1,4 @@
-"""Intervals against scipy, hand-worked values and their coverage."""
+"""Intervals against scipy, scikit-learn, values worked out by hand, and their coverage."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn import metrics as sk
 
-from neucrowd_tf import metrics
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.evaluation import bootstrap_intervals, mean_interval, wilson_interval
-from neucrowd_tf.evaluation.intervals import weighted_metrics
+from neucrowd_tf.evaluation import mean_interval, paired_interval, wilson_interval
+from neucrowd_tf.evaluation.influence import VALUES, instance_values
+from neucrowd_tf.evaluation.intervals import crossed_interval, metric_intervals
+from neucrowd_tf.metrics import classification_metrics
 
 
 def test_mean_interval_by_hand_and_by_scipy() -> None:
     # Values 1, 2, 3: mean 2, standard error 1 / sqrt 3, t(.975, 2) = 4.30265: 2 -+ 2.48414.
-    found = mean_interval([1.0, 2.0, 3.0])
-    assert (found.estimate, found.low, found.high) == pytest.approx((2.0, -0.484138, 4.484138))
+    interval = mean_interval([1.0, 2.0, 3.0])
+    assert (interval.estimate, interval.low, interval.high) == pytest.approx(
+        (2.0, -0.484138, 4.484138)
+    )
     values = np.random.default_rng(0).normal(size=9)
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
     assert mean_interval(values, 0.9).low == pytest.approx(expected.low)
@@ -28,15 +32,40 @@ def test_mean_interval_by_hand_and_by_scipy() -> None:
     )
 
 
-def test_mean_interval_of_one_value_of_none_and_with_gaps() -> None:
+def test_one_value_no_value_and_gaps() -> None:
     one = mean_interval([0.5])
-    assert one.estimate == 0.5
-    assert math.isnan(one.low)
+    assert one.estimate == 0.5 and math.isnan(one.low)
     assert mean_interval([1.0, math.nan, 3.0]) == mean_interval([1.0, 3.0])
-    with pytest.raises(DataError, match="at least one value"):
-        mean_interval([math.nan])
-    with pytest.raises(UsageError, match="confidence"):
-        mean_interval([1.0, 2.0], 95)
+    for call, error, message in (
+        (lambda: mean_interval([math.nan]), DataError, "at least one value"),
+        (lambda: mean_interval([1.0, 2.0], 95), UsageError, "confidence"),
+        (lambda: paired_interval([1.0, 2.0], [1.0]), DataError, "2 and 1"),
+        (lambda: wilson_interval([3], [2]), DataError, "successes"),
+        (lambda: crossed_interval([1.0, 2.0]), DataError, "a table of seeds by two instances"),
+        (lambda: instance_values("ece", np.arange(2), np.eye(2)), UsageError, "one of accuracy"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_a_paired_interval_is_scipys_and_keeps_its_level_when_corrected() -> None:
+    """Two equal methods scored by 5 x 5 cross-validation: a share of the spread is common to all
+    folds of a training sample, which the plain interval mistakes for a difference.
+    """
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(0.85, 0.03, 8), rng.normal(0.82, 0.03, 8)
+    interval = paired_interval(first, second)
+    expected = stats.ttest_rel(first, second).confidence_interval(0.95)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert paired_interval([0.7, math.nan, 0.9], [0.6, 0.5, 0.7]).estimate == pytest.approx(0.15)
+    plain = corrected = 0
+    for _ in range(300):
+        scores = rng.normal(0, 1, 25) + rng.normal(0, math.sqrt(0.25))
+        zeros = np.zeros(25)
+        plain += not paired_interval(scores, zeros).low <= 0 <= paired_interval(scores, zeros).high
+        wide = paired_interval(scores, zeros, test_train_ratio=0.25)
+        corrected += not wide.low <= 0 <= wide.high
+    assert plain > 60 and corrected < 30
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
@@ -47,55 +76,118 @@ def test_wilson_interval_agrees_with_scipy(confidence: float) -> None:
         expected = stats.binomtest(hits[i], trials[i]).proportion_ci(confidence, method="wilson")
         assert (low[i], high[i]) == pytest.approx((expected.low, expected.high), abs=1e-12)
     assert [bound.item() for bound in wilson_interval([0], [0])] == [0.0, 1.0]
-    with pytest.raises(DataError, match="successes"):
-        wilson_interval([3], [2])
 
 
-def test_bootstrap_agrees_with_the_normal_interval_of_accuracy() -> None:
-    rng = np.random.default_rng(1)
-    truth = rng.integers(0, 2, 400)
-    positive = np.clip(truth * 0.4 + 0.3 + rng.normal(0, 0.25, 400), 0.01, 0.99)
-    scores = np.stack([1 - positive, positive], axis=1)
-    table = bootstrap_intervals(
-        truth, scores, resamples=300, metrics=("accuracy", "auc", "f1_positive")
+def test_a_crossed_interval_by_hand() -> None:
+    # Two seeds, three instances. Means by seed 1/3 and 2/3, by instance 0, 1/2, 1; grand mean 1/2.
+    # MS_seeds = 3 * ((1/6)^2 + (1/6)^2) = 1/6; MS_instances = 2 * (1/4 + 1/4) / 2 = 1/2.
+    # Residuals: +-1/6, -+1/3, +-1/6, sum of squares 2 * (1/36 + 4/36 + 1/36) = 1/3, over 2: 1/6.
+    # MS_seeds + MS_instances - MS_rest = 1/2, over 6: variance 1/12.
+    interval = crossed_interval([[0, 0, 1], [0, 1, 1]])
+    squares = np.array([1 / 6, 1 / 2, 1 / 6])
+    freedom = 0.5**2 / np.sum(squares**2 / [1, 2, 2])
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(1 / 12)
+    np.testing.assert_allclose(
+        [interval.estimate, interval.low, interval.high], [0.5, 0.5 - half, 0.5 + half]
     )
-    assert list(table.index) == ["accuracy", "auc", "f1_positive"]
-    accuracy = metrics.classification_metrics(truth, scores, calibration=False)["accuracy"]
-    assert table.loc["accuracy", "estimate"] == accuracy
-    half = 1.96 * math.sqrt(accuracy * (1 - accuracy) / 400)
-    assert table.loc["accuracy", "low"] == pytest.approx(accuracy - half, abs=0.012)
-    assert table.loc["accuracy", "high"] == pytest.approx(accuracy + half, abs=0.012)
-    assert (table["low"] < table["estimate"]).all()
-    assert (table["estimate"] < table["high"]).all()
-    assert bootstrap_intervals(truth, scores, resamples=5, seed=3).equals(
-        bootstrap_intervals(truth, scores, resamples=5, seed=3)
-    )
+    # One seed is Student's interval over instances.
+    values = np.random.default_rng(0).normal(size=(1, 40))
+    expected = stats.ttest_1samp(values[0], 0.0).confidence_interval(0.95)
+    interval = crossed_interval(values)
+    np.testing.assert_allclose([interval.low, interval.high], [expected.low, expected.high])
 
 
-@pytest.mark.parametrize("classes", [1, 2, 4])
-def test_metrics_of_many_resamples_at_once_agree_with_one_by_one(classes: int) -> None:
+@pytest.mark.parametrize(("of_seeds", "of_instances"), [(0.0, 0.3), (0.05, 0.0), (0.04, 0.4)])
+def test_a_crossed_interval_covers(of_seeds: float, of_instances: float) -> None:
+    """The interval covers 0 in 95 % of 600 simulated tables, within chance; the interval over seeds
+    alone does not if instances differ.
+    """
+    rng = np.random.default_rng(2)
+    covered = narrow = 0
+    for _ in range(600):
+        table = (
+            of_seeds * rng.normal(size=(5, 1))
+            + of_instances * rng.normal(size=(1, 80))
+            + rng.normal(scale=0.3, size=(5, 80))
+        )
+        interval = crossed_interval(table)
+        covered += interval.low <= 0.0 <= interval.high
+        error = table.mean(axis=1).std(ddof=1) / np.sqrt(5)
+        assert interval.high - interval.estimate >= 1.9 * error
+        narrow += stats.ttest_1samp(table.mean(axis=1), 0.0).pvalue >= 0.05
+    assert 0.925 <= covered / 600 <= 0.995
+    if of_instances:
+        assert narrow / 600 < 0.85
+
+
+def _predictions(classes: int, size: int = 60) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(classes)
-    truth = rng.integers(0, classes, 60)
-    scores = rng.dirichlet(np.ones(classes), 60).round(1) + 0.01  # rounded, so that scores tie
-    scores /= scores.sum(axis=1, keepdims=True)
-    index = rng.integers(0, 60, (6, 60))
-    index[0] = np.flatnonzero(truth == 0)[0]  # one class only
-    found = weighted_metrics(
-        truth, scores, np.stack([np.bincount(row, minlength=60) for row in index]).astype(float)
+    truth = rng.permutation(np.arange(size) % classes)
+    scores = rng.dirichlet(np.ones(classes), size) + 0.3 * np.eye(classes)[truth]
+    return truth, scores / scores.sum(axis=1, keepdims=True)
+
+
+def _weighted(metric: str, truth: np.ndarray, p: np.ndarray, weights: np.ndarray) -> float:
+    """Scikit-learn's metric of weighted instances."""
+    predicted, classes = p.argmax(axis=1), range(p.shape[1])
+    curves = [1] if p.shape[1] == 2 else classes
+    squares = np.square(p - np.eye(p.shape[1])[truth]).sum(axis=1) / (2 if p.shape[1] == 2 else 1)
+    table = {
+        "accuracy": lambda: sk.accuracy_score(truth, predicted, sample_weight=weights),
+        "balanced_accuracy": lambda: sk.recall_score(
+            truth, predicted, average="macro", sample_weight=weights
+        ),
+        "f1": lambda: sk.f1_score(truth, predicted, average="macro", sample_weight=weights),
+        "auc": lambda: np.mean(
+            [sk.roc_auc_score(truth == c, p[:, c], sample_weight=weights) for c in curves]
+        ),
+        "log_loss": lambda: sk.log_loss(truth, p, sample_weight=weights),
+        "brier": lambda: np.average(squares, weights=weights),
+    }
+    return float(table[metric]())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("metric", VALUES)
+def test_what_instances_add_to_a_metric(metric: str, classes: int) -> None:
+    truth, scores = _predictions(classes)
+    values = instance_values(metric, truth, scores)
+    assert values.mean() == pytest.approx(classification_metrics(truth, scores)[metric])
+    # Naively: a metric's slope in an instance's weight is its influence, value minus mean, over M.
+    for row in (0, 7, 31):
+        step = np.zeros(len(truth))
+        step[row] = 1e-4
+        up, down = (_weighted(metric, truth, scores, 1.0 + sign * step) for sign in (1, -1))
+        slope = (up - down) / 2e-4
+        assert slope * len(truth) == pytest.approx(values[row] - values.mean(), rel=1e-3, abs=1e-6)
+
+
+def test_auc_values_by_hand() -> None:
+    # Positives score .8 and .3, negatives .5 and .3. Placements: .8 is above both (1), .3 above
+    # none and equal to one (1/4); .5 is below one of two (1/2), .3 below one, equal to one (3/4).
+    # AUC 5/8; each side's influence counts M / 2 = 2 times.
+    scores = np.array([0.8, 0.3, 0.5, 0.3])
+    values = instance_values("auc", np.array([1, 1, 0, 0]), np.stack([1 - scores, scores], axis=1))
+    assert values == pytest.approx(5 / 8 + 2 * (np.array([1, 1 / 4, 1 / 2, 3 / 4]) - 5 / 8))
+    alone = instance_values("auc", np.array([1, 1]), np.array([[0.5, 0.5], [0.2, 0.8]]))
+    assert np.isnan(alone).all()
+
+
+def test_intervals_of_metrics() -> None:
+    """Accuracy has Wilson's interval; an undefined metric has none; bounds stay in range."""
+    truth, scores = _predictions(2, 200)
+    intervals = metric_intervals(truth, scores)
+    assert set(intervals) == set(VALUES)
+    hits = int((scores.argmax(axis=1) == truth).sum())
+    expected = stats.binomtest(hits, 200).proportion_ci(0.95, method="wilson")
+    assert (intervals["accuracy"].low, intervals["accuracy"].high) == pytest.approx(
+        (expected.low, expected.high)
     )
-    for b, row in enumerate(index):
-        expected = metrics.classification_metrics(truth[row], scores[row], calibration=False)
-        for name, values in found.items():
-            assert values[b] == pytest.approx(expected[name], nan_ok=True, abs=1e-12), name
-    assert set(found) == {name for name, value in expected.items() if isinstance(value, float)}
-
-
-def test_bootstrap_where_a_metric_is_undefined() -> None:
-    table = bootstrap_intervals([0, 0, 0], np.full((3, 2), 0.5), resamples=5)
-    assert np.isnan(table.loc["auc"]).all()
-    assert np.isfinite(table.loc["accuracy"]).all()
-    # Resamples with one class only have no AUC and are left out.
-    rare = bootstrap_intervals([1, 0, 0, 0], [[0.2, 0.8]] + [[0.9, 0.1]] * 3, resamples=40)
-    assert rare.loc["auc"].tolist() == [1.0, 1.0, 1.0]
-    with pytest.raises(UsageError, match="'kappa'"):
-        bootstrap_intervals([0, 1], np.eye(2), metrics=("kappa",))
+    # Mann-Whitney: the interval of AUC is close to a bootstrap's.
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 200, (400, 200))
+    drawn = [sk.roc_auc_score(truth[row], scores[row, 1]) for row in rows]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert (intervals["auc"].low, intervals["auc"].high) == pytest.approx((low, high), abs=0.02)
+    sure = metric_intervals(np.array([0, 0, 0]), np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]]))
+    assert "auc" not in sure and sure["f1"].low >= 0.0 and sure["log_loss"].low >= 0.0

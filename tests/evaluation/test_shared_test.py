@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf.evaluation.crossed import crossed_interval
+from neucrowd_tf.evaluation.intervals import crossed_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 
 TRUTH = np.arange(12) % 2

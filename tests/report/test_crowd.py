@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.evaluation.annotator_table import notes
 from neucrowd_tf.report import crowd as part
 
 
@@ -59,27 +57,3 @@ def test_instances_without_labels_and_without_predictions() -> None:
         annotations, agreed, model=np.array([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan]])
     )
     assert set(doubts.rows.tolist()) == {0, 2} and np.isfinite(doubts.score).all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "noted"),
-    [
-        ({}, ""),
-        ({"num_labels": 4}, "few labels"),
-        ({"agreement": np.nan, "informedness": 0.0}, "nobody to compare with"),
-        ({"accuracy_high": 0.3}, "worse than chance"),
-        ({"informedness": 0.17}, "like a spammer"),
-        ({"informedness": 0.19}, ""),
-    ],
-)
-def test_what_stands_out(changes: dict[str, float], noted: str) -> None:
-    """Good annotators have an informedness of .6: below .3 * .6 = .18 is like a spammer; chance is
-    one third.
-    """
-    row = {"num_labels": 50, "agreement": 0.7, "accuracy_high": 0.8, "informedness": 0.5, **changes}
-    assert notes(pd.DataFrame([row]), good=0.6, chance=1 / 3).tolist() == [noted]
-
-
-def test_where_nobody_knows_anything_everybody_stands_out() -> None:
-    row = {"num_labels": 50, "agreement": 0.5, "accuracy_high": 0.6, "informedness": 0.04}
-    assert notes(pd.DataFrame([row]), good=0.03, chance=0.5).tolist() == ["like a spammer"]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
-from neucrowd_tf.evaluation.annotator_ranking import (
-    adversary_scores,
+from neucrowd_tf.evaluation.annotators import (
+    annotator_table,
     informedness,
     leave_one_out_agreement,
     leave_one_out_posteriors,
+    notes,
     spam_scores,
 )
 
@@ -67,10 +69,10 @@ def test_adversaries_are_told_from_spammers() -> None:
     crowd, truth = _crowd(3, 2, spammers=5, adversaries=3)
     for table in (rank_annotators(crowd), rank_annotators(crowd, consensus=truth)):
         assert set(table.index[-3:]) == {5, 6, 7}
-        assert (table.loc[[5, 6, 7], "adversary_score"] > 0.5).all()
+        assert (table.loc[[5, 6, 7], "informedness"] < -0.5).all()
         assert (table.loc[[5, 6, 7], "spam_score"] < 0.6).all()
         assert (table.loc[range(5), "spam_score"] > 0.8).all()
-        assert (table.loc[range(8, 40), "adversary_score"] == 0).all()
+        assert (table.loc[range(8, 40), "informedness"] > 0.1).all()
 
 
 def test_scores_by_hand() -> None:
@@ -80,14 +82,10 @@ def test_scores_by_hand() -> None:
     )
     np.testing.assert_allclose(spam_scores(errors), [0.51, 1.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(informedness(errors), [0.7, 0.0, -1.0])
-    np.testing.assert_allclose(adversary_scores(errors), [0.0, 0.0, 1.0])
     # Three classes, never right and evenly wrong: informedness (0 - 1) / 2; rows differ by two
     # cells of 1/2 each: distance 1/2 in each of three pairs, 1 - 1.5 / 6.
     wrong = (1 - np.eye(3))[None] / 2
-    np.testing.assert_allclose(
-        [informedness(wrong)[0], adversary_scores(wrong)[0], spam_scores(wrong)[0]],
-        [-0.5, 1.0, 0.75],
-    )
+    np.testing.assert_allclose([informedness(wrong)[0], spam_scores(wrong)[0]], [-0.5, 0.75])
 
 
 def test_spam_score_agrees_with_a_loop_over_pairs() -> None:
@@ -104,7 +102,12 @@ def test_agreement_and_accuracy_by_hand() -> None:
     # has nobody beside it.
     np.testing.assert_allclose(leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
     table = rank_annotators(crowd, consensus=[0, 1, -1])
-    assert table.loc[0, "accuracy"] == 1.0
+    assert table.loc[0, "accuracy"] == 1.0 and table["overlap"].sort_index().tolist() == [
+        2,
+        2,
+        2,
+        0,
+    ]
     assert table.loc[2, "accuracy"] == 0.5
     assert np.isnan(table.loc[3, "accuracy"])
     assert (table.loc[3, "accuracy_low"], table.loc[3, "accuracy_high"]) == (0.0, 1.0)
@@ -146,3 +149,34 @@ def test_refusals_and_generated_labels() -> None:
     free = np.argwhere(crowd.to_dense() < 0)[:5]
     more = crowd.with_generated(free[:, 0], free[:, 1], np.zeros(5, dtype=int))
     assert rank_annotators(more).equals(rank_annotators(crowd))
+
+
+@pytest.mark.parametrize(
+    ("changes", "noted"),
+    [
+        ({}, ""),
+        ({"num_labels": 4}, "few labels"),
+        ({"overlap": 4, "informedness": 0.0}, "few labels that others checked"),
+        ({"accuracy_high": 0.3}, "worse than chance"),
+        ({"informedness": 0.17}, "like a spammer"),
+        ({"informedness": 0.19}, ""),
+    ],
+)
+def test_what_stands_out(changes: dict[str, float], noted: str) -> None:
+    """Good annotators have an informedness of .6: below .3 * .6 = .18 is like a spammer; chance is
+    one third.
+    """
+    row = {"num_labels": 50, "overlap": 40, "accuracy_high": 0.8, "informedness": 0.5, **changes}
+    assert notes(pd.DataFrame([row]), good=0.6, chance=1 / 3).tolist() == [noted]
+    useless = pd.DataFrame([{**row, "num_labels": 50, "overlap": 40, "informedness": 0.04}])
+    assert notes(useless, good=0.03, chance=0.2).tolist() == ["like a spammer"]
+
+
+def test_annotators_without_labels_have_a_row_and_no_figures() -> None:
+    crowd = Annotations.from_dense(
+        [[0, 0, 1, -1], [1, 1, 1, -1]] * 5, annotator_names=["a", "b", "c", "new"]
+    )
+    header, rows = annotator_table(crowd)
+    new = dict(zip(header, rows[3], strict=True))
+    assert (new["annotator"], new["num_labels"], new["note"]) == ("new", 0, "few labels")
+    assert np.isnan(new["accuracy"]) and np.isnan(new["agreement_others"])

@@ -1,0 +1,114 @@
+"""What each test instance adds to a metric, from which intervals over instances follow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.int64]
+    Scores = NDArray[np.float64]
+
+
+def instance_values(
+    metric: str, truth: NDArray[np.int64], probabilities: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns `[M]` what each test instance adds to a metric; their mean is the metric.
+
+    For a metric that is not a mean over instances, a value is the metric plus the instance's
+    influence on it (the infinitesimal jackknife). The variance of their mean is then the metric's
+    variance in large samples; for AUC it is DeLong's. NaN if the metric is undefined.
+
+    Args:
+        metric: "accuracy", "balanced_accuracy", "f1", "auc", "log_loss" or "brier", as in
+            `classification_metrics`.
+        truth: `[M]` class codes.
+        probabilities: `[M, C]`.
+
+    Raises:
+        UsageError: another metric.
+
+    References:
+        DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
+    """
+    if metric not in VALUES:
+        raise UsageError(f"metric: expected one of {', '.join(VALUES)}, received {metric!r}")
+    return VALUES[metric](np.asarray(truth), np.asarray(probabilities, dtype=np.float64))
+
+
+def _correct(truth: Codes, scores: Scores) -> Scores:
+    return (scores.argmax(axis=1) == truth).astype(np.float64)
+
+
+def _recalls(truth: Codes, scores: Scores) -> Scores:
+    codes, which, support = np.unique(truth, return_inverse=True, return_counts=True)
+    correct = _correct(truth, scores)
+    recall = np.bincount(which, correct) / support
+    weight = len(truth) / (support[which] * len(codes))
+    return recall.mean() + weight * (correct - recall[which])
+
+
+def _f1(truth: Codes, scores: Scores) -> Scores:
+    size = scores.shape[1]
+    actual, predicted = np.eye(size)[truth], np.eye(size)[scores.argmax(axis=1)]
+    both, either = actual * predicted, actual + predicted
+    total = either.sum(axis=0)
+    occurs = total > 0
+    score = np.divide(2 * both.sum(axis=0), total, out=np.zeros(size), where=occurs)
+    influence = (2 * both - score * either)[:, occurs] / total[occurs]
+    values: Scores = score[occurs].mean() + len(truth) * influence.mean(axis=1)
+    return values
+
+
+def _auc(truth: Codes, scores: Scores) -> Scores:
+    codes = [1] if scores.shape[1] == 2 else np.unique(truth)
+    return np.mean([_placements(truth == code, scores[:, code]) for code in codes], axis=0)
+
+
+def _placements(positive: NDArray[np.bool_], score: Scores) -> Scores:
+    """Returns `[M]` a curve's area and its instances' influence on it.
+
+    An instance's placement is the share of the other side that it is ordered correctly against.
+    NaN if one side is empty.
+    """
+    sides = np.sort(score[positive]), np.sort(score[~positive])
+    if not all(map(len, sides)):
+        return np.full(len(score), np.nan)
+    placed = np.empty(len(score))
+    for here, other, sign in ((positive, sides[1], 1), (~positive, sides[0], -1)):
+        ends = [np.searchsorted(other, score[here], side) for side in ("left", "right")]
+        below = np.mean(ends, axis=0) / len(other)  # ties count half
+        placed[here] = below if sign > 0 else 1.0 - below
+    area = float(placed[positive].mean())
+    weight = len(score) / np.where(positive, positive.sum(), (~positive).sum())
+    values: Scores = area + weight * (placed - area)
+    return values
+
+
+def _log_losses(truth: Codes, scores: Scores) -> Scores:
+    tiny = np.finfo(np.float64).eps  # as scikit-learn clips
+    likely = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
+    return -np.log(np.clip(likely, tiny, 1.0 - tiny))
+
+
+def _brier_scores(truth: Codes, scores: Scores) -> Scores:
+    size = scores.shape[1]
+    values: Scores = np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
+    return values
+
+
+VALUES: dict[str, Callable[[Codes, Scores], Scores]] = {
+    "accuracy": _correct,
+    "balanced_accuracy": _recalls,
+    "f1": _f1,
+    "auc": _auc,
+    "log_loss": _log_losses,
+    "brier": _brier_scores,
+}
