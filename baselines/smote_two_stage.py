@@ -24,7 +24,7 @@ from neucrowd_tf.arguments import (
     widths,
 )
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.iced.smote import balancing_counts, synthesise
+from neucrowd_tf.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -58,7 +58,7 @@ def smote(
     one less than its size.
 
     Args:
-        backend: "own" (`neucrowd_tf.iced.smote`) or "imblearn" (imbalanced-learn, which has to be
+        backend: "own" (`neucrowd_tf.iced.synthesis`) or "imblearn" (imbalanced-learn, which has to be
             installed).
 
     Raises:

@@ -24,7 +24,7 @@ def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
     from neucrowd_tf import registry
     from neucrowd_tf.aggregation import majority_labels
     from neucrowd_tf.iced import ICED, score_rounds
-    from neucrowd_tf.iced.model import ICEDModel
+    from neucrowd_tf.iced.networks import ICEDModel
 
     usps = registry.dataset("usps_syn").load(arguments.data_dir, arguments.seed)
     model: ICED = registry.method("iced").make(

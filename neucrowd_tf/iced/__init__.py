@@ -1,8 +1,6 @@
-"""ICED: learning from imbalanced crowd labels by true-label inference and synthetic minority
-data."""
+"""ICED: learning from imbalanced crowd labels by label inference and synthetic minority data."""
 
-from neucrowd_tf.iced.certainty import label_certainty
-from neucrowd_tf.iced.estimator import ICED
-from neucrowd_tf.iced.scores import score_rounds
+from neucrowd_tf.iced.estimator import ICED, score_rounds
+from neucrowd_tf.iced.inference import label_certainty
 
 __all__ = ["ICED", "label_certainty", "score_rounds"]

@@ -1,13 +1,14 @@
-"""ICED: the estimator that puts section 2 together."""
+"""ICED: the estimator, its rounds, its warm-up and its scores against the truth."""
 
 from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.aggregation import majority_labels
@@ -23,17 +24,9 @@ from neucrowd_tf.arguments import (
     whole,
     widths,
 )
-from neucrowd_tf.iced.certainty import (
-    certainty_groups,
-    class_mix,
-    label_certainty,
-    warm_up_schedule,
-)
-from neucrowd_tf.iced.generation import Generator, choose_candidates
-from neucrowd_tf.iced.history import RoundHistory, settled, shortages
-from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels
-from neucrowd_tf.iced.scores import round_scores
-from neucrowd_tf.iced.smote import INTERPOLATIONS, balancing_weights
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
+from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
 from neucrowd_tf.training.estimator import TrainingData
@@ -41,13 +34,16 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
     from scipy import sparse
 
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.datasets import CrowdDataset
-    from neucrowd_tf.iced.model import ICEDModel
-    from neucrowd_tf.iced.stages import Stages
+    from neucrowd_tf.iced.networks import ICEDModel
+
+TOP_GROUPS = 3
+# What the auto-encoder's and the warm-up's epochs draw is a function of (seed, this, epoch).
+_AUTOENCODER, _WARM_UP = 0xAE, 0x3A
 
 _SPACE: dict[str, tuple[Any, ...]] = {
     "rounds": (10, 15, 20),
@@ -58,12 +54,23 @@ _SPACE: dict[str, tuple[Any, ...]] = {
     "hidden_units": ((128, 64), (256, 64), (64, 32)),
     "learning_rate": (3e-4, 1e-3, 3e-3),
 }
+# The sections of the paper, to the letter; table 3 has 2 x 3 epochs of warm-up.
+LITERAL: dict[str, Any] = {
+    "candidates": "inferred",
+    "interpolation": "printed",
+    "prior": "update",
+    "em": "hard",
+    "smoothing": 0.0,
+    "warm_up": "groups",
+    "warm_up_epochs": 6,
+}
+# Pixels in [0, 1] are left as they are: border pixels, blank but for a few images, are noise once
+# they are standardised.
+PRESETS = {"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}}
 _register = functools.partial(
     register_method,
     requires_identities=True,
-    # Pixels in [0, 1] are left as they are: border pixels, blank but for a few images, are noise
-    # once they are standardised.
-    presets={"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}},
+    presets=PRESETS,
     space=_SPACE,
     paper=(
         "Wang, Thekinen, Liu, Liu and Tang: Learning from Imbalanced Crowdsourced Labeled Data"
@@ -75,19 +82,10 @@ _register = functools.partial(
 @_register(
     "iced_literal",
     summary=(
-        "ICED as printed: class prior updated, hard EM, candidates by inferred label, equation 2.5"
-        " and the warm-up by certainty groups to the letter"
+        "ICED as published: class prior updated, hard EM, candidates by inferred label, equation"
+        " 2.5 and the warm-up by certainty groups to the letter"
     ),
-    defaults={
-        "candidates": "inferred",
-        "first_labels": "majority",
-        "interpolation": "printed",
-        "prior": "update",
-        "em": "hard",
-        "smoothing": 0.0,
-        "warm_up": "groups",
-        "warm_up_epochs": 6,
-    },
+    defaults=LITERAL,
 )
 @_register(
     "iced",
@@ -95,28 +93,29 @@ _register = functools.partial(
 )
 @estimator
 class ICED(EmbeddingEstimator):
-    """True-label inference and synthetic minority data that improve each other, for two classes and
-    more.
+    """True-label inference and synthetic minority data that improve each other.
 
-    An auto-encoder is trained first; its encoder starts the feature extractor. After a warm-up on
-    majority votes, each round interpolates new instances of the rarer classes in the embedding
-    space, lets the annotators label them as they labelled their neighbours, infers the labels of
-    all instances (Dawid-Skene with a uniform prior) and trains the classifier on them.
+    Works for two classes (as in the paper) and for more. An auto-encoder is trained first; its
+    encoder starts the feature extractor. After a warm-up on majority votes, each round interpolates
+    new instances of the rarer classes in the embedding space, lets the annotators label them as
+    they labelled their neighbours, infers the labels of all instances (Dawid-Skene with a uniform
+    prior) and trains the classifier on them.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities", "embedding"}.
         decoder_: Keras model from an embedding to standardised features.
         labels_: `[N]` class codes inferred in the last round; `probas_` `[N, C]` their posteriors.
-        priors_: `[C]` the prior that the inference held or found.
+        priors_: `[C]` the prior that the inference held or estimated.
         confusion_matrices_: `[R, C true, C observed]` from the last round.
         certainty_: `[N]` label certainty.
         certainty_classes_: `[groups, C]` majority labels of each certainty group, the surest first.
         labels_history_: `[rounds + 1, N]` inferred labels: before any synthesis (D&S-orig), after
             the first (D&S-first), ...
         candidates_history_: `[rounds, N]` the class that each instance was a candidate of.
-        synthetic_history_: `[rounds, C]` how many instances were made of each class.
+        synthetic_history_: `[rounds, C]` how many instances were synthesised of each class.
         permutations_history_: `[rounds + 1, C]` how EM's classes were put back in place (the
             identity as a rule).
+        warm_up_samples_: how many instances the warm-up trained on.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
         history_: a dict with a list for each logged value, one entry a round.
         n_iter_: rounds done. converged_: whether `tol` stopped them.
@@ -150,44 +149,25 @@ class ICED(EmbeddingEstimator):
     interpolation: str = argument(
         "certainty",
         one_of(*INTERPOLATIONS),
-        '"certainty" (equation 2.5 mended), "printed" (to the letter; formerly "literal") or'
-        ' "uniform" (plain SMOTE).',
+        'how far a synthetic point lies from its candidate: "certainty" (equation 2.5 with S\' in'
+        ' the numerator), "printed" (as published) or "uniform" (plain SMOTE).',
     )
     candidates: str = argument(
         "classifier",
         one_of("classifier", "inferred"),
-        'what says which class a real instance may stand for: "classifier" (its own prediction) or'
-        ' "inferred" (the label inferred in the round before, as printed).',
-    )
-    targets: str = argument(
-        "hard",
-        one_of("hard", "soft"),
-        'what the classifier is trained on: the "hard" inferred labels, or the "soft" posteriors.',
+        'what makes a real instance a candidate of a class: the "classifier"\'s prediction or, as'
+        ' published, the "inferred" label of the round before (the majority vote in the first).',
     )
     prior: str = argument(
         "uniform",
         one_of(*PRIORS),
-        '"uniform" holds the class prior of the inference, "update" estimates it (as printed),'
-        ' "start" does so after a first E-step under a uniform one, "separate" estimates one of the'
-        " real and one of the synthetic instances.",
+        '"uniform" holds the class prior of the inference, "update" estimates it (section 2.3),'
+        ' "start" does so after a first E-step under a uniform one.',
     )
     em: str = argument(
         "soft",
         one_of(*EM),
-        'what the M-step counts: "soft" posteriors or "hard" labels (as printed); "majority" takes'
-        " the majority vote in place of EM.",
-    )
-    first_labels: str = argument(
-        "inferred",
-        one_of("inferred", "majority"),
-        'the labels that the first round\'s candidates have (with `candidates="inferred"`): those'
-        " of EM, or the majority vote's, which the printed warm-up leaves.",
-    )
-    balance: str = argument(
-        "synthesis",
-        one_of("synthesis", "weights", "none"),
-        'what makes the classes count alike in the rounds: "synthesis", class "weights" (the'
-        ' inferred labels\' inverse shares) or "none"; the latter two synthesise nothing.',
+        'what the M-step counts: "soft" posteriors or "hard" labels (as published).',
     )
     smoothing: float = argument(
         1.0, number(least=0), "pseudo-count of every cell of the confusion matrices."
@@ -195,12 +175,9 @@ class ICED(EmbeddingEstimator):
     em_iterations: int = argument(100, whole(), "most iterations of EM in a round.")
     warm_up: str = argument(
         "all",
-        one_of("groups", "cumulative", "all", "top", "none"),
-        '"groups" (ICED-w), "cumulative" (each group together with those before it), "all"'
-        ' (Trad-I), "top" (Trad-II) or "none".',
-    )
-    warm_up_evened: bool = argument(
-        False, flag, "whether rows of rarer majority labels are repeated until classes are equal."
+        one_of("groups", "all", "top", "none"),
+        'what it trains on: one certainty group after the other ("groups", ICED-w), "all" (Trad-I),'
+        ' the "top" three groups at once (Trad-II) or "none".',
     )
     warm_up_epochs: int = argument(4, whole(0), "of the whole warm-up.")
     autoencoder_epochs: int = argument(20, whole(0), "before everything else.")
@@ -249,108 +226,101 @@ class ICED(EmbeddingEstimator):
     )
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
+    # ----------------------------------------------------------------- the algorithm
+
     def _fit(self, data: TrainingData, run: Run) -> None:
-        """Makes algorithm 1's rounds after the auto-encoder and the warm-up.
+        """Trains the auto-encoder, warms up and makes algorithm 1's rounds.
 
         References:
             ICED, section 2.6, algorithm 1.
         """
-        from neucrowd_tf.iced.stages import Stages
+        from neucrowd_tf.iced.networks import epoch_order
+        from neucrowd_tf.training.loop import train
+        from neucrowd_tf.training.tuplets import step_numbers
 
         crowd, votes = data.annotations, data.annotations.vote_counts()
-        size = crowd.num_classes
+        size, real = crowd.num_classes, np.arange(len(data.features))
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
-        stages = Stages(model, run, self.batch_size, self.seed)
-        stages.autoencode(self.autoencoder_epochs)
+        # One step of the model is an epoch, of the rows that `set_epoch` says.
+        learn = functools.partial(train, model, step_numbers, steps_per_epoch=1)
+
+        def order(rows: NDArray[np.int64], *stream: int, passes: int = 1) -> NDArray[np.int64]:
+            rng = np.random.default_rng([self.seed, *stream])
+            return epoch_order(rows, self.batch_size, rng, passes)
+
+        def start_autoencoder(epoch: int) -> None:
+            model.set_epoch(autoencoder=order(real, _AUTOENCODER, epoch))
+
+        learn(
+            epochs=self.autoencoder_epochs,
+            run=run.stage("autoencoder"),
+            epoch_start=start_autoencoder,
+        )
 
         # Line 1: the warm-up, on majority votes (algorithm 2).
         majority = majority_labels(votes, "random", self.seed)
         groups = certainty_groups(self.certainty_)
         self.certainty_classes_ = class_mix(groups, majority, size)
-        schedule = warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
-        stages.warm_up(majority, size, schedule, self.warm_up_evened)
+        schedule = self._warm_up_rows(groups, majority)
+        self.warm_up_samples_ = len(set().union(*(rows.tolist() for rows in schedule)))
+        model.set_rows(np.eye(size)[majority])
 
-        generate, infer = self._modules(crowd)
-        history = RoundHistory(infer(generate.real))
-        # Deviation: the first candidates have the labels of EM, as all later ones; section 2.5
-        # leaves the majority votes behind (`first_labels="majority"`).
-        first = majority if self.first_labels == "majority" else history.labels[0]
+        def start_warm_up(epoch: int) -> None:
+            model.set_epoch(classifier=order(schedule[epoch], _WARM_UP, epoch))
+
+        learn(epochs=len(schedule), run=run.stage("warm-up"), epoch_start=start_warm_up)
+
+        generate = self._generator(crowd)
+        history = RoundHistory(self._infer(generate.real, size, len(real)))
+        first = self._first_labels(majority, history.labels[0])
 
         def start_round(index: int) -> dict[str, float]:
+            embeddings, probabilities = model.outputs()
             latest = history.labels[-1] if index else first
-            return self._start_round(index, stages, generate, infer, history, latest)
+            candidates = choose_candidates(self.candidates, probabilities, latest, generate.used)
+            # Line 3: synthetic instances with their annotations.
+            synthetic = generate(embeddings, candidates, index)
+            # Line 4: the labels of all instances.
+            inference = self._infer(synthetic.one_hot, size, len(real))
+            changed = history.add(candidates, synthetic.counts, inference)
+            # Line 5: the classifier trains on them; the decoder follows the encoder.
+            targets = self._targets(inference)
+            model.set_rows(targets, model.decode(synthetic.points))
+            rows = np.arange(len(targets))
+            model.set_epoch(
+                classifier=order(rows, ROUNDS, 1, index, passes=self.epochs_per_round),
+                decoder=order(real, ROUNDS, 4, index, passes=self.decoder_epochs),
+            )
+            smallest = np.bincount(candidates, minlength=size)[generate.used].min()
+            return {
+                "changed": changed,
+                "synthetic": float(synthetic.counts.sum()),
+                "smallest_class": float(smallest),
+            }
 
         # Lines 2 and 6: until the labels settle or the rounds are done.
-        self.history_ = stages.rounds(
-            self.rounds,
-            start_round,
-            state=history,
-            evaluate=self._scoring(data.validation),
+        self.history_ = learn(
+            epochs=self.rounds,
+            run=run.stage("rounds"),
+            epoch_start=start_round,
+            state=(history,),
+            evaluate=None if data.validation is None else lambda: self._scores(*data.validation),
             stop_when=lambda logs: settled(logs["changed"], self.tol),
-        )
-        self._keep(history)
-        for problem in shortages(history, generate.used, self.classes_, self.k, self.balance):
+        ).logs
+        self._set_results(history)
+        for problem in self._problems(history, generate.used):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
 
-    def _start_round(
-        self,
-        index: int,
-        stages: Stages,
-        generate: Generator,
-        infer: Callable[[sparse.csr_matrix], Inference],
-        history: RoundHistory,
-        latest: NDArray[np.integer[Any]],
-    ) -> dict[str, float]:
-        """Sets up a round, adds it to the history and returns what is logged of it.
-
-        Args:
-            index: of the round.
-            latest: `[N]` the labels of the round before.
-
-        References:
-            ICED, section 2.6, lines 3 to 5 of its algorithm.
-        """
-        embeddings, probabilities = stages.model.outputs()
-        candidates = choose_candidates(self.candidates, probabilities, latest, generate.used)
-        # Line 3: synthetic instances with their annotations.
-        synthesis = self.balance == "synthesis"
-        made = (
-            generate(embeddings, candidates, index) if synthesis else generate.nothing(embeddings)
-        )
-        # Line 4: the labels of all.
-        inference = infer(made.one_hot)
-        changed = history.add(candidates, made.counts, inference)
-        # Line 5: the classifier trains on them; the decoder follows the encoder.
-        stages.set_round(
-            index,
-            self._targets(inference),
-            made.points,
-            passes=self.epochs_per_round,
-            decoder_passes=self.decoder_epochs,
-        )
-        smallest = np.bincount(candidates, minlength=len(self.classes_))[generate.used].min()
-        return {
-            "changed": changed,
-            "synthetic": float(made.counts.sum()),
-            "smallest_class": float(smallest),
-        }
-
-    def _targets(self, inference: Inference) -> NDArray[np.float64]:
-        """Returns what the classifier is trained on, `[N + S, C]`."""
-        hard = np.eye(len(self.classes_))[inference.labels]
-        targets = hard if self.targets == "hard" else inference.probas
-        return targets * balancing_weights(targets) if self.balance == "weights" else targets
-
     def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""
-        from neucrowd_tf.iced.model import build_model, prediction_model
+        from neucrowd_tf.iced.networks import ICEDModel, build_networks, prediction_model
         from neucrowd_tf.nn.encoders import make_optimizer
 
         mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
-        model = build_model(
-            (features - mean) / scale,
+        networks = build_networks(
+            features.shape[1:],
             len(self.classes_),
             (self.encoder, self.classifier, self.decoder),
             hidden_units=self.hidden_units,
@@ -358,17 +328,34 @@ class ICED(EmbeddingEstimator):
             dropout=self.dropout,
             l2=self.l2,
             seed=self.seed,
+        )
+        model = ICEDModel(
+            *networks,
+            (features - mean) / scale,
+            len(self.classes_),
             batch_size=self.batch_size,
             make_optimizer=lambda: make_optimizer(self.optimizer, self.learning_rate),
         )
         self.model_, self.decoder_ = prediction_model(model, mean, scale), model.decoder
         return model
 
-    def _modules(
-        self, crowd: Annotations
-    ) -> tuple[Generator, Callable[[sparse.csr_matrix], Inference]]:
-        """Returns the paper's two modules: synthetic data generation and true-label inference."""
-        generate = Generator(
+    def _warm_up_rows(
+        self, groups: NDArray[np.int64], majority: NDArray[np.int64]
+    ) -> list[NDArray[np.int64]]:
+        """Returns the rows of each epoch of the warm-up."""
+        del majority
+        return warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
+
+    def _first_labels(
+        self, majority: NDArray[np.int64], inferred: NDArray[np.int16]
+    ) -> NDArray[np.integer[Any]]:
+        """Returns the labels of the first round's candidates; section 2.5 leaves majority votes."""
+        del inferred
+        return majority
+
+    def _generator(self, crowd: Annotations, kind: type[Generator] = Generator) -> Generator:
+        """Returns what synthesises instances and annotations of a crowd."""
+        return kind(
             crowd,
             self.certainty_,
             k=self.k,
@@ -377,29 +364,30 @@ class ICED(EmbeddingEstimator):
             interpolation=self.interpolation,
             seed=self.seed,
         )
-        infer = functools.partial(
-            infer_labels,
-            num_classes=crowd.num_classes,
+
+    def _infer(self, one_hot: sparse.csr_matrix, num_classes: int, num_real: int) -> Inference:
+        """Returns labels of real and synthetic instances, the first `num_real` being real."""
+        del num_real
+        return infer_labels(
+            one_hot,
+            num_classes,
             prior=self.prior,
             em=self.em,
-            real=crowd.num_instances,
             smoothing=self.smoothing,
             max_iter=self.em_iterations,
+            seed=self.seed,
         )
-        return generate, infer
 
-    def _scoring(
-        self, validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
-    ) -> Callable[[], dict[str, float]] | None:
-        """Returns what scores validation data after each round; it chooses nothing."""
-        if validation is None:
-            return None
-        features, codes = validation
-        return lambda: {
-            "accuracy": float(accuracy_score(codes, self._predict_proba(features).argmax(axis=1)))
-        }
+    def _targets(self, inference: Inference) -> NDArray[np.float64]:
+        """Returns what the classifier is trained on, `[N + S, C]`."""
+        return np.eye(len(self.classes_))[inference.labels]
 
-    def _keep(self, history: RoundHistory) -> None:
+    def _scores(self, features: NDArray[np.float32], codes: NDArray[np.int64]) -> dict[str, float]:
+        """Returns the accuracy on validation data, which is logged and chooses nothing."""
+        right = accuracy_score(codes, self._predict_proba(features).argmax(axis=1))
+        return {"accuracy": float(right)}
+
+    def _set_results(self, history: RoundHistory) -> None:
         self.labels_history_, self.candidates_history_ = history.labels, history.candidates
         self.synthetic_history_ = history.synthetic
         self.permutations_history_ = history.permutations
@@ -410,8 +398,273 @@ class ICED(EmbeddingEstimator):
         self.n_iter_ = len(history.candidates)
         self.converged_ = settled(self.history_.get("changed", []), self.tol)
 
-    # ----------------------------------------------------------------- use
+    def _problems(self, history: RoundHistory, used: NDArray[np.bool_]) -> list[str]:
+        """Returns what kept classes from being balanced, as sentences for a warning."""
+        return shortages(history, used, self.classes_, self.k)
+
+    # ----------------------------------------------------------------- scores against the truth
 
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
-        """Returns how the rounds went, from the truth: see `round_scores`."""
-        return round_scores(self, dataset.truth)
+        """Returns scores of the warm-up and the rounds for evaluation.json.
+
+        Returns:
+            `warm_up_samples`, how many instances the warm-up trained on; `group_<g>` and
+                `group_<g>_largest`, the size of each certainty group and the share of its most
+                frequent label; `permuted`, how often the inference permuted the classes; with the
+                truth of the training instances also `rounds`, lists of `label_accuracy`,
+                `balanced_label_accuracy` and `candidate_purity`, and `label_original`,
+                `label_first` and `label_final`, the label accuracies that figure 2 compares.
+
+        References:
+            ICED, section 3.3, figure 2 and table 3.
+        """
+        permuted = self.permutations_history_ != np.arange(len(self.classes_))
+        scores: dict[str, Any] = {
+            "warm_up_samples": self.warm_up_samples_,
+            "permuted": int(permuted.any(axis=1).sum()),
+        }
+        for number_, mix in enumerate(self.certainty_classes_, start=1):
+            largest = float(mix.max() / mix.sum()) if mix.any() else None
+            scores |= {f"group_{number_}": int(mix.sum()), f"group_{number_}_largest": largest}
+        if dataset.truth is None:
+            return scores
+        table = score_rounds(self, dataset.truth)
+        names = ("label_accuracy", "balanced_label_accuracy", "candidate_purity")
+        scores["rounds"] = {name: table[name].tolist() for name in names}
+        labels = scores["rounds"]["label_accuracy"]
+        scores |= {
+            "label_original": labels[0],
+            "label_final": labels[-1],
+            "candidate_purity": scores["rounds"]["candidate_purity"][-1],
+        }
+        return scores | ({"label_first": labels[1]} if len(labels) > 1 else {})
+
+
+def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
+    """Scores each round of a fitted ICED against the true labels, which `fit` never sees.
+
+    Args:
+        model: fitted.
+        truth: `[N]` class codes of the instances that `fit` was given.
+
+    Returns:
+        A row per round, round 0 before any synthesis (D&S-orig; 1 is D&S-first, the last
+        D&S-final), with the columns `label_accuracy`, `balanced_label_accuracy` (mean over
+        classes), `candidate_purity` (mean over the classes that were synthesised, of how many of
+        their candidates belong to them), and for each class `candidates_<class>`,
+        `synthetic_<class>`, `inferred_<class>` counts. What round 0 has not is NaN.
+
+    Raises:
+        DataError: truth is too short.
+
+    References:
+        ICED, section 3.3 and figure 2.
+    """
+    codes = np.asarray(truth)
+    if codes.ndim != 1 or len(codes) <= int(model.rows_.max(initial=-1)):
+        raise DataError(
+            f"truth: expected a class code for each instance of fit, received shape {codes.shape}"
+        )
+    codes = codes[model.rows_]
+    records = []
+    for index, inferred in enumerate(model.labels_history_):
+        right = inferred == codes
+        candidates = model.candidates_history_[index - 1] if index else inferred[:0]
+        counts = model.synthetic_history_[index - 1] if index else np.zeros(0)
+        members = [codes[candidates == code] == code for code in np.flatnonzero(counts)]
+        purities = [member.mean() for member in members if len(member)]
+        record: dict[str, Any] = {
+            "round": index,
+            "label_accuracy": right.mean(),
+            "balanced_label_accuracy": np.mean(
+                [right[codes == code].mean() for code in np.unique(codes)]
+            ),
+            "candidate_purity": np.mean(purities) if purities else np.nan,
+        }
+        for code, name in enumerate(model.classes_.tolist()):
+            record[f"inferred_{name}"] = int((inferred == code).sum())
+            record[f"candidates_{name}"] = int((candidates == code).sum()) if index else np.nan
+            record[f"synthetic_{name}"] = int(counts[code]) if index else np.nan
+        records.append(record)
+    return pd.DataFrame.from_records(records)
+
+
+# --------------------------------------------------------------------- the rounds
+
+
+class RoundHistory:
+    """The rounds so far, as arrays that are part of each checkpoint.
+
+    All else that a round depends on follows from the networks' weights and the seed.
+
+    Args:
+        inference: of the real annotations alone, before any synthesis (D&S-orig).
+
+    Attributes:
+        inference: the last one.
+        labels: `[rounds + 1, N]` inferred labels of the real instances.
+        permutations: `[rounds + 1, C]`, see `Inference`.
+        candidates: `[rounds, N]` the class that each instance was a candidate of.
+        synthetic: `[rounds, C]` how many instances were synthesised of each class.
+    """
+
+    def __init__(self, inference: Inference) -> None:
+        self.inference = inference
+        self.labels = inference.labels[None].astype(np.int16)
+        self.permutations = inference.permutation[None].astype(np.int16)
+        self.candidates = self.labels[:0]
+        self.synthetic = np.zeros((0, len(inference.priors)), np.int64)
+
+    def add(
+        self, candidates: NDArray[np.int64], counts: NDArray[np.int64], inference: Inference
+    ) -> float:
+        """Adds a round and returns the share of the inferred labels that it changed."""
+
+        def joined(rows: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([rows, row[None].astype(rows.dtype)])
+
+        self.inference = inference
+        self.labels = joined(self.labels, inference.labels[: self.labels.shape[1]])
+        self.permutations = joined(self.permutations, inference.permutation)
+        self.candidates = joined(self.candidates, candidates)
+        self.synthetic = joined(self.synthetic, counts)
+        return float(np.mean(self.labels[-1] != self.labels[-2]))
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Returns everything as arrays."""
+        rows = {name: value for name, value in vars(self).items() if name != "inference"}
+        return rows | vars(self.inference)
+
+    def set_state(self, state: dict[str, NDArray[Any]]) -> None:
+        """Goes on from what `get_state` returned."""
+        names = ("probas", "priors", "errors", "permutation")
+        self.inference = Inference(*(state[name] for name in names))
+        self.labels, self.permutations = state["labels"], state["permutations"]
+        self.candidates, self.synthetic = state["candidates"], state["synthetic"]
+
+
+def settled(changed: Sequence[float], tol: float | None) -> bool:
+    """Returns whether the last round changed no larger share of the labels than `tol`.
+
+    The first round, which brings in synthetic instances, does not count.
+
+    Args:
+        changed: the share that each round changed, so far.
+        tol: None never stops.
+
+    References:
+        ICED, algorithm 1, line 6.
+    """
+    return tol is not None and len(changed) > 1 and changed[-1] <= tol
+
+
+def shortages(
+    history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any], k: int
+) -> list[str]:
+    """Returns sentences about unused, small and permuted classes.
+
+    Args:
+        history: of all rounds.
+        used: `[C]` whether any annotator gave the class.
+        names: `[C]` of the classes.
+        k: neighbours that were asked for.
+    """
+    rounds, size = len(history.candidates), len(names)
+    counts = (history.candidates[:, :, None] == np.arange(size)).sum(axis=1)
+    shown = [repr(name) for name in names.tolist()]
+
+    def classes(cases: NDArray[np.bool_]) -> str:
+        return ", ".join(
+            f"{shown[c]} in {n} of {rounds} rounds"
+            for c, n in enumerate(cases.sum(axis=0))
+            if n and used[c]
+        )
+
+    sentences = []
+    if not used.all():
+        unused = ", ".join(shown[c] for c in np.flatnonzero(~used))
+        sentences.append(f"no annotator used class {unused}: it is never synthesised or inferred")
+    if few := classes(counts < 2):
+        sentences.append(f"fewer than two candidates, too few to synthesise from: class {few}")
+    if short := classes((counts >= 2) & (counts <= k)):
+        sentences.append(
+            f"fewer than k = {k} neighbours among the candidates, so k was reduced: class {short}"
+        )
+    permuted = int((history.permutations != np.arange(size)).any(axis=1).sum())
+    if permuted:
+        sentences.append(
+            f"the inference permuted the classes in {permuted} of {rounds + 1} runs; the votes put"
+            " them back in place"
+        )
+    return sentences
+
+
+# --------------------------------------------------------------------- the warm-up
+
+
+def certainty_groups(certainty: NDArray[Any], top: int = TOP_GROUPS) -> NDArray[np.int64]:
+    """Returns `[N]` groups: 1 for the highest certainty, 2 for the next, `top + 1` for the rest.
+
+    Groups are distinct values, not quantiles: W annotators of two classes have only W // 2 + 1 of
+    them. Where fewer than `top` values occur, the later groups are empty.
+
+    References:
+        ICED, section 2.5 (four groups; algorithm 2 with the details is in an appendix that is not
+        published).
+    """
+    values = np.asarray(certainty, dtype=np.float64)
+    if not values.size:
+        return np.zeros(0, dtype=np.int64)
+    ordered = np.sort(np.unique(values))[::-1]
+    # Values that differ by rounding alone are one level.
+    breaks = np.concatenate([[False], ordered[1:] < ordered[:-1] * (1 - 1e-9)])
+    level = np.cumsum(breaks)[len(ordered) - 1 - np.searchsorted(ordered[::-1], values)]
+    return np.minimum(level + 1, top + 1).astype(np.int64)
+
+
+def warm_up_schedule(
+    strategy: str, groups: NDArray[np.int64], epochs: int, top: int = TOP_GROUPS
+) -> list[NDArray[np.int64]]:
+    """Returns the rows that each epoch of the warm-up trains on.
+
+    Args:
+        strategy: "groups" (ICED-w: the third-highest group first, then the second-highest, then the
+            highest), "all" (Trad-I: every instance), "top" (Trad-II: the three groups at once) or
+            "none".
+        groups: `[N]` from `certainty_groups`.
+        epochs: of the whole warm-up; "groups" gives each group its third, the earlier ones one more
+            where it does not divide.
+        top: how many groups count.
+
+    Raises:
+        UsageError: another strategy.
+
+    References:
+        ICED, sections 2.5 and 3.4, algorithm 2 (not published).
+    """
+    rows = np.arange(len(groups))
+    if strategy == "all":
+        return [rows] * epochs
+    if strategy == "top":
+        return [rows[groups <= top]] * epochs
+    if strategy == "none":
+        return []
+    if strategy != "groups":
+        raise UsageError(
+            f"warm_up: expected 'groups', 'all', 'top' or 'none', received {strategy!r}"
+        )
+    present = [members for group in range(top, 0, -1) if len(members := rows[groups == group])]
+    shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
+    return [members for members, share in zip(present, shares, strict=True) for _ in range(share)]
+
+
+def class_mix(
+    groups: NDArray[np.int64], labels: NDArray[np.integer[Any]], num_classes: int
+) -> NDArray[np.int64]:
+    """Returns how many instances of each certainty group have each label, `[groups, C]`.
+
+    A group of nearly one class teaches the classifier that class alone.
+    """
+    cells = np.zeros((int(groups.max(initial=0)), num_classes), dtype=np.int64)
+    np.add.at(cells, (groups - 1, labels), 1)
+    return cells

@@ -1,11 +1,9 @@
-"""True-label inference on real and synthetic annotations together, and the check for permuted
-classes.
-"""
+"""Label certainty, true-label inference on real and synthetic annotations, permuted classes."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -19,17 +17,53 @@ from neucrowd_tf.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from neucrowd_tf.aggregation.dawid_skene import EMResult
+
+PRIORS = ("uniform", "update", "start")
+EM = ("soft", "hard")
+
+
+def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.float64]:
+    """Returns how certain each instance's label is: `1 / (1 - sum_c p_c ** 2 + epsilon)`.
+
+    With labels as one-hot vectors y, `E ||y - E y||^2 = 1 - sum_c p_c ** 2`, where p are the shares
+    of the votes: 0 when all annotators agree, largest when the votes are spread evenly. An instance
+    without votes scores as one with evenly spread votes.
+
+    Args:
+        votes: `[N, C]` counts from 0.
+        epsilon: above 0; the certainty of a unanimous instance is its inverse.
+
+    Returns:
+        `[N]`.
+
+    Raises:
+        UsageError: epsilon is not above 0.
+
+    References:
+        ICED, definition 2 and equation 2.4.
+    """
+    # Deviation: the variance is that of one-hot labels, so that it means the same for C classes.
+    if not epsilon > 0:
+        raise UsageError(f"epsilon: expected a number above 0, received {epsilon!r}")
+    counts = np.asarray(votes, dtype=np.float64)
+    total = counts.sum(axis=1, keepdims=True)
+    even = np.full_like(counts, 1.0 / counts.shape[1])
+    shares = np.divide(counts, total, out=even, where=total > 0)
+    variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
+    certainty: NDArray[np.float64] = 1.0 / (variance + epsilon)
+    return certainty
+
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-    """The result of EM.
+    """The result of EM, its classes in the order of the votes.
 
     Attributes:
-        probas: `[N, C]` posteriors, classes in the order of the votes.
+        probas: `[N, C]` posteriors.
         priors: `[C]`.
         errors: `[R, C true, C observed]`.
-        permutation: `[C]`: EM's class c was class `permutation[c]`; the identity where nothing was
-            mended.
+        permutation: `[C]`: EM's class c was class `permutation[c]`; the identity as a rule.
     """
 
     probas: NDArray[np.float64]
@@ -43,13 +77,13 @@ class Inference:
         return self.probas.argmax(axis=1)
 
     @property
-    def mended(self) -> bool:
+    def permuted(self) -> bool:
         """Whether EM's classes were permuted."""
         return bool((self.permutation != np.arange(len(self.permutation))).any())
 
 
 def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Returns `[C]` which class each class of EM stands for, by the votes cast in it.
+    """Returns which class each class of EM stands for, by the votes of its instances.
 
     Row c of the matrix that is matched holds the shares of the votes that instances of EM's class c
     got, so a rare class weighs as much as a common one, and a common class that has lost half of
@@ -58,22 +92,39 @@ def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) ->
     Args:
         probas: `[N, C]` posteriors.
         votes: `[N, C]` vote counts.
+
+    Returns:
+        `[C]`.
     """
-    given = probas.T @ votes
-    total = given.sum(axis=1)
-    permutation = np.arange(len(given))
+    cast = probas.T @ votes
+    total = cast.sum(axis=1)
+    permutation = np.arange(len(cast))
     # Classes that nobody uses, or that EM left empty, say nothing; they stay where they are.
-    known = np.flatnonzero((total > 1e-6) & (votes.sum(axis=0) > 0))
-    shares = given[np.ix_(known, known)] / total[known, None]
+    present = np.flatnonzero((total > 1e-6) & (votes.sum(axis=0) > 0))
+    shares = cast[np.ix_(present, present)] / total[present, None]
     rows, columns = linear_sum_assignment(shares, maximize=True)
     # Rounding must not permute classes that are equally good either way.
     if shares[rows, columns].sum() - np.trace(shares) > 1e-6:
-        permutation[known] = known[columns]
+        permutation[present] = present[columns]
     return permutation
 
 
-PRIORS = ("uniform", "update", "start", "separate")
-EM = ("soft", "hard", "majority")
+def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
+    """Returns vote counts `[N, C]` of annotations `[N, R * C]`."""
+    by_class = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
+    votes: NDArray[np.float64] = sparse.csr_matrix(
+        by_class, shape=(one_hot.shape[0], num_classes)
+    ).toarray()
+    return votes
+
+
+def in_place(result: EMResult, votes: NDArray[np.float64]) -> Inference:
+    """Returns EM's result with permuted classes put back in place by the votes `[N, C]`."""
+    permutation = find_permutation(result.probas, votes)
+    back = np.argsort(permutation)
+    return Inference(
+        result.probas[:, back], result.priors[back], result.errors[:, back, :], permutation
+    )
 
 
 def infer_labels(
@@ -82,10 +133,10 @@ def infer_labels(
     *,
     prior: str = "uniform",
     em: str = "soft",
-    real: int | None = None,
     smoothing: float = 0.01,
     max_iter: int = 100,
     tol: float = 1e-7,
+    seed: int = 0,
 ) -> Inference:
     """Runs Dawid-Skene from majority vote and puts permuted classes back in place.
 
@@ -93,13 +144,13 @@ def infer_labels(
         one_hot: `[N, R * C]` CSR, a one at column `annotator * C + label` for each annotation.
         num_classes: C.
         prior: "uniform" holds the class prior uniform over the classes that annotators use;
-            "update" estimates it; "start" does so after a first E-step under a uniform one;
-            "separate" estimates one of the real rows, which is the one returned, and one of the
-            synthetic rows.
-        em: "soft" counts posteriors in the M-step, "hard" each instance for its likeliest class
-            alone, as printed; "majority" is no EM but the majority vote.
-        real: how many of the rows, the first ones, are real; all of them by default.
-        smoothing, max_iter, tol: see `dawid_skene_em`.
+            "update" estimates it; "start" does so after a first E-step under a uniform one.
+        em: "soft" counts posteriors in the M-step, "hard" counts each instance for its likeliest
+            class alone, as published.
+        smoothing: pseudo-count of every cell of the confusion matrices.
+        max_iter: most iterations.
+        tol: see `dawid_skene_em`.
+        seed: breaks the ties of the majority votes that "hard" EM starts from.
 
     Raises:
         UsageError: another prior or em.
@@ -114,58 +165,28 @@ def infer_labels(
     if prior not in PRIORS:
         raise UsageError(f"prior: expected one of {', '.join(PRIORS)}, received {prior!r}")
     if em not in EM:
-        raise UsageError(f"em: expected 'soft', 'hard' or 'majority', received {em!r}")
+        raise UsageError(f"em: expected 'soft' or 'hard', received {em!r}")
+    hard, votes = em == "hard", count_votes(one_hot, num_classes)
     # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and
     # Skene, and shares of votes to start from.
-    start = vote_shares(one_hot, num_classes)
-    by_class = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
-    votes = sparse.csr_matrix(by_class, shape=start.shape).toarray()
-    if em != "soft":
-        start = np.eye(num_classes)[majority_labels(votes, "random", 0)]
-    if em == "majority":
-        counted = dawid_skene_em(one_hot, start, smoothing=smoothing, max_iter=1)
-        return Inference(start, start.mean(axis=0), counted.errors, np.arange(num_classes))
+    if hard:
+        start = np.eye(num_classes)[majority_labels(votes, "random", seed)]
+    else:
+        start = vote_shares(one_hot, num_classes)
     # A class that nobody uses has no evidence about errors, and under a prior of its own it would
     # attract unclear instances.
     used = votes.sum(axis=0) > 0
     even = used / used.sum()
-    held = even if prior == "uniform" else None
     if prior == "start":  # section 2.4: a "uniform prior is used for initialization"
         first = dawid_skene_em(one_hot, start, prior=even, smoothing=smoothing, max_iter=1).probas
-        start = np.eye(num_classes)[first.argmax(axis=1)] if em == "hard" else first
-    apart = prior == "separate" and real is not None and real < len(start)
-    found = dawid_skene_em(
-        _with_origin(one_hot, num_classes, real or 0) if apart else one_hot,
+        start = np.eye(num_classes)[first.argmax(axis=1)] if hard else first
+    result = dawid_skene_em(
+        one_hot,
         start,
-        prior=held,
-        smoothing=_smoothing(one_hot.shape[1] // num_classes, smoothing) if apart else smoothing,
-        hard=em == "hard",
+        prior=even if prior == "uniform" else None,
+        smoothing=smoothing,
+        hard=hard,
         max_iter=max_iter,
         tol=tol,
     )
-    priors, errors = found.priors, found.errors
-    if apart:
-        of_real = priors * errors[-1, :, 0]
-        priors, errors = of_real / of_real.sum(), errors[:-1]
-    permutation = find_permutation(found.probas, votes)
-    back = np.argsort(permutation)
-    return Inference(found.probas[:, back], priors[back], errors[:, back, :], permutation)
-
-
-def _with_origin(one_hot: sparse.csr_matrix, num_classes: int, real: int) -> sparse.csr_matrix:
-    """Returns the annotations with those of one more annotator, who says of each row whether it is
-    real (class 0) or synthetic (class 1).
-
-    Its "confusion matrix" is p(origin | class), so p(class) p(origin | class) is a class prior for
-    each origin, and EM estimates both without a word about either.
-    """
-    rows = one_hot.shape[0]
-    origin = (np.arange(rows) >= real).astype(np.int64)
-    cells = (np.ones(rows), (np.arange(rows), origin))
-    said = sparse.csr_matrix(cells, shape=(rows, num_classes))
-    return sparse.hstack([one_hot, said], format="csr")
-
-
-def _smoothing(annotators: int, smoothing: float) -> NDArray[np.float64]:
-    """Returns pseudo-counts `[R + 1, 1, 1]`: none for the origin of rows, which is known."""
-    return np.append(np.full(annotators, smoothing), 0.0)[:, None, None]
+    return in_place(result, votes)

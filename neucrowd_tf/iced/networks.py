@@ -1,10 +1,9 @@
-"""The networks of ICED - feature extractor, classifier, decoder - put together in one Keras model
-whose step is compiled once.
+"""ICED's networks - feature extractor, classifier, decoder - and the model that trains them.
 
 One call of the compiled step trains for a whole epoch: three loops inside the graph, over the
 batches of the auto-encoder, of the classifier and of the decoder alone. How many batches each has,
-and which rows are in them, are variables that are set before the epoch, so warm-up, auto-encoder
-and every round run the same compiled function.
+and which rows are in them, are variables that are set before the epoch, so the warm-up, the
+auto-encoder and every round run the same compiled function.
 """
 
 from __future__ import annotations
@@ -17,22 +16,25 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.iced.autoencoder import default_decoder, default_encoder
-from neucrowd_tf.nn.encoders import make_initializer
+from neucrowd_tf.nn.encoders import dense_encoder, make_initializer
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.state import fresh_copy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Networks = tuple[keras.Model, keras.Model, keras.Model]
+
 ROWS_AT_ONCE = 4096
+FILTERS = (16, 32)
+# Each convolution halves both sides of an image.
+_FACTOR = 2 ** len(FILTERS)
 # Seeds of the networks are this far apart, so that no layer of one draws the numbers of another's.
 _DECODER, _CLASSIFIER = 7919, 104729
 
 
 class ICEDModel(keras.Model):
-    """Trains on rows of the real instances and of a synthetic set that changes from round to
-    round."""
+    """Trains on the real instances and on synthetic ones that change from round to round."""
 
     def __init__(
         self,
@@ -60,21 +62,16 @@ class ICEDModel(keras.Model):
         self.encoder, self.classifier, self.decoder = encoder, classifier, decoder
         self.num_instances, self.batch_size = len(features), batch_size
         self._instances = tf.constant(features)
-        # Shapes are open, so that new values do not mean a new trace. They are set anew before each
+
+        # Shapes are open, so that new values do not mean a new trace. They are set before each
         # epoch and therefore are no part of a checkpoint.
-        self._synthetic = tf.Variable(
-            np.zeros((1, *features.shape[1:]), np.float32),
-            shape=(None, *features.shape[1:]),
-            trainable=False,
-        )
-        self._targets = tf.Variable(
-            np.zeros((len(features), num_classes), np.float32),
-            shape=(None, num_classes),
-            trainable=False,
-        )
-        self._orders = [
-            tf.Variable(np.zeros(1, np.int32), shape=(None,), trainable=False) for _ in range(3)
-        ]
+        def variable(size: int, shape: tuple[int, ...], dtype: type) -> tf.Variable:
+            zeros = np.zeros((size, *shape), dtype)
+            return tf.Variable(zeros, shape=(None, *shape), trainable=False)
+
+        self._synthetic = variable(1, features.shape[1:], np.float32)
+        self._targets = variable(len(features), (num_classes,), np.float32)
+        self._orders = [variable(1, (), np.int32) for _ in range(3)]
         self._steps = tf.Variable(np.zeros(3, np.int32), trainable=False)
         self.autoencoder_optimizer, self.decoder_optimizer = make_optimizer(), make_optimizer()
         self.classifier_optimizer = make_optimizer()
@@ -101,8 +98,9 @@ class ICEDModel(keras.Model):
         classifier: NDArray[np.integer[Any]] | None = None,
         decoder: NDArray[np.integer[Any]] | None = None,
     ) -> None:
-        """Says which rows the next epoch's batches take, in their order; each order is a multiple
-        of the batch size, or None.
+        """Sets which rows the next epoch's batches take, in their order.
+
+        Each order is a multiple of the batch size, or None.
         """
         steps = []
         for variable, order in zip(self._orders, (autoencoder, classifier, decoder), strict=True):
@@ -112,8 +110,11 @@ class ICEDModel(keras.Model):
         self._steps.assign(np.array(steps, dtype=np.int32))
 
     def set_rows(self, targets: NDArray[Any], synthetic: NDArray[np.float32] | None = None) -> None:
-        """Sets class probabilities `[N + S, C]` of the real and then the synthetic rows, times the
-        row's weight where it is not one, and the synthetic features `[S, ...]`.
+        """Sets the targets of the real and then the synthetic rows, and the synthetic features.
+
+        Args:
+            targets: `[N + S, C]` class probabilities, times the row's weight where it is not one.
+            synthetic: `[S, ...]`.
         """
         self._targets.assign(np.asarray(targets, dtype=np.float32))
         if synthetic is not None and len(synthetic):
@@ -122,9 +123,7 @@ class ICEDModel(keras.Model):
     # ----------------------------------------------------------------- one compiled step
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Trains for one epoch; `data` is the epoch's number, on which nothing depends but what was
-        set before.
-        """
+        """Trains for one epoch, on the rows that were set; `data` is the epoch's number."""
         del data
         reconstruction = self._loop(
             0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder]
@@ -142,9 +141,7 @@ class ICEDModel(keras.Model):
         optimizer: keras.optimizers.Optimizer,
         networks: list[keras.Model],
     ) -> Any:
-        """Takes all steps of one of the three trainings and returns the mean loss (0 without any
-        step).
-        """
+        """Takes all steps of one training; returns the mean loss (0 without any step)."""
         variables = _trainable(networks)
         order, steps, size = self._orders[which], self._steps[which], self.batch_size
 
@@ -175,28 +172,21 @@ class ICEDModel(keras.Model):
 
     def _autoencoder_loss(self, rows: Any) -> Any:
         x = tf.gather(self._instances, rows)
-        return self._error(x, self.decoder(self.encoder(x, training=True), training=True))
+        return _error(x, self.decoder(self.encoder(x, training=True), training=True))
 
     def _decoder_loss(self, rows: Any) -> Any:
         x = tf.gather(self._instances, rows)
-        return self._error(
-            x, self.decoder(tf.stop_gradient(self.encoder(x, training=False)), training=True)
-        )
+        z = tf.stop_gradient(self.encoder(x, training=False))
+        return _error(x, self.decoder(z, training=True))
 
     def _classifier_loss(self, rows: Any) -> Any:
-        logits = tf.cast(
-            self.classifier(self.encoder(self._gather(rows), training=True), training=True),
-            tf.float32,
-        )
+        z = self.encoder(self._gather(rows), training=True)
+        logits = tf.cast(self.classifier(z, training=True), tf.float32)
         targets = tf.gather(self._targets, rows)
         # A row's sum is its weight: the gradient of the fused loss holds for shares alone.
         weights = tf.reduce_sum(targets, axis=1)
         shares = tf.math.divide_no_nan(targets, weights[:, None])
         return tf.reduce_mean(weights * tf.nn.softmax_cross_entropy_with_logits(shares, logits))
-
-    @staticmethod
-    def _error(x: Any, made: Any) -> Any:
-        return tf.reduce_mean(tf.square(tf.cast(x, tf.float32) - tf.cast(made, tf.float32)))
 
     # ----------------------------------------------------------------- use
 
@@ -207,14 +197,16 @@ class ICEDModel(keras.Model):
         return tf.cast(z, tf.float32), tf.nn.softmax(tf.cast(logits, tf.float32))
 
     def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Returns embeddings `[N, h]` and class probabilities `[N, C]` of the real instances, with
-        dropout off.
+        """Returns embeddings and class probabilities of the real instances, with dropout off.
+
+        Returns:
+            `[N, h]` and `[N, C]`.
         """
         blocks = [
             self._outputs(tf.constant(start), tf.constant(start + ROWS_AT_ONCE))
             for start in range(0, self.num_instances, ROWS_AT_ONCE)
         ]
-        embeddings, probabilities = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        embeddings, probabilities = (np.concatenate(column) for column in zip(*blocks, strict=True))
         return embeddings, probabilities
 
     def _decode_batch(self, embeddings: Any) -> Any:
@@ -233,52 +225,166 @@ def _trainable(networks: Sequence[keras.Model]) -> list[Any]:
     return [variable for network in networks for variable in network.trainable_variables]
 
 
+def _error(x: Any, reconstructed: Any) -> Any:
+    return tf.reduce_mean(tf.square(tf.cast(x, tf.float32) - tf.cast(reconstructed, tf.float32)))
+
+
 def epoch_order(
     rows: NDArray[np.integer[Any]], batch_size: int, rng: np.random.Generator, passes: int = 1
 ) -> NDArray[np.int64]:
-    """Returns shuffled passes over `rows`, one after the other, each filled up to whole batches
-    with rows of a further shuffle.
+    """Returns shuffled passes over rows, one after the other, each in whole batches.
+
+    A pass is filled up to whole batches with rows of a further shuffle.
     """
     size = len(rows)
-    wanted = -(-size // batch_size) * batch_size
-    parts = [np.zeros(0, dtype=np.int64)]
+    full = -(-size // batch_size) * batch_size
+    orders = [np.zeros(0, dtype=np.int64)]
     for _ in range(passes if size else 0):
-        parts.append(
-            np.concatenate([rng.permutation(rows) for _ in range(-(-wanted // size))])[:wanted]
+        shuffles = [rng.permutation(rows) for _ in range(-(-full // size))]
+        orders.append(np.concatenate(shuffles)[:full])
+    return np.concatenate(orders)
+
+
+# --------------------------------------------------------------------- the networks
+
+
+def default_encoder(
+    input_shape: tuple[int, ...],
+    hidden_units: Sequence[int],
+    *,
+    activation: str = "relu",
+    dropout: float = 0.0,
+    l2: float = 0.0,
+    seed: int = 0,
+) -> keras.Model:
+    """Returns the default feature extractor of vectors or images.
+
+    It has fully connected layers for flat features; for images `[height, width, channels]` two
+    strided 3 x 3 convolutions and a dense layer (meant for 16 x 16 and 32 x 32).
+
+    Raises:
+        DataError: neither of the two, or images whose sides do not divide by 4.
+
+    References:
+        ICED, figure 1 and section 2.2 (the feature extractor G).
+    """
+    if len(input_shape) == 1:
+        return dense_encoder(
+            input_shape[0], hidden_units, activation=activation, dropout=dropout, l2=l2, seed=seed
         )
-    return np.concatenate(parts)
+    _check_image(input_shape)
+    penalty = keras.regularizers.L2(l2) if l2 else None
+    inputs = keras.Input(input_shape, name="features")
+    x = inputs
+    for index, count in enumerate(FILTERS):
+        x = keras.layers.Conv2D(
+            count,
+            3,
+            strides=2,
+            padding="same",
+            activation=activation,
+            kernel_initializer=_glorot(seed, index),
+            kernel_regularizer=penalty,
+            name=f"conv_{index}",
+        )(x)
+    x = keras.layers.Flatten()(x)
+    if dropout:
+        x = keras.layers.Dropout(dropout, seed=seed * 1009 + 1)(x)
+    x = keras.layers.Dense(
+        hidden_units[-1],
+        activation=activation,
+        kernel_initializer=_glorot(seed, 98),
+        kernel_regularizer=penalty,
+        name="dense",
+    )(x)
+    return keras.Model(inputs, x, name="encoder")
 
 
-def build_model(
-    features: NDArray[np.float32],
+def default_decoder(
+    output_shape: tuple[int, ...],
+    hidden_units: Sequence[int],
+    *,
+    activation: str = "relu",
+    seed: int = 0,
+) -> keras.Model:
+    """Returns the mirror of `default_encoder`, from embeddings to inputs, with a linear output.
+
+    References:
+        ICED, section 2.4 (the decoder Q).
+    """
+    inputs = keras.Input((hidden_units[-1],), name="embedding")
+    x = inputs
+    if len(output_shape) == 1:
+        for index, width in enumerate(hidden_units[-2::-1]):
+            kernel = _glorot(seed, index)
+            x = keras.layers.Dense(width, activation, kernel_initializer=kernel)(x)
+        last = keras.layers.Dense(output_shape[0], kernel_initializer=_glorot(seed, 99))
+        return keras.Model(inputs, last(x), name="decoder")
+    _check_image(output_shape)
+    height, width, channels = output_shape
+    narrow, wide = FILTERS
+    small = (height // _FACTOR, width // _FACTOR, wide)
+    kernel = _glorot(seed, 97)
+    x = keras.layers.Dense(small[0] * small[1] * wide, activation, kernel_initializer=kernel)(x)
+    x = keras.layers.Reshape(small)(x)
+    for count, function, stream in ((narrow, activation, 0), (channels, None, 99)):
+        x = keras.layers.Conv2DTranspose(
+            count,
+            3,
+            strides=2,
+            padding="same",
+            activation=function,
+            kernel_initializer=_glorot(seed, stream),
+        )(x)
+    return keras.Model(inputs, x, name="decoder")
+
+
+def _glorot(seed: int, index: int) -> keras.initializers.Initializer:
+    return make_initializer("glorot", seed * 1013 + index)
+
+
+def _check_image(shape: tuple[int, ...]) -> None:
+    if len(shape) != 3 or shape[0] % _FACTOR or shape[1] % _FACTOR:
+        raise DataError(
+            "features: expected vectors, or images [height, width, channels] with sides that"
+            f" divide by {_FACTOR}, received {tuple(shape)} per row; pass encoder= and decoder="
+        )
+
+
+def build_networks(
+    shape: tuple[int, ...],
     num_classes: int,
-    given: Sequence[keras.Model | None],
+    networks: Sequence[keras.Model | None],
     *,
     hidden_units: Sequence[int],
     activation: str,
     dropout: float,
     l2: float,
     seed: int,
-    batch_size: int,
-    make_optimizer: Callable[[], keras.optimizers.Optimizer],
-) -> ICEDModel:
-    """Returns the model to train.
+) -> Networks:
+    """Returns feature extractor, classifier and decoder.
 
     Args:
-        features: `[N, ...]` as the encoder takes them.
-        given: encoder, classifier and decoder, or None for default ones; those that are given are
-            copied and get fresh weights.
+        shape: of an instance, as the encoder takes it.
+        num_classes: C.
+        networks: the user's encoder, classifier and decoder, which are copied and get fresh
+            weights, or None for default ones.
+        hidden_units: widths of the default ones' layers.
+        activation: of their layers.
+        dropout: of the default encoder.
+        l2: penalty on the default encoder's kernels.
+        seed: draws their weights.
 
     Raises:
-        DataError: a given network does not fit the features, the classes or the others.
+        DataError: a network does not fit the features, the classes or the others.
 
     References:
         ICED, section 2.2 and figure 1.
     """
-    shape, units = features.shape[1:], tuple(hidden_units)
+    units = tuple(hidden_units)
     encoder, classifier, decoder = (
         None if network is None else fresh_copy(network, seed + apart)
-        for network, apart in zip(given, (0, _CLASSIFIER, _DECODER), strict=True)
+        for network, apart in zip(networks, (0, _CLASSIFIER, _DECODER), strict=True)
     )
     if encoder is None:
         encoder = default_encoder(
@@ -288,10 +394,10 @@ def build_model(
     if decoder is None:
         decoder = default_decoder(shape, units, activation=activation, seed=seed + _DECODER)
     if classifier is None:
-        kernel = make_initializer("glorot", seed * 1013 + _CLASSIFIER)
+        kernel = _glorot(seed, _CLASSIFIER)
         logits = keras.layers.Dense(num_classes, kernel_initializer=kernel, name="logits")
         classifier = keras.Sequential([keras.Input((units[-1],)), logits], name="classifier")
-    for what, network, expected in (
+    for name, network, expected in (
         ("encoder", encoder, (shape, units[-1:])),
         ("classifier", classifier, (units[-1:], (num_classes,))),
         ("decoder", decoder, (units[-1:], shape)),
@@ -299,25 +405,18 @@ def build_model(
         shapes = (tuple(network.input_shape[1:]), tuple(network.output_shape[1:]))
         if shapes != expected:
             raise DataError(
-                f"{what}: expected a network from {expected[0]} to {expected[1]}, received one from"
+                f"{name}: expected a network from {expected[0]} to {expected[1]}, received one from"
                 f" {shapes[0]} to {shapes[1]}"
             )
-    return ICEDModel(
-        encoder,
-        classifier,
-        decoder,
-        features,
-        num_classes,
-        batch_size=batch_size,
-        make_optimizer=make_optimizer,
-    )
+    return encoder, classifier, decoder
 
 
 def prediction_model(
     model: ICEDModel, mean: NDArray[np.floating[Any]], scale: NDArray[np.floating[Any]]
 ) -> keras.Model:
-    """Returns raw features -> standardise -> embed -> classify as one Keras model that shares the
-    weights of `model`.
+    """Returns raw features -> standardise -> embed -> classify as one Keras model.
+
+    It shares the weights of `model`.
     """
     inputs = keras.Input(model.encoder.input_shape[1:], name="features")
     normalise = keras.layers.Normalization(

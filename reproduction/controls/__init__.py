@@ -1,0 +1,6 @@
+"""Controls: variants of the papers' methods that only a study of ours needs.
+
+Each module registers its methods, so that suites can name them.
+"""
+
+from reproduction.controls import iced  # noqa: F401
