@@ -72,12 +72,21 @@ COMPARED = ("conal", "raykar", "triplet")
 OTHER_READINGS = ("neucrowd_joint", "rll_released", "gold_dl", "anno_reg", "conal")
 
 
+def library() -> list[registry.Method]:
+    """Returns the registered methods without the controls of studies."""
+    return [
+        method
+        for method in registry.methods()
+        if not method.factory.__module__.startswith("reproduction")
+    ]
+
+
 def _representatives() -> set[str]:
     """Returns one method a factory, the one with the fewest defaults of its own, and those whose
     defaults change the path taken.
     """
     families: dict[Any, list[registry.Method]] = {}
-    for method in registry.methods():
+    for method in library():
         layer = getattr(method.factory, "layer", None)
         # Self-training over a baseline is that over a crowd layer: one of them all stands for it.
         later = layer is not None and layer.__module__.startswith("baselines")
@@ -97,7 +106,7 @@ def _compared(method: registry.Method) -> bool:
 def _parameters() -> list[Any]:
     chosen = _representatives()
     found = []
-    for method in registry.methods():
+    for method in library():
         group = getattr(method.factory, "__name__", method.name)
         marks = [pytest.mark.xdist_group(f"{group}")] + (
             [] if method.name in chosen and not _compared(method) else [pytest.mark.slow]
@@ -424,8 +433,8 @@ class TestEveryMethod:
 
 def test_representatives_cover_every_factory() -> None:
     chosen = _representatives()
-    tried = {method.factory for method in registry.methods() if method.name in chosen}
-    left_out = {method.factory for method in registry.methods()} - tried
+    tried = {method.factory for method in library() if method.name in chosen}
+    left_out = {method.factory for method in library()} - tried
     assert all(kind.layer.__module__.startswith("baselines") for kind in left_out)
 
 
@@ -434,7 +443,7 @@ def test_no_argument_takes_any_text() -> None:
     anything is computed.
     """
     checked_later = {"annotator_features"}  # numbers, whose shape the data say
-    for kind in {method.factory for method in registry.methods()}:
+    for kind in {method.factory for method in library()}:
         for field in declared(kind):
             constraint = field.metadata.get("constraint")
             assert constraint is not None or field.name in checked_later, (kind, field)

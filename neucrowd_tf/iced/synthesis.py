@@ -238,7 +238,7 @@ def copy_annotations(
     for start in range(0, size, block):
         near = neighbours[start : start + block]
         draw = rng.integers(k, size=(len(near), len(annotators)))
-        copied = np.asarray(labels[near[np.arange(len(near))[:, None], draw], annotators])
+        copied = labels[near[np.arange(len(near))[:, None], draw], annotators].toarray()
         bare = np.flatnonzero((copied == 0).all(axis=1))
         copied[bare] = labels[near[bare, 0]].toarray()
         instance, annotator = np.nonzero(copied)

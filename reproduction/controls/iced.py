@@ -50,11 +50,6 @@ class ControlledICED(ICED):
         'what balances the classes in the rounds: "synthesis", class "weights" (the inferred'
         ' labels\' inverse shares) or "none"; the latter two synthesise nothing.',
     )
-    targets: str = argument(
-        "hard",
-        one_of("hard", "soft"),
-        'what the classifier is trained on: the "hard" inferred labels or the "soft" posteriors.',
-    )
     prior: str = argument(
         "uniform",
         one_of(*PRIORS, "separate"),
@@ -121,7 +116,7 @@ class ControlledICED(ICED):
         return super()._infer(one_hot, num_classes, num_real)
 
     def _targets(self, inference: Inference) -> NDArray[np.float64]:
-        targets = inference.probas if self.targets == "soft" else super()._targets(inference)
+        targets = super()._targets(inference)
         return targets * balancing_weights(targets) if self.balance == "weights" else targets
 
     def _problems(self, history: RoundHistory, used: NDArray[np.bool_]) -> list[str]:

@@ -4,6 +4,7 @@ crowds and awkward data.
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import warnings
 from typing import Any
@@ -18,9 +19,8 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.iced import ICED, score_rounds
-from neucrowd_tf.iced.certainty import certainty_groups
+from neucrowd_tf.iced.estimator import certainty_groups
 from neucrowd_tf.iced.inference import infer_labels
-from neucrowd_tf.iced.scores import round_scores
 from neucrowd_tf.training import Run
 
 SMALL: dict[str, Any] = {
@@ -194,7 +194,7 @@ def test_images_and_a_user_network() -> None:
 
 @pytest.mark.parametrize("side", [16, 32])
 def test_decoder_presets_undo_the_encoders(side: int) -> None:
-    from neucrowd_tf.iced.autoencoder import default_decoder, default_encoder
+    from neucrowd_tf.iced.networks import default_decoder, default_encoder
 
     encoder = default_encoder((side, side, 3), (10,))
     decoder = default_decoder((side, side, 3), (10,))
@@ -228,7 +228,8 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
     mix = model.certainty_classes_
     assert mix.sum() == 26 and mix.shape[1] == 2
     names = {f"group_{g + 1}{end}" for g in range(len(mix)) for end in ("", "_largest")}
-    assert set(round_scores(model, None)) == {"warm_up_samples", "permuted"} | names
+    without = model.evaluation(dataclasses.replace(dataset, truth=None))
+    assert set(without) == {"warm_up_samples", "permuted"} | names
     assert scores["group_1"] == mix[0].sum()
     assert scores["group_1_largest"] == mix[0].max() / mix[0].sum()
     assert (
@@ -244,23 +245,11 @@ def test_the_printed_factors_one_by_one() -> None:
     majority = majority_labels(crowd.vote_counts(), "random", 0)
     few = {**SMALL, "rounds": 2, "autoencoder_epochs": 1}
     printed = {"candidates": "inferred", "prior": "update", "em": "hard", "warm_up": "groups"}
-    first = ICED(**few, **printed, first_labels="majority").fit(x, crowd)
+    first = ICED(**few, **printed).fit(x, crowd)
     assert np.array_equal(first.candidates_history_[0], majority)
     assert np.array_equal(first.candidates_history_[1], first.labels_history_[1])
     hard = infer_labels(crowd.one_hot(), 2, prior="update", em="hard", smoothing=1.0)
     assert np.array_equal(first.labels_history_[0], hard.labels)
-
-
-@pytest.mark.ci
-def test_without_synthesis_nothing_is_made_and_the_votes_stand() -> None:
-    x, crowd, _ = task((20, 3))
-    few = {**SMALL, "rounds": 2, "autoencoder_epochs": 1}
-    with warnings.catch_warnings():  # of too few candidates there is nothing to say
-        warnings.simplefilter("error", UserWarning)
-        model = ICED(**few, balance="weights", em="majority", warm_up_evened=True).fit(x, crowd)
-    assert not model.synthetic_history_.any() and model.history_["synthetic"] == [0.0, 0.0]
-    majority = majority_labels(crowd.vote_counts(), "random", 0)
-    assert (model.labels_history_ == majority).all()
 
 
 def test_bad_arguments_and_votes_only() -> None:
@@ -342,8 +331,8 @@ def test_identical_points_all_annotators_agreeing_fewer_neighbours_than_k_and_an
     dense = np.repeat(np.repeat([0, 1], [20, 3])[:, None], 3, axis=1)
     model, said = fit_quietly(np.ones((23, 4), np.float32), dense, 3, candidates="inferred")
     assert (model.labels_ == dense[:, 0]).all()
-    assert any("no annotator used the class 2" in text for text in said)
-    assert any("k was shrunk: class 1 in 2 of 2 rounds" in text for text in said)
+    assert any("no annotator used class 2" in text for text in said)
+    assert any("k was reduced: class 1 in 2 of 2 rounds" in text for text in said)
     assert model.synthetic_history_[:, 2].sum() == 0
 
 
@@ -357,14 +346,11 @@ def test_registered_methods() -> None:
     # Sections 2.3 to 2.5 and table 3's 2 x 3 epochs.
     printed = {
         "candidates": "inferred",
-        "first_labels": "majority",
         "interpolation": "printed",
         "prior": "update",
         "em": "hard",
         "smoothing": 0.0,
-        "balance": "synthesis",
         "warm_up": "groups",
-        "warm_up_evened": False,
         "warm_up_epochs": 6,
         "rounds": 2,
     }

@@ -30,7 +30,7 @@ def test_it_is_dawid_and_skene(prior: str) -> None:
     want = DawidSkene(prior=prior, smoothing=0.01, tol=1e-6).fit(annotations)  # type: ignore[arg-type]
     assert got.probas == pytest.approx(want.probas_)
     assert got.errors == pytest.approx(want.errors_)
-    assert not got.mended
+    assert not got.permuted
     short = infer_labels(annotations.one_hot(), 2, prior=prior, smoothing=0.5, max_iter=2)  # type: ignore[arg-type]
     with pytest.warns(ConvergenceWarning):
         want = DawidSkene(prior=prior, smoothing=0.5, max_iter=2).fit(annotations)  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def test_a_class_that_nobody_uses_gets_nothing() -> None:
     assert np.isfinite(found.probas).all()
     assert found.probas[:, 2:].max() < 1e-12
     assert found.priors == pytest.approx([0.5, 0.5, 0, 0])
-    assert not found.mended
+    assert not found.permuted
 
 
 def test_permutations_by_hand() -> None:
@@ -110,7 +110,7 @@ def test_permuted_classes_are_mended(
     truth = np.repeat([0, 1, 2], [200, 40, 40])
     annotations = simulation.simulate(truth, simulation.class_skill_annotators(9, 3, 0, low=0.6), 0)
     straight = infer_labels(annotations.one_hot(), 3, prior=prior)
-    assert not straight.mended
+    assert not straight.permuted
     from neucrowd_tf.iced import inference
 
     swapped = np.eye(3)[order]  # class c of the votes is EM's class order[c]
@@ -122,7 +122,7 @@ def test_permuted_classes_are_mended(
         mended = infer_labels(annotations.one_hot(), 3, prior=prior)
     finally:
         inference.vote_shares = original
-    assert mended.mended and mended.permutation.tolist() == permutation
+    assert mended.permuted and mended.permutation.tolist() == permutation
     assert mended.probas == pytest.approx(straight.probas, abs=1e-3)
     assert mended.errors == pytest.approx(straight.errors, abs=1e-3)
     assert mended.priors == pytest.approx(straight.priors, abs=1e-3)
@@ -156,35 +156,10 @@ def test_hard_em_counts_determinate_labels(kind: str) -> None:
     assert found.priors == pytest.approx(np.bincount(labels, minlength=2) / len(labels))
 
 
-def test_separate_priors_are_those_of_each_part() -> None:
-    # Annotators who are nearly always right: the priors are the shares of each part's classes.
-    truth = np.repeat([0, 1, 0, 1], [90, 10, 5, 95])
-    annotations = simulation.simulate(
-        truth, simulation.class_skill_annotators(9, 2, 0, low=0.97, high=0.99), 0
-    )
-    one_hot = annotations.one_hot()
-    apart = infer_labels(one_hot, 2, prior="separate", real=100)
-    together = infer_labels(one_hot, 2, prior="update", real=100)
-    assert apart.priors == pytest.approx([0.9, 0.1], abs=0.01)
-    assert together.priors == pytest.approx([95 / 200, 105 / 200], abs=0.01)
-    assert apart.errors.shape == (9, 2, 2) and np.allclose(apart.errors.sum(axis=2), 1.0)
-    # A row without labels is judged by the prior of its own part alone.
-    bare = one_hot.tolil()
-    bare[0], bare[100] = 0, 0
-    probas = infer_labels(bare.tocsr(), 2, prior="separate", real=100).probas
-    assert probas[0] == pytest.approx([89 / 99, 10 / 99], abs=0.01)
-    assert probas[100] == pytest.approx([4 / 99, 95 / 99], abs=0.01)
-    # Without synthetic rows there is one prior to estimate.
-    alone = infer_labels(one_hot[:100], 2, prior="separate", real=100)
-    update = infer_labels(one_hot[:100], 2, prior="update")
-    assert np.array_equal(alone.probas, update.probas)
-
-
-def test_majority_vote_in_place_of_em() -> None:
-    annotations = crowd()[1]
-    found = infer_labels(annotations.one_hot(), 2, em="majority")
-    labels = majority_labels(annotations.vote_counts(), "random", 0)
-    assert np.array_equal(found.labels, labels)
-    assert set(np.unique(found.probas)) == {0.0, 1.0} and not found.mended
-    with pytest.raises(UsageError, match="em: expected"):
-        infer_labels(annotations.one_hot(), 2, em="softer")
+def test_ties_that_hard_em_starts_from_are_broken_by_the_seed() -> None:
+    # One annotator per label: every instance is a tie, so the start decides everything.
+    one_hot = Annotations.from_dense(np.tile([0, 1], (40, 1))).one_hot()
+    for seed in (0, 1):
+        start = majority_labels(np.ones((40, 2)), "random", seed)
+        prior = infer_labels(one_hot, 2, prior="update", em="hard", max_iter=1, seed=seed).priors
+        assert prior == pytest.approx(np.bincount(start, minlength=2) / 40)

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from neucrowd_tf.iced.model import ICEDModel
+from neucrowd_tf.iced.networks import ICEDModel
 
 N, D, H, C, BATCH = 10, 4, 3, 2, 4
 RNG = np.random.default_rng(0)
@@ -153,7 +153,7 @@ def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
 
 
 def test_outputs_and_decoding_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.iced import model as module
+    from neucrowd_tf.iced import networks as module
 
     model = make()
     whole, points = model.outputs(), RNG.normal(size=(7, H)).astype(np.float32)

@@ -12,19 +12,14 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.iced.certainty import (
-    certainty_groups,
-    class_mix,
-    evened_rows,
-    label_certainty,
-    warm_up_schedule,
-)
-from neucrowd_tf.iced.generation import copy_annotations
-from neucrowd_tf.iced.neighbours import nearest
-from neucrowd_tf.iced.smote import (
+from neucrowd_tf.iced import synthesis
+from neucrowd_tf.iced.estimator import certainty_groups, class_mix, warm_up_schedule
+from neucrowd_tf.iced.inference import label_certainty
+from neucrowd_tf.iced.synthesis import (
     balancing_counts,
-    balancing_weights,
+    copy_annotations,
     interpolation_weights,
+    nearest,
     synthesise,
 )
 
@@ -179,13 +174,6 @@ def test_smote_shrinks_k_and_needs_two_points() -> None:
         )  # type: ignore[arg-type]
 
 
-def test_the_former_name_of_the_printed_interpolation_is_read() -> None:
-    assert np.array_equal(
-        draw(interpolation="literal")[3].weights, draw(interpolation="printed")[3].weights
-    )
-    assert not np.array_equal(draw()[3].weights, draw(interpolation="printed")[3].weights)
-
-
 def test_identical_points_give_that_point() -> None:
     z = np.full((6, 2), 3.0, dtype=np.float32)
     for interpolation in ("certainty", "printed", "uniform"):
@@ -224,19 +212,15 @@ def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
 
 
 def as_sparse(dense: np.ndarray) -> Any:
-    """Label + 1 where there is one: what labels of large crowds are kept as."""
+    """Label + 1 where there is one: the form of labels."""
     return sparse.csr_matrix(dense + 1)
 
 
-FORMS = pytest.mark.parametrize("form", [np.asarray, as_sparse], ids=["dense", "sparse"])
-
-
-@FORMS
-def test_annotators_copy_one_of_the_neighbours(form: Any) -> None:
+def test_annotators_copy_one_of_the_neighbours() -> None:
     dense = np.array([[0, 1, -1], [1, 1, -1], [2, -1, -1], [0, 0, 2]])
     neighbours = np.array([[0, 1], [2, 2], [3, 1]])
     instances, annotators, labels = copy_annotations(
-        form(dense), neighbours, np.random.default_rng(0)
+        as_sparse(dense), neighbours, np.random.default_rng(0)
     )
     for i, r, label in zip(instances, annotators, labels, strict=True):
         assert label in {dense[j, r] for j in neighbours[i]} - {-1}
@@ -248,14 +232,13 @@ def test_annotators_copy_one_of_the_neighbours(form: Any) -> None:
     ] == [(0, 2)]
 
 
-@FORMS
-def test_annotators_keep_their_rates_and_stay_independent(form: Any) -> None:
+def test_annotators_keep_their_rates_and_stay_independent() -> None:
     rng = np.random.default_rng(0)
     dense = (rng.random((40, 3)) < [0.1, 0.5, 0.9]).astype(int)
     dense[rng.random((40, 3)) < 0.25] = -1
     dense[:, 0] = np.where((dense == -1).all(axis=1), 0, dense[:, 0])
     instances, annotators, labels = copy_annotations(
-        form(dense), np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1)
+        as_sparse(dense), np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1)
     )
     made = np.full((4000, 3), -1)
     made[instances, annotators] = labels
@@ -268,14 +251,13 @@ def test_annotators_keep_their_rates_and_stay_independent(form: Any) -> None:
     assert (made >= 0).any(axis=1).all()
 
 
-@FORMS
-def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest(form: Any) -> None:
+def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest() -> None:
     # Annotator 0 labelled row 0 alone, annotator 1 row 1 alone. Each draws a row: both labels have
     # probability 1/4, one alone 1/4 each, and none 1/4, for which the label of row 0, the nearest,
     # is copied.
     dense = np.array([[0, -1], [-1, 1]])
     instances, annotators, _ = copy_annotations(
-        form(dense), np.tile([0, 1], (4000, 1)), np.random.default_rng(0)
+        as_sparse(dense), np.tile([0, 1], (4000, 1)), np.random.default_rng(0)
     )
     seen = np.zeros((4000, 2), bool)
     seen[instances, annotators] = True
@@ -287,24 +269,23 @@ def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest(form: A
 
 
 def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.iced import generation
-
-    monkeypatch.setattr(generation, "_CELLS_AT_ONCE", 6)  # two instances at a time
+    monkeypatch.setattr(synthesis, "_CELLS_AT_ONCE", 6)  # two instances at a time
     dense = np.random.default_rng(3).integers(-1, 3, (8, 3))
     dense[:, 0] = 2
     near = np.array([[4], [7], [0], [3], [3]])
-    instances, annotators, labels = copy_annotations(dense, near, np.random.default_rng(0))
+    instances, annotators, labels = copy_annotations(
+        as_sparse(dense), near, np.random.default_rng(0)
+    )
     made = np.full((5, 3), -1)
     made[instances, annotators] = labels
     assert made.tolist() == dense[near[:, 0]].tolist()
 
 
-@FORMS
-def test_nothing_to_copy(form: Any) -> None:
+def test_nothing_to_copy() -> None:
     assert [
         len(part)
         for part in copy_annotations(
-            form(np.zeros((3, 2), int)), np.zeros((0, 2), int), np.random.default_rng(0)
+            as_sparse(np.zeros((3, 2), int)), np.zeros((0, 2), int), np.random.default_rng(0)
         )
     ] == [0, 0, 0]
 
@@ -341,12 +322,6 @@ def test_schedules() -> None:
         [3],
         [0, 4],
     ]
-    assert [rows.tolist() for rows in warm_up_schedule("cumulative", groups, 4)] == [
-        [2],
-        [2],
-        [2, 3],
-        [2, 3, 0, 4],
-    ]
     assert [rows.tolist() for rows in warm_up_schedule("top", groups, 1)] == [[0, 2, 3, 4]]
     assert [rows.tolist() for rows in warm_up_schedule("all", groups, 2)] == [[0, 1, 2, 3, 4]] * 2
     assert warm_up_schedule("none", groups, 2) == []
@@ -363,20 +338,18 @@ def test_schedules() -> None:
 def test_neighbours_against_a_naive_loop_with_and_without_threads(
     small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from neucrowd_tf.iced import neighbours
-
-    monkeypatch.setattr(neighbours, "_SMALL", small)
+    monkeypatch.setattr(synthesis, "_SMALL", small)
     rng = np.random.default_rng(0)
     points, queries = (
         rng.normal(size=(30, 4)).astype(np.float32),
         rng.normal(size=(7, 4)).astype(np.float32),
     )
-    for i, row in enumerate(neighbours.nearest(points, queries, 3)):
+    for i, row in enumerate(nearest(points, queries, 3)):
         assert (
             row.tolist()
             == sorted(range(30), key=lambda j: float(np.linalg.norm(points[j] - queries[i])))[:3]
         )
-    for i, row in enumerate(neighbours.nearest(points, None, 3)):
+    for i, row in enumerate(nearest(points, None, 3)):
         assert (
             row.tolist()
             == sorted(
@@ -385,29 +358,10 @@ def test_neighbours_against_a_naive_loop_with_and_without_threads(
             )[:3]
         )
     # Other points at the same place are neighbours, the point itself is not.
-    assert all(
-        i not in row
-        for i, row in enumerate(neighbours.nearest(np.zeros((5, 2), np.float32), None, 4))
-    )
+    assert all(i not in row for i, row in enumerate(nearest(np.zeros((5, 2), np.float32), None, 4)))
 
 
-def test_class_mix_and_evened_rows() -> None:
+def test_class_mix() -> None:
     groups, labels = np.array([1, 1, 1, 3, 3]), np.array([0, 0, 1, 1, 1])
     assert class_mix(groups, labels, 2).tolist() == [[2, 1], [0, 0], [0, 2]]
     assert class_mix(groups[:0], labels[:0], 2).shape == (0, 2)
-    rows = np.array([0, 1, 2, 7])
-    given = np.array([0, 0, 0, 1, 1, 1, 1, 1])
-    even = evened_rows(rows, given, np.random.default_rng(0))
-    # Three rows of class 0; class 1's only row, 7, is there three times.
-    assert sorted(even.tolist()) == [0, 1, 2, 7, 7, 7]
-    assert evened_rows(rows[:3], given, np.random.default_rng(0)).tolist() == [0, 1, 2]
-
-
-def test_balancing_weights_make_classes_count_alike() -> None:
-    # Three rows of class 0, one of class 1, none of class 2: 4 / (2 * 3) and 4 / (2 * 1).
-    targets = np.eye(3)[[0, 0, 0, 1]]
-    assert balancing_weights(targets).ravel() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2.0])
-    soft = np.random.default_rng(0).dirichlet([4.0, 1.0], size=50)
-    weights = balancing_weights(soft)
-    assert weights.mean() == pytest.approx(1.0)
-    assert balancing_weights(np.zeros((0, 2))).shape == (0, 1)

@@ -9,10 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.iced.certainty import label_certainty
-from neucrowd_tf.iced.generation import Generator, choose_candidates
-from neucrowd_tf.iced.history import RoundHistory, shortages
-from neucrowd_tf.iced.inference import infer_labels
+from neucrowd_tf.iced.estimator import RoundHistory, shortages
+from neucrowd_tf.iced.inference import infer_labels, label_certainty
+from neucrowd_tf.iced.synthesis import Generator, choose_candidates
 
 
 @st.composite
