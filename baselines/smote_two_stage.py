@@ -58,8 +58,8 @@ def smote(
     one less than its size.
 
     Args:
-        backend: "own" (`neucrowd_tf.iced.synthesis`) or "imblearn" (imbalanced-learn, which has to be
-            installed).
+        backend: "own" (`neucrowd_tf.iced.synthesis`) or "imblearn" (imbalanced-learn, which has to
+            be installed).
 
     Raises:
         UsageError: another backend, or imbalanced-learn is not there.
