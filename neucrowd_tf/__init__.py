@@ -119,3 +119,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE})
+
+
+if "keras" in sys.modules:  # `load_model` finds registered classes alone
+    importlib.import_module(f"{__name__}.keras_objects")

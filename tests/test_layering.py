@@ -27,7 +27,7 @@ FLOORS = (
     ("crowd_layers",),
     ("two_stage", "rll", "neucrowd", "crowding", "dasc", "iced"),
     ("choice",),
-    ("evaluation", "export"),
+    ("evaluation", "export", "keras_objects"),
     ("report",),
     ("predict", "aggregate", "convert", "relabel"),
     ("harness",),

@@ -92,7 +92,7 @@ def align_annotations(
     ordered = isinstance(annotations, Annotations) or not _is_long(annotations)
     index = getattr(features, "index", None)
     if not isinstance(index, pd.Index) or numbered(index):
-        return crowd if ordered else _by_row_number(crowd, len(np.asarray(features)))
+        return crowd if ordered else _by_row_number(crowd, np.shape(features)[0])
     if isinstance(features, pd.DataFrame) and "task" in features.columns:
         raise DataError(
             "features: expected numbers alone, received a column 'task'; set_index('task') makes it"

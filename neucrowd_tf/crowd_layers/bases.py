@@ -16,6 +16,7 @@ import tensorflow as tf
 from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import check_activation
+from neucrowd_tf.training.copies import copy_network
 
 Base = str | keras.Model | Callable[[tuple[int, ...], int], keras.Model]
 
@@ -168,19 +169,7 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
     Raises:
         DataError: it takes other features, or its output is not `[None, C]`.
     """
-    if not base.built:
-        base.build((None, *input_shape))
-    try:
-        copy = keras.models.clone_model(base)
-    except (ValueError, TypeError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise DataError(
-            "base: expected a Keras model that can be copied from its configuration, received one"
-            f" that cannot: {reason}"
-        ) from None
-    if not copy.built:
-        copy.build((None, *input_shape))
-    copy.set_weights(base.get_weights())
+    copy = copy_network(base, "base", input_shape)
     inputs = keras.Input(input_shape, name="features")
     try:
         outputs = copy(inputs)

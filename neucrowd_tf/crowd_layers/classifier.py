@@ -25,7 +25,7 @@ from neucrowd_tf.arguments import (
     text,
     whole,
 )
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -56,8 +56,8 @@ class Network:
         standardised: whether `model` takes what that layer makes of the features.
         batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
             all fits, by the number of instances.
-        given: variables of the base and the values that every fit starts them from; none where all
-            are fresh.
+        start: variables of the base and the values that every fit starts them from: its state and
+            its frozen weights, and all weights if they are pretrained.
         undrawn: variables that cannot be drawn anew and the values they came with, which every fit
             starts them from; None before the first fit.
         features: those whose mean, scale and standardised values the network holds.
@@ -72,7 +72,7 @@ class Network:
     batches: Any = None
     steps: int = 0
     pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
-    given: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
+    start: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
     undrawn: list[tuple[Any, NDArray[Any]]] | None = None
     features: NDArray[np.float32] | None = None
     functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
@@ -124,7 +124,10 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     )
     augment: bool = argument(False, flag, "shift and mirror images while training.")
     pretrained: bool = argument(
-        False, flag, "start each fit from the weights that `base` comes with, not fresh ones."
+        False,
+        flag,
+        "whether each fit starts from the trainable weights that `base` comes with, and does not"
+        " draw them from the seed; frozen weights and other state are always kept.",
     )
     weights: str | os.PathLike[str] | None = argument(
         None,
@@ -154,6 +157,13 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
     rows_: NDArray[np.int64] = fitted()
+
+    def _check_together(self) -> None:
+        if self.patience is not None and self.monitor is None:
+            raise UsageError(
+                "patience: without monitor there is no best epoch to wait for. Pass"
+                ' monitor="accuracy" or monitor="log_loss" too.'
+            )
 
     # ----------------------------------------------------------------- what a subclass provides
 
@@ -232,15 +242,14 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         return self._network
 
     def _compiled(self, data: TrainingData, run: Run) -> Any:
-        from neucrowd_tf.training.state import read_variables
+        from neucrowd_tf.training.copies import starting_values
 
         # Room first: what predicted with an earlier network keeps that one's memory.
         self._functions = self._network = None
         with run.scope():
             network = self._build(data)
-            if self.pretrained or self.weights is not None:
-                variables = [v for v in network.base.variables if "seed" not in v.path]
-                network.given = list(zip(variables, read_variables(variables), strict=True))
+            everything = self.pretrained or self.weights is not None
+            network.start = starting_values(network.base, everything)
             self._set_size(network, len(data.features), run)
             self._compile(network, run)
         return network
@@ -281,7 +290,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         network.model.set_draw_seed(seed)
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
-        for variable, value in network.given:
+        for variable, value in network.start:
             variable.assign(value)
 
     def _set_features(self, network: Any, features: NDArray[np.float32]) -> None:
@@ -335,9 +344,11 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         import keras
 
         from neucrowd_tf.crowd_layers import bases
+        from neucrowd_tf.training.copies import warn_redrawn
 
         common: dict[str, Any] = {"l2": self.l2, "seed": self.seed}
         if isinstance(self.base, keras.Model):
+            warn_redrawn(self.base, "base", self.pretrained or self.weights is not None)
             made = bases.copied(self.base, input_shape, num_classes)
         elif callable(self.base):
             made = bases.copied(self.base(input_shape, num_classes), input_shape, num_classes)

@@ -36,19 +36,24 @@ __all__ = [
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class AnnotationLoss(keras.losses.Loss):
-    """The mean loss of the labels that there are. Labels are class codes `[B, R]`, -1 for none,
-    beside logits `[B, R, C]`; or `[B]` beside `[B, C]`.
+    """The loss of the labels that there are.
+
+    Labels are class codes `[B, R]`, -1 for a missing label, and predictions are logits
+    `[B, R, C]`; or `[B]` and `[B, C]`.
 
     Args:
         gamma: of the focal loss; 0 is cross-entropy.
         log_probabilities: for heads whose outputs are log-probabilities already (`UnionHead`).
+        reduction: "sum_over_batch_size", "mean" and "mean_with_sample_weight" are the weighted mean
+            over labels, divided by the replicas of a strategy as Keras does; "sum"; or "none", the
+            weighted losses in the labels' shape, 0 where one is missing.
     """
 
     def __init__(
         self,
         gamma: float = 0.0,
         log_probabilities: bool = False,
-        reduction: str = "sum_over_batch_size",
+        reduction: str | None = "sum_over_batch_size",
         name: str = "annotation_loss",
         dtype: Any = None,
     ) -> None:
@@ -56,7 +61,7 @@ class AnnotationLoss(keras.losses.Loss):
         self.gamma, self.log_probabilities = gamma, log_probabilities
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Returns the weighted mean over labels.
+        """Returns the reduced loss.
 
         Args:
             y_true: class codes.
@@ -67,14 +72,20 @@ class AnnotationLoss(keras.losses.Loss):
         logits = tf.convert_to_tensor(y_pred)
         if labels.shape.rank == logits.shape.rank:  # Keras gives codes [B] a column
             labels = tf.squeeze(labels, -1)
-        losses = self.call(labels, logits)
         weights = tf.cast(labels >= 0, tf.float32)
         if sample_weight is not None:
-            given = tf.cast(sample_weight, tf.float32)
-            while given.shape.rank < weights.shape.rank:
-                given = given[..., None]
-            weights = weights * given
-        return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), tf.reduce_sum(weights))
+            factor = tf.cast(sample_weight, tf.float32)
+            while factor.shape.rank < weights.shape.rank:
+                factor = factor[..., None]
+            weights = weights * factor
+        losses = self.call(labels, logits) * weights
+        if self.reduction in (None, "none"):
+            return losses
+        if self.reduction == "sum":
+            return tf.reduce_sum(losses)
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        mean = tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights))
+        return mean / replicas if replicas > 1 else mean
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         return annotation_losses(

@@ -207,6 +207,12 @@ class ICED(EmbeddingEstimator):
         "likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for"
         " `[h]` fits.",
     )
+    pretrained: bool = argument(
+        False,
+        flag,
+        "whether each fit starts from the trainable weights that these networks come with, and does"
+        " not draw them from the seed; frozen weights and other state are always kept.",
+    )
     hidden_units: Sequence[int] = argument(
         (128, 64),
         widths,
@@ -328,6 +334,7 @@ class ICED(EmbeddingEstimator):
             dropout=self.dropout,
             l2=self.l2,
             seed=self.seed,
+            pretrained=self.pretrained,
         )
         model = ICEDModel(
             *networks,

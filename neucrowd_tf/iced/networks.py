@@ -18,7 +18,7 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import dense_encoder, make_initializer
 from neucrowd_tf.nn.steps import take_step
-from neucrowd_tf.training.state import fresh_copy
+from neucrowd_tf.training.copies import user_network
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -361,19 +361,21 @@ def build_networks(
     dropout: float,
     l2: float,
     seed: int,
+    pretrained: bool = False,
 ) -> Networks:
     """Returns feature extractor, classifier and decoder.
 
     Args:
         shape: of an instance, as the encoder takes it.
         num_classes: C.
-        networks: the user's encoder, classifier and decoder, which are copied and get fresh
-            weights, or None for default ones.
+        networks: the user's encoder, classifier and decoder, which are copied, or None for default
+            ones.
         hidden_units: widths of the default ones' layers.
         activation: of their layers.
         dropout: of the default encoder.
         l2: penalty on the default encoder's kernels.
         seed: draws their weights.
+        pretrained: whether the user's networks keep their trainable weights.
 
     Raises:
         DataError: a network does not fit the features, the classes or the others.
@@ -383,8 +385,12 @@ def build_networks(
     """
     units = tuple(hidden_units)
     encoder, classifier, decoder = (
-        None if network is None else fresh_copy(network, seed + apart)
-        for network, apart in zip(networks, (0, _CLASSIFIER, _DECODER), strict=True)
+        None
+        if network is None
+        else user_network(network, seed + apart, pretrained=pretrained, argument=name)
+        for network, apart, name in zip(
+            networks, (0, _CLASSIFIER, _DECODER), ("encoder", "classifier", "decoder"), strict=True
+        )
     )
     if encoder is None:
         encoder = default_encoder(

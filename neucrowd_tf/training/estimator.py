@@ -5,10 +5,13 @@ only when it is used.
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
+import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -52,14 +55,23 @@ class TrainingData:
         return features, self.annotations.class_names[codes]
 
 
-def check_features(features: ArrayLike, what: str = "features") -> NDArray[np.float32]:
+def check_features(features: Any, what: str = "features") -> NDArray[np.float32]:
     """Returns features as float32 `[N, ...]`.
+
+    Args:
+        features: an array, a DataFrame (also with nullable, boolean or object columns of numbers)
+            or a SciPy sparse matrix, which becomes dense.
+        what: their name in errors.
 
     Raises:
         DataError: not numbers, fewer than two dimensions, or a NaN or infinite value (with its row
             and column).
     """
+    if scipy.sparse.issparse(features):
+        features = features.astype(np.float32).toarray()
     array = np.asarray(features)
+    if array.dtype == object and array.ndim > 1:
+        array = _numbers_of(array, what)
     if array.dtype.kind not in "fiub":
         raise DataError(f"{what}: expected numbers, received dtype {array.dtype}")
     if array.ndim < 2 or array.shape[-1] == 0:
@@ -74,6 +86,19 @@ def check_features(features: ArrayLike, what: str = "features") -> NDArray[np.fl
             f" {array[(row, *column)]}"
         )
     return array
+
+
+def _numbers_of(array: NDArray[Any], what: str) -> NDArray[np.float64]:
+    """Returns an array of objects as numbers; missing ones (None, pandas.NA) become NaN."""
+    missing = pd.isna(array)
+    for place, value in np.ndenumerate(array):
+        if not missing[place] and not isinstance(value, (numbers.Real, np.bool_)):
+            row, *column = place
+            raise DataError(
+                f"{what}: row {row}, column {column[0] if len(column) == 1 else tuple(column)}:"
+                f" expected numbers, received {value!r}"
+            )
+    return np.where(missing, np.nan, array).astype(np.float64)
 
 
 @estimator

@@ -119,8 +119,14 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
     encoder: Any = argument(
         None,
         none | network,
-        "a Keras model to use as embedding network in place of fully connected layers; it is"
-        " copied, not trained itself.",
+        "a Keras model to use as embedding network in place of fully connected layers (it is"
+        " copied, not trained itself), or a function of the input shape that makes one.",
+    )
+    pretrained: bool = argument(
+        False,
+        flag,
+        "whether each fit starts from the trainable weights that `encoder` comes with, and does not"
+        " draw them from the seed; frozen weights and other state are always kept.",
     )
     initializer: str = argument(
         "glorot",
@@ -290,10 +296,10 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         `hidden_units`.
         """
         from neucrowd_tf.nn.encoders import dense_encoder
-        from neucrowd_tf.training.state import fresh_copy
+        from neucrowd_tf.training.copies import user_network
 
         if self.encoder is not None:
-            return fresh_copy(self.encoder, seed)
+            return user_network(self.encoder, seed, input_shape, pretrained=self.pretrained)
         if len(input_shape) != 1:
             raise DataError(
                 "features: expected shape [instances, features] for the default encoder, received"

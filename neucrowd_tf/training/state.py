@@ -94,6 +94,17 @@ def _initializers(layer: Any) -> dict[int, Any]:
     return found
 
 
+def _generators(layer: Any) -> list[keras.random.SeedGenerator]:
+    return [
+        value for value in vars(layer).values() if isinstance(value, keras.random.SeedGenerator)
+    ]
+
+
+def seed_generators(model: keras.Model) -> list[keras.random.SeedGenerator]:
+    """Returns the random generators of a model's layers, each of which may stand there twice."""
+    return [generator for layer in model._flatten_layers() for generator in _generators(layer)]
+
+
 def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     """Gives a built model fresh weights and seeds drawn from `seed`, as if it had just been made.
 
@@ -125,28 +136,11 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
             variable.assign(
                 type(maker).from_config(config)(tuple(variable.shape), dtype=variable.dtype)
             )
-        for value in vars(layer).values():
-            if isinstance(value, keras.random.SeedGenerator):
-                value.state.assign(
-                    np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32).astype(
-                        value.state.dtype
-                    )
-                )
+        for generator in _generators(layer):
+            state = np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32)
+            generator.state.assign(state.astype(generator.state.dtype))
     reset_optimizer(getattr(model, "optimizer", None))
     return [variable for variable in model.trainable_variables if id(variable) not in done]
-
-
-def fresh_copy(model: keras.Model, seed: int) -> keras.Model:
-    """Returns a copy of a user's model with fresh weights drawn from `seed`; weights that cannot be
-    drawn anew are the model's own.
-    """
-    copy = keras.models.clone_model(model)
-    left = {id(variable) for variable in reinitialise(copy, seed)}
-    if left:
-        for variable, given in zip(copy.variables, model.variables, strict=True):
-            if id(variable) in left:
-                variable.assign(given.value)
-    return copy
 
 
 def reset_optimizer(optimizer: Any) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -56,6 +59,27 @@ def test_volume_without_a_direction_has_no_gradient(parts):
         value = head.batch_penalty(f)
     assert float(value) == 0.0
     np.testing.assert_array_equal(tape.gradient(value, f), np.zeros((2, 2)))
+
+
+def test_volume_and_its_gradient_compile_with_xla(parts):
+    import tensorflow as tf
+
+    from neucrowd_tf.crowd_layers.heads.geocrowdnet import negative_log_determinant
+
+    gram = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]], np.float32)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def compiled(matrix):
+        with tf.GradientTape() as tape:
+            tape.watch(matrix)
+            value = negative_log_determinant(matrix)
+        return value, tape.gradient(value, matrix)
+
+    value, gradient = compiled(tf.constant(gram))
+    assert float(value) == pytest.approx(-np.log(np.linalg.det(gram)), rel=1e-5)
+    # A symmetric matrix's gradient is given for its lower triangle.
+    both = (np.asarray(gradient) + np.asarray(gradient).T) / 2
+    np.testing.assert_allclose(both, -np.linalg.inv(gram), atol=1e-5)
 
 
 def test_volume_of_matrices_against_loop_and_order(parts, p):
@@ -249,6 +273,99 @@ def test_loss_is_the_mean_of_what_there_is(parts):
     assert float(loss(labels, logits, np.array([2.0, 1.0]))) == pytest.approx(weighted, rel=1e-5)
     assert float(loss(np.full((2, 2), -1), logits)) == 0.0
     assert parts.AnnotationLoss.from_config(loss.get_config()).get_config() == loss.get_config()
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none", None, "mean", "mean_with_sample_weight"])
+def test_reductions_of_the_loss(parts, reduction):
+    loss = parts.AnnotationLoss(reduction=reduction)
+    logits = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
+    labels, weights = np.array([[0, 1], [-1, 1]]), np.array([2.0, 1.0])
+    each = np.array([[-2 * np.log(0.5), -2 * np.log(0.75)], [0.0, -np.log(0.8)]])
+    expected = {"sum": each.sum(), "none": each, None: each}.get(reduction, each.sum() / 5)
+    np.testing.assert_allclose(loss(labels, logits, weights), expected, rtol=1e-5)
+
+
+def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
+    import types
+
+    import tensorflow as tf
+
+    logits, labels = np.zeros((2, 3, 4), np.float32), np.ones((2, 3), np.int32)
+    alone = float(parts.AnnotationLoss()(labels, logits))
+    two = types.SimpleNamespace(num_replicas_in_sync=2)
+    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: two)
+    assert float(parts.AnnotationLoss()(labels, logits)) == pytest.approx(alone / 2)
+    assert float(parts.AnnotationLoss(reduction="sum")(labels, logits)) == pytest.approx(6 * alone)
+
+
+@pytest.mark.parametrize(
+    "name", ["anno_reg", "trace_reg", "doctors", "geocrowdnet_f", "geocrowdnet_w", "conal"]
+)
+def test_penalties_with_mixed_precision(parts, name):
+    import keras
+
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        inputs = keras.Input((3,))
+        hidden = keras.layers.Dense(8, activation="relu")(inputs)
+        classes = keras.layers.Dense(3, activation="softmax")(hidden)
+        head = HEADS[name]()
+        taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
+        model = keras.Model(inputs, head(taken))
+        model.compile(optimizer="sgd", loss=parts.AnnotationLoss(), run_eagerly=True)
+        rng = np.random.default_rng(0)
+        model.fit(rng.normal(size=(8, 3)), rng.integers(-1, 3, size=(8, 4)), verbose=0)
+        assert model.losses and all(loss.dtype == "float32" for loss in model.losses)
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+LOAD = """
+import sys
+import keras
+{imported}
+for path in sys.argv[1:]:
+    keras.models.load_model(path)
+"""
+
+
+def test_a_fresh_process_loads_every_head(repository, tmp_path):
+    import keras
+
+    from neucrowd_tf.crowd_layers.heads.coupled import CoupledHead
+    from neucrowd_tf.crowd_layers.heads.instance_confusion import AnnotMixHead, MaDLHead
+    from neucrowd_tf.crowd_layers.heads.reliability import ReliabilityHead
+
+    others = {
+        "coupled": lambda: CoupledHead(4),
+        "annot_mix": lambda: AnnotMixHead(4, 3, 2),
+        "madl": lambda: MaDLHead(4, 3, 2),
+        "reliability": lambda: ReliabilityHead(4, 2),
+    }
+    paths = []
+    for name, make in {**HEADS, **others}.items():
+        inputs, second = keras.Input((3,)), keras.Input((3,))
+        both = name in others or name == "conal"
+        given = [inputs, second] if both else inputs
+        paths.append(str(tmp_path / f"{name}.keras"))
+        keras.Model(given, make()(given)).save(paths[-1])
+    for imported in ("import neucrowd_tf", "import neucrowd_tf.keras_objects"):
+        code = [sys.executable, "-c", LOAD.format(imported=imported), *paths]
+        done = subprocess.run(code, cwd=repository, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_every_registered_class_is_imported(repository):
+    from neucrowd_tf.keras_objects import MODULES
+
+    folder = repository / "neucrowd_tf"
+    files = [path for path in folder.rglob("*.py") if path.name != "keras_objects.py"]
+    found = {
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in files
+        if "@keras.saving.register_keras_serializable" in path.read_text()
+    }
+    assert found - {"crowd_layers.heads.base"} == set(MODULES)
 
 
 def test_penalties_count_once_in_an_estimator(crowd):

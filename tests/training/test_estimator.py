@@ -8,10 +8,14 @@ import pathlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import neucrowd_tf.persistence as persistence
 from neucrowd_tf.annotations import Annotations
@@ -70,6 +74,37 @@ def test_predicts_class_names_and_scores_against_three_kinds_of_labels() -> None
     against_votes = (model.predict_proba(x).argmax(axis=1) == votes).mean()
     assert model.score(x, annotations) == pytest.approx(against_votes)
     assert model.score(x, annotations.to_dense()) == pytest.approx(against_votes)
+
+
+@pytest.mark.parametrize("kind", ["nullable", "boolean", "object", "sparse", "sparse_array"])
+def test_tables_of_other_kinds_train_as_arrays_do(kind: str) -> None:
+    x, annotations, _ = crowd()
+    x = np.round(x).astype(int)
+    x[:, 2] = x[:, 2] > 0
+    frame = pd.DataFrame(x, columns=list("abc"))
+    tables = {
+        "nullable": lambda: frame.astype({"a": "Int64", "b": "Float64"}),
+        "boolean": lambda: frame.astype({"c": "boolean", "a": "Int16"}),
+        "object": lambda: frame.astype(object).assign(c=(x[:, 2] > 0).astype(object)),
+        "sparse": lambda: sparse.csr_matrix(x),
+        "sparse_array": lambda: sparse.coo_array(x),
+    }
+    table = tables[kind]()
+    expected = Centroids().fit(x, annotations).predict_proba(x)
+    model = make_pipeline(FunctionTransformer(), Centroids()).fit(table, annotations)
+    np.testing.assert_allclose(model.predict_proba(table), expected)
+
+
+def test_a_missing_value_or_a_word_in_a_table_is_one_clear_error() -> None:
+    x, annotations, _ = crowd()
+    frame = pd.DataFrame(x).astype("Float64")
+    frame.iloc[3, 1] = pd.NA
+    with pytest.raises(DataError, match="features: row 3, column 1: expected a finite number"):
+        Centroids().fit(frame, annotations)
+    words = frame.astype(object)
+    words.iloc[4, 2] = "7"
+    with pytest.raises(DataError, match="row 4, column 2: expected numbers, received '7'"):
+        Centroids().fit(words, annotations)
 
 
 def test_searches_and_cross_validation_split_annotations_by_row() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 import keras
@@ -52,6 +53,9 @@ class AnnotatorHead(keras.layers.Layer):
     def __init__(self, num_annotators: int, **layer: Unpack[LayerOptions]) -> None:
         super().__init__(**{"dtype": "float32", **layer})
         self.num_annotators = num_annotators
+        # Within a layer's call Keras' mixed precision casts to that layer's dtype. This one is not
+        # tracked as a part of the head.
+        object.__setattr__(self, "_penalties", _Penalties(self._terms, self.dtype_policy))
 
     def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
         """Returns a new weight `[R, *shape]`; every fit draws it anew with its initialiser, which
@@ -91,12 +95,13 @@ class AnnotatorHead(keras.layers.Layer):
         first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
         if isinstance(first, keras.KerasTensor) or self.penalised == "none":
             return
-        terms = [self.batch_penalty(inputs)]
-        if self.penalised == "all":
-            terms.append(self.penalty())
-        for term in terms:
+        for term in self._penalties(inputs):
             if not isinstance(term, (int, float)):
                 self.add_loss(term)
+
+    def _terms(self, inputs: Any) -> list[Any]:
+        terms = [self.batch_penalty(inputs)]
+        return [*terms, self.penalty()] if self.penalised == "all" else terms
 
     def penalty(self) -> Any:
         """Returns a scalar that is added to the loss."""
@@ -112,6 +117,18 @@ class AnnotatorHead(keras.layers.Layer):
         arguments = inspect.signature(type(self).__init__).parameters
         own = arguments.keys() - config.keys() - {"self", "layer"}
         return config | {name: getattr(self, name) for name in sorted(own)}
+
+
+class _Penalties(keras.layers.Layer):
+    """Computes the penalties of a head in the head's dtype."""
+
+    def __init__(self, terms: Callable[[Any], list[Any]], dtype: Any) -> None:
+        super().__init__(dtype=dtype)
+        self._terms = terms
+        self.built = True
+
+    def call(self, inputs: Any) -> list[Any]:
+        return self._terms(inputs)
 
 
 def cell_product(inputs: Any, rows: Any, matrices: Any) -> Any:

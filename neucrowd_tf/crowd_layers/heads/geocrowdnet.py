@@ -15,18 +15,23 @@ Volume = Literal["F", "W"]
 # Where the determinant underflows there is no direction to learn from: fewer rows than classes, or
 # predictions that all agree.
 _LARGEST = 100.0
+_ROUNDING = 1.2e-7
 
 
 def negative_log_determinant(gram: Any) -> Any:
-    """Returns `-log det` of a Gram matrix `[C, C]`, and 0 without a gradient where that is above
-    100 or not a number.
+    """Returns `-log det` of a Gram matrix `[C, C]`, and 0 without a gradient if it is degenerate.
+
+    It is degenerate if an eigenvalue is no more than float32's rounding, or if the value is above
+    100. The determinant is the product of the eigenvalues, for which XLA has a kernel (unlike
+    `slogdet`).
     """
     gram = tf.cast(gram, tf.float32)
-    volume = -tf.linalg.slogdet(tf.stop_gradient(gram))[1]
-    usable = tf.math.is_finite(volume) & (volume <= _LARGEST)
+    values = tf.linalg.eigvalsh(tf.stop_gradient(gram))
+    least = _ROUNDING * tf.cast(tf.size(values), tf.float32) * values[-1]
+    usable = (values[0] > least) & (-tf.reduce_sum(tf.math.log(values)) <= _LARGEST)
     # The identity stands in before the logarithm, so that no gradient of it is infinite.
     safe = tf.where(usable, gram, tf.eye(tf.shape(gram)[0]))
-    return -tf.linalg.slogdet(safe)[1]
+    return -tf.reduce_sum(tf.math.log(tf.linalg.eigvalsh(safe)))
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")

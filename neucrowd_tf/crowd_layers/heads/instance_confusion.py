@@ -41,6 +41,11 @@ def _weak(seed: int) -> keras.initializers.Initializer:
     return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=seed)
 
 
+def _batch_norm() -> keras.layers.BatchNormalization:
+    """Returns batch normalisation with the authors' constants, which are PyTorch's."""
+    return keras.layers.BatchNormalization(momentum=0.9, epsilon=1e-5, dtype="float32")
+
+
 class InstanceConfusion(AnnotatorHead):
     """Base of heads from `[p [B, C], h [B, d]]`, class probabilities and shared features, to log
     answers `log sum_c p_c P(y | c, h, annotator)`. A subclass turns embedded pairs into what the
@@ -162,7 +167,7 @@ class AnnotMixHead(InstanceConfusion):
         super().__init__(*(num_annotators, num_classes, embedding_size, eta, True, seed), **layer)
         self.dropped = keras.layers.Dropout(0.5, seed=seed + 3)
         self.hidden = self._dense(embedding_size, "hidden", 4)
-        self.normalised = keras.layers.BatchNormalization(momentum=0.9, dtype="float32")
+        self.normalised = _batch_norm()
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)
@@ -210,9 +215,7 @@ class MaDLHead(InstanceConfusion):
             self._dense(128, "first", 4),
             self._dense(embedding_size, "second", 5),
         )
-        self.norms = [
-            keras.layers.BatchNormalization(momentum=0.9, dtype="float32") for _ in range(2)
-        ]
+        self.norms = [_batch_norm() for _ in range(2)]
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)
