@@ -1,46 +1,56 @@
-"""Files as bytes, unpacked where they are gzip files, as text, and by their digest."""
+"""Files as bytes and as text: unpacked if they are packed, and by their digest."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
 import hashlib
 import io
 import itertools
 import os
 import stat
+import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import IO, TextIO
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.checks import error
 
-GZIP = b"\x1f\x8b\x08"
-LINE_FEED = b"\n"
-MOST_BYTES = 1 << 32  # that a packed table may unpack to
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MOST_BYTES = 1 << 32  # that a packed file may unpack to
+PACKED = (".gz", ".zip")
 
 
 def ending(path: str | Path) -> str:
-    """Returns what a file's name says it is, in small letters: `.csv` of `A.CSV` and `a.csv.gz`."""
-    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    """Returns the ending of a file's name in lower case: `.csv` for `A.CSV` and `a.csv.gz`."""
+    name = Path(path).name.lower()
+    packed = next((end for end in PACKED if Path(name.removesuffix(end)).suffix), "")
+    return Path(name.removesuffix(packed)).suffix
 
 
 def check_regular(path: Path, what: str = "a file", *, folders: bool = True) -> None:
-    """Raises DataError for what can never be read to its end, or is not there: a pipe or a device,
-    a folder (unless there may be `folders`), a name that is too long.
+    """Raises DataError for a path that is not there or never ends: a pipe, a device.
+
+    Args:
+        path: the path.
+        what: what is expected there, for the message.
+        folders: whether it may be a folder.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: expected {what}, received no path of one ({reason})") from None
-    folder, regular = stat.S_ISDIR(found.st_mode), stat.S_ISREG(found.st_mode)
-    if (regular and (found.st_size or not _waits(path))) or (folders and folder):
+        raise error("unreadable", path, problem="no such file", advice="Check the path") from None
+    except (OSError, ValueError) as reason:
+        problem = f"this is not the path of {what} ({getattr(reason, 'strerror', reason)})"
+        raise error("unreadable", path, problem=problem, advice="Check the path") from None
+    folder, regular = stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode)
+    if (regular and (status.st_size or not _waits(path))) or (folders and folder):
         return
-    other = "a file of the system's that never ends" if regular else "a pipe or a device"
-    raise DataError(f"{path}: expected {what}, received {'a folder' if folder else other}")
+    other = "a folder" if folder else "a system file that never ends" if regular else "a device"
+    raise error("unreadable", path, problem=f"this is {other}", advice=f"Name {what}")
 
 
 def _waits(path: Path) -> bool:
@@ -50,14 +60,12 @@ def _waits(path: Path) -> bool:
         with open(handle, "rb", buffering=0) as stream:
             blocks = iter(lambda: stream.read(1 << 16), b"")
             return any(block is None for block in itertools.islice(blocks, 256))
-    except OSError:  # who reads it says so
+    except OSError:  # reading it gives the reason
         return False
 
 
 def check_tree(folder: Path) -> None:
-    """Raises DataError as `check_regular` does for what is in a folder, or in one that a link in it
-    leads to.
-    """
+    """Raises DataError as `check_regular` does for the files of a folder, links included."""
     seen: set[str] = set()
     for place, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
@@ -69,88 +77,157 @@ def check_tree(folder: Path) -> None:
             check_regular(Path(place) / name)
 
 
-def read_bytes(path: str | Path, what: str = "a file") -> bytes:
-    """Reads a regular file, unpacked where it is a gzip file.
+class _Limited(io.RawIOBase):
+    """The bytes of a packed file, at most `MOST_BYTES` of them."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream, self._path, self._left = stream, path, MOST_BYTES
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Reads into a buffer."""
+        block = self._stream.read(len(buffer))
+        self._left -= len(block)
+        if self._left < 0:
+            problem = f"it unpacks to more than {MOST_BYTES >> 20:,} MB"
+            raise error("unreadable", self._path, problem=problem, advice="Unpack it first")
+        buffer[: len(block)] = block
+        return len(block)
+
+
+@contextlib.contextmanager
+def open_bytes(
+    path: str | Path, what: str = "a file", *, unzip: bool = True
+) -> Iterator[IO[bytes]]:
+    """Opens a regular file, unpacked if it is gzip or a zip archive of one file.
 
     Raises:
-        DataError: no such file, a folder, a pipe or a device, no permission, a name that is too
-            long, or a `.gz` that is none.
+        DataError: no such file, a folder or a device, no permission, a damaged archive, or one of
+            several files.
     """
     path = Path(path)
     check_regular(path, what, folders=False)
     try:
-        content = path.read_bytes()
+        with contextlib.ExitStack() as opened:
+            stream: IO[bytes] = opened.enter_context(path.open("rb"))
+            start = stream.read(4)
+            stream.seek(0)
+            if start.startswith(GZIP):
+                stream = io.BufferedReader(_Limited(gzip.GzipFile(fileobj=stream), path))  # type: ignore[arg-type]
+            elif start == ZIP and unzip:
+                archive = opened.enter_context(zipfile.ZipFile(stream))
+                members = [item for item in archive.infolist() if not _is_beside(item.filename)]
+                if len(members) != 1:
+                    problem = f"the archive has {len(members)} files"
+                    advice = "Unpack it and name one of them"
+                    raise error("unreadable", path, problem=problem, advice=advice)
+                member = opened.enter_context(archive.open(members[0]))
+                stream = io.BufferedReader(_Limited(member, path))  # type: ignore[arg-type]
+            yield stream
     except PermissionError:
-        raise DataError(
-            f"{path}: expected a file that can be read, received no permission"
-        ) from None
-    except OSError as error:  # of the disk, or of a file that only looks like one
-        raise DataError(f"{path}: expected {what}, received {error.strerror}") from None
-    if content.startswith(GZIP):
-        return _unpacked(path, content)
-    if path.suffix == ".gz":
-        raise DataError(
-            f"{path}: expected a gzip file, as its name says, received another; without .gz in its"
-            " name it is read as it is"
-        )
-    return content
+        problem = "there is no permission to read it"
+        raise error("unreadable", path, problem=problem, advice="Change its permissions") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as bad:
+        problem = f"the archive is damaged ({bad})"
+        raise error("unreadable", path, problem=problem, advice="Copy or pack it again") from None
+    except RuntimeError as bad:
+        if "password" not in str(bad):
+            raise
+        problem = "the archive needs a password"
+        raise error("unreadable", path, problem=problem, advice="Unpack it first") from None
+    except OSError as bad:  # of the disk, or of a file that only looks like one
+        if bad.filename not in (None, str(path)):
+            raise
+        problem = f"it cannot be read ({bad.strerror or bad})"
+        raise error("unreadable", path, problem=problem, advice="Check the disk") from None
 
 
-def _unpacked(path: Path, content: bytes) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            unpacked = stream.read(MOST_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: expected a whole gzip file, received {error}") from None
-    if len(unpacked) > MOST_BYTES:
-        raise DataError(
-            f"{path}: expected a gzip file of at most {MOST_BYTES >> 20:,} MB, received more"
-        )
-    return unpacked
+def _is_beside(name: str) -> bool:
+    """Whether a member of an archive is a folder or a system's own file."""
+    return name.endswith(("/", ".DS_Store")) or name.startswith("__MACOSX/")
 
 
-def read_text(path: Path) -> str:
-    """Reads a text in UTF-8.
+def read_bytes(path: str | Path, what: str = "a file", *, unzip: bool = False) -> bytes:
+    """Reads a regular file, unpacked if it is gzip (and zip, with `unzip`).
 
     Raises:
-        DataError: no such file, or other bytes.
+        DataError: see `open_bytes`.
     """
-    return decode(read_bytes(path), str(path))
+    with open_bytes(path, what, unzip=unzip) as stream:
+        return stream.read()
 
 
-def decode(content: bytes, name: str) -> str:
+@contextlib.contextmanager
+def open_text(path: str | Path) -> Iterator[TextIO]:
+    """Opens a text in UTF-8, or in UTF-16 with a mark; packed as for `open_bytes`.
+
+    Raises:
+        DataError: see `open_bytes`; other bytes, with their line.
+    """
+    with open_bytes(path) as stream:
+        buffered = stream if hasattr(stream, "peek") else io.BufferedReader(stream)  # type: ignore[arg-type]
+        start = buffered.peek(4)[:4]
+        encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
+        text = io.TextIOWrapper(buffered, encoding, newline="")
+        try:
+            yield text
+        except UnicodeDecodeError:
+            shown = encoding.upper().removesuffix("-SIG")
+            raise error("encoding", path, _undecodable(path, encoding), encoding=shown) from None
+        finally:
+            with contextlib.suppress(ValueError):
+                text.detach()
+
+
+def _undecodable(path: str | Path, encoding: str) -> str:
+    """Returns the place of the first bytes that are not text."""
+    content = read_bytes(path, unzip=True)
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{name}: line {line}: expected text in UTF-8, received other bytes"
-        ) from None
+        content.decode(encoding)
+    except UnicodeDecodeError as bad:
+        text = content[: bad.start].decode(encoding, "replace")
+        return f"line {text.count(chr(10)) + 1}"
+    return "the last line"
+
+
+def read_text(path: str | Path) -> str:
+    """Reads a whole text; see `open_text`."""
+    with open_text(path) as stream:
+        return stream.read()
 
 
 def not_text(content: bytes) -> str | None:
-    """Returns what a file's bytes hold that text in UTF-8 does not, and in which line (from 1), or
-    None."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    """Returns what a file's bytes are if they are not text in UTF-8, otherwise None."""
+    if content.startswith(UTF16):
         return "UTF-16 (save it as UTF-8)"
-    if content.startswith(b"PK\x03\x04"):
+    if content.startswith(ZIP):
         return "a zip archive, such as a spreadsheet's own format (save it as CSV)"
-    if content.startswith(b"PAR1"):
-        return "a Parquet file (save it as CSV)"
-    nul = content.find(b"\0")
-    if nul >= 0:
-        return f"a NUL byte in line {1 + content[:nul].count(LINE_FEED)}"
     try:
         content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return f"other bytes in line {1 + content[: error.start].count(LINE_FEED)} ({error.reason})"
+    except UnicodeDecodeError as bad:
+        line = content.count(b"\n", 0, bad.start) + 1
+        return f"other bytes in line {line} ({bad.reason})"
     return None
 
 
-def of_kinds(folder: Path, kinds: Collection[str]) -> list[Path]:
-    """Returns what lies in a folder under a name of one of these endings and is not hidden, in the
-    order of the names.
+def decode(content: bytes, name: str) -> str:
+    """Returns bytes in UTF-8 as text.
+
+    Raises:
+        DataError: other bytes, with their line.
     """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as bad:
+        line = content.count(b"\n", 0, bad.start) + 1
+        raise error("encoding", name, f"line {line}", encoding="UTF-8") from None
+
+
+def of_kinds(folder: Path, kinds: Collection[str]) -> list[Path]:
+    """Returns the files of a folder with one of these endings that are not hidden, sorted."""
     return sorted(
         path
         for path in folder.iterdir()
@@ -169,14 +246,14 @@ def digest(path: str | Path, kinds: Collection[str] | None = None) -> str:
         DataError: a file that never ends.
     """
     path = Path(path)
-    found = hashlib.sha256()
+    total = hashlib.sha256()
     files = [path]
     if path.is_dir():
         files = sorted(path.rglob("*")) if kinds is None else of_kinds(path, kinds)
     for file in files:
         if file.is_file():
             check_regular(file)
-            found.update(b"" if file is path else os.fsencode(file.relative_to(path)) + b"\0")
+            total.update(b"" if file is path else os.fsencode(file.relative_to(path)) + b"\0")
             with file.open("rb") as stream:
-                found.update(hashlib.file_digest(stream, "sha256").digest())
-    return found.hexdigest()
+                total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()

@@ -1,0 +1,295 @@
+"""Tables as columns of text: CSV and TSV by parts, Parquet, and flat records of JSON.
+
+The same reader serves files that fit into memory and files that are read by parts.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TextIO
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.files.reading import check_regular, ending, open_text
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import encode
+
+SIGNS = ("\t", ",", ";", "|")
+LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
+JOINT = ","  # between the cells of several columns that are joined
+_SAYS = re.compile(r'"?sep=(.)"?[ \t,;|]*\r?\n?', re.IGNORECASE)  # Excel's own line
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table, or a part of one.
+
+    Attributes:
+        path: the file.
+        columns: the columns' names.
+        cells: the cells of each column, as text; "" if there is none.
+        lines: the line of each row in the file, or None if rows have numbers only.
+        header: whether the names stand in the file.
+        wrong: the error of the first row of a wrong length, if rows were left out for it.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    cells: Sequence[list[str]]
+    lines: Sequence[int] | None = None
+    header: bool = True
+    wrong: DataError | None = None
+
+    def __len__(self) -> int:
+        return len(self.cells[0]) if self.cells else 0
+
+    def __getitem__(self, column: str) -> list[str]:
+        return self.cells[self.columns.index(column)]
+
+    def joined(self, columns: Sequence[str]) -> list[str]:
+        """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
+        if len(columns) == 1:
+            return self[columns[0]]
+        rows = zip(*(self[column] for column in columns), strict=True)
+        return [JOINT.join(row) if all(row) else "" for row in rows]
+
+    def place(self, row: int) -> str:
+        """Returns where row i (from 0) is: "line 3"."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+
+    @cached_property
+    def codes(self) -> dict[str, tuple[list[str], Any]]:
+        """The distinct texts of each column and the code of each cell."""
+        return {name: encode(column) for name, column in zip(self.columns, self.cells, strict=True)}
+
+    def distinct(self, column: str) -> list[str]:
+        """Returns the distinct texts of a column that are not empty."""
+        return [text for text in self.codes[column][0] if text]
+
+
+def separator_of(path: Path, line: str, options: TableOptions) -> str:
+    """Returns the sign between columns: the flag's, a tab for .tsv, or the header's most frequent.
+
+    Blanks separate only if none of the other signs is in the first line.
+    """
+    if options.separator is not None:
+        return options.separator
+    if ending(path) in (".tsv", ".tab"):
+        return "\t"
+    bare = re.sub(r'"[^"]*"', "", line)
+    best = max(SIGNS, key=bare.count)
+    return best if best in bare else " " if " " in bare.strip() else ","
+
+
+def csv_parts(path: Path, options: TableOptions, rows: int | None = None) -> Iterator[Table]:
+    """Yields the rows of a CSV as tables of at most `rows` rows (None: one table of all).
+
+    Rows may lack trailing columns that are empty in every row; of others, and of longer rows,
+    `Table.wrong` has the error. The first part is yielded even if there are no rows.
+
+    Raises:
+        DataError: what is not a table, with its line.
+    """
+    csv.field_size_limit(LONGEST_LINE)
+    with open_text(path) as stream:
+        yield from _Parts(path, options, stream).read(rows)
+
+
+class _Parts:
+    """Reads rows and checks their lengths."""
+
+    def __init__(self, path: Path, options: TableOptions, stream: TextIO) -> None:
+        first = stream.readline(LONGEST_LINE)
+        said = _SAYS.fullmatch(first)
+        self.skipped = 0
+        if said and options.separator is None:
+            options = dataclasses.replace(options, separator=said[1])
+            first, self.skipped = stream.readline(LONGEST_LINE), 1
+        if "\0" in first:
+            raise error("broken_file", path, "line 1", problem="this is not a text")
+        self.path = path
+        self.separator = separator_of(path, first, options)
+        self.reader = csv.reader(
+            itertools.chain([first] if first else [], stream),
+            delimiter=self.separator,
+            strict=True,
+            skipinitialspace=self.separator == " ",
+        )
+        self.named = options.header == "first"
+        self.columns: tuple[str, ...] = ()
+        self.shortest: tuple[int, int] | None = None  # cells of the shortest row, and its line
+        self.filled = 0  # columns up to the last that has a text
+        self.wrong: DataError | None = None
+
+    def read(self, rows: int | None) -> Iterator[Table]:
+        """Yields the parts."""
+        try:
+            first = next((row for row in self.reader if any(map(str.strip, row))), None)
+            if first is None:
+                raise error("no_labels", self.path, problem="; the file is empty")
+            self._begin(first)
+            block = [] if self.named else [first]
+            line = self.reader.line_num - len(block)
+            while True:
+                size = None if rows is None else rows - len(block)
+                block += itertools.islice(self.reader, size)
+                yield self._part(block, line)
+                if rows is None or len(block) < rows:
+                    return
+                block, line = [], self.reader.line_num
+        except csv.Error as bad:
+            place = f"line {self.reader.line_num + self.skipped}"
+            problem = f"this is not a row of a table ({bad})"
+            raise error("broken_file", self.path, place, problem=problem) from None
+
+    def _begin(self, first: list[str]) -> None:
+        """Sets the columns' names."""
+        names = [cell.strip() for cell in first]
+        if not self.named:
+            self.columns = tuple(str(number) for number in range(1, len(names) + 1))
+            return
+        for place, name in enumerate(names):
+            if not name:
+                names[place] = f"column {place + 1}"
+            elif name in names[:place]:
+                raise error("column_twice", self.path, "line 1", column=name)
+        self.columns = tuple(names)
+
+    def _part(self, block: list[list[str]], before: int) -> Table:
+        """Returns rows as a table; `before` is the number of the line before the first."""
+        before += self.skipped
+        lines: Sequence[int] = range(before + 1, before + len(block) + 1)
+        if self.reader.line_num + self.skipped != before + len(block):
+            lines = list(itertools.accumulate((_height(row) for row in block), initial=before + 1))
+        width = len(self.columns)
+        lengths = set(map(len, block))
+        if lengths - {width}:
+            held = [at for at, row in enumerate(block) if any(map(str.strip, row))]
+            for at in held:
+                self._check_length(len(block[at]), lines[at])
+            held = [at for at in held if len(block[at]) <= width]
+            pad = [""] * width
+            lines = [lines[at] for at in held]
+            block = [(block[at] + pad)[:width] for at in held]
+        cells = [list(column) for column in zip(*block, strict=True)] or [[] for _ in self.columns]
+        if "" in cells[0]:
+            held = [at for at, row in enumerate(block) if any(map(str.strip, row))]
+            if len(held) < len(block):
+                cells = [[column[at] for at in held] for column in cells]
+                lines = [lines[at] for at in held]
+        self.filled = max(
+            self.filled, next((at for at in range(width, 0, -1) if any(cells[at - 1])), 0)
+        )
+        if self.shortest is not None and self.shortest[0] < self.filled:
+            self.wrong = self.wrong or self._wrong_length(*self.shortest)
+        return Table(self.path, self.columns, cells, lines, self.named, self.wrong)
+
+    def _check_length(self, cells: int, line: int) -> None:
+        if cells > len(self.columns):
+            self.wrong = self.wrong or self._wrong_length(cells, line)
+        if self.shortest is None or cells < self.shortest[0]:
+            self.shortest = (cells, line)
+
+    def _wrong_length(self, cells: int, line: int) -> DataError:
+        sign = {"\t": "a tab", " ": "a space"}.get(self.separator, repr(self.separator))
+        return error(
+            "row_length",
+            self.path,
+            f"line {line}",
+            cells=cells,
+            columns=len(self.columns),
+            separator=f" ({sign})",
+        )
+
+
+def _height(row: list[str]) -> int:
+    """Returns how many lines of the file a row takes."""
+    ends = sum(cell.count("\n") + cell.count("\r") - cell.count("\r\n") for cell in row)
+    return 1 + ends
+
+
+def check_header_again(table: Table) -> None:
+    """Raises DataError for a row that is the header again."""
+    if (
+        not table.header
+        or len(table.columns) == 1
+        or table.columns[0] not in (column := table.cells[0])
+    ):
+        return
+    for row, cell in enumerate(column):
+        if cell == table.columns[0] and tuple(c[row].strip() for c in table.cells) == table.columns:
+            raise error("header_again", table.path, table.place(row))
+
+
+def read_parquet(path: Path) -> Table:
+    """Reads a Parquet file as text; whole numbers lose no digit, NULL becomes "".
+
+    Raises:
+        DataError: a damaged file, or another one.
+    """
+    check_regular(path, folders=False)
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError:
+        raise UsageError(
+            f"{path}: Parquet needs pyarrow. Install it: pip install 'neucrowd-tf[parquet]'"
+        ) from None
+    try:
+        held = pq.read_table(path, use_threads=False)
+    except (pa.ArrowInvalid, OSError) as bad:
+        raise error("broken_file", path, problem=f"this is not a Parquet file ({bad})") from None
+    if len(set(held.column_names)) < held.num_columns:
+        twice = max(held.column_names, key=held.column_names.count)
+        raise error("column_twice", path, column=twice)
+    cells = [[cell_text(value) for value in column.to_pylist()] for column in held.columns]
+    return Table(path, tuple(held.column_names), cells)
+
+
+def cell_text(value: Any) -> str:
+    """Returns a value of JSON or Parquet as a cell: "" for None and NaN, 3 for 3.0."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, (bool, dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def table_of_records(path: Path, records: Iterable[tuple[str, dict[str, Any]]]) -> Table:
+    """Returns flat records of JSON as a table; see `cell_text`."""
+    rows = [record for _, record in records]
+    columns = tuple(dict.fromkeys(str(key) for row in rows for key in row))
+    cells = [[cell_text(row.get(column)) for row in rows] for column in columns]
+    return Table(path, columns, cells)
+
+
+def read_table(path: Path, options: TableOptions, *, strict: bool = True) -> Table:
+    """Reads a CSV, TSV or Parquet file whole.
+
+    Args:
+        path: the file.
+        options: how it is written.
+        strict: whether a row of a wrong length, or the header as a row, is an error at once.
+
+    Raises:
+        DataError: what is not a table.
+    """
+    if ending(path) in (".parquet", ".pq"):
+        return read_parquet(path)
+    table = next(csv_parts(path, options))
+    if strict:
+        if table.wrong is not None:
+            raise table.wrong
+        check_header_again(table)
+    return table
