@@ -24,7 +24,7 @@ LONGEST = (
     "tests/test_documents.py",
     "tests/test_common.py",
     "tests/harness/test_machines.py",
-    "tests/torture/test_sample.py",
+    "tests/torture/test_torture.py",
     "tests/neucrowd/test_estimator.py",
     "tests/iced/test_estimator.py",
     "tests/harness/test_cluster.py",

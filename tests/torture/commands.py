@@ -1,4 +1,4 @@
-"""The commands whose work is broken and resumed: a run of a method, a fit by parts."""
+"""The commands that are broken and resumed: a run of a method, a fit by parts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ BY_PARTS = " --engine=local"
 
 
 class Command(Protocol):
-    """A command that goes on where it was."""
+    """A command that can continue a broken run."""
 
     def run(self, out: Path) -> int:
         """Runs it in this process; returns the exit code."""
 
     def outcome(self, out: Path) -> list[bytes]:
-        """Returns what has to be the same whatever happened on the way."""
+        """Returns what must be the same whatever happened."""
 
-    def kept(self, out: Path) -> list[Path]:
-        """Returns the files from which it goes on."""
+    def checkpoints(self, out: Path) -> list[Path]:
+        """Returns the files from which it continues."""
 
 
 def find_command(name: str) -> Command:
@@ -36,7 +36,7 @@ def find_command(name: str) -> Command:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A method on data that are at hand, as tiny as `reproduction.smoke` has it."""
+    """A method on a small bundled dataset, as tiny as `reproduction.smoke` has it."""
 
     method: str
 
@@ -61,7 +61,7 @@ class Run:
 
     def outcome(self, out: Path) -> list[bytes]:
         """Returns the files' bytes, the metrics without their timings."""
-        found = []
+        contents = []
         for name in SAVED:
             (path,) = out.rglob(name)
             content = path.read_bytes()
@@ -69,10 +69,10 @@ class Run:
                 metrics = json.loads(content)
                 del metrics["timings"]
                 content = json.dumps(metrics).encode()
-            found.append(content)
-        return found
+            contents.append(content)
+        return contents
 
-    def kept(self, out: Path) -> list[Path]:
+    def checkpoints(self, out: Path) -> list[Path]:
         return [path for path in sorted(out.rglob("*.npz")) if path.stat().st_size]
 
 
@@ -96,10 +96,8 @@ class FitByParts:
         del fit["seconds"], fit["sha256"]
         return [json.dumps(fit).encode(), *((out / name).read_bytes() for name in fit["files"])]
 
-    def kept(self, out: Path) -> list[Path]:
-        """Returns the shards, the parameters and what is known of them, of a fit that is finished
-        the results.
-        """
+    def checkpoints(self, out: Path) -> list[Path]:
+        """Returns the shards and parameters, or the results of a finished fit."""
         return [path for path in sorted(out.rglob("*")) if path.is_file() and path.stat().st_size]
 
 

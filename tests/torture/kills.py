@@ -1,6 +1,7 @@
-"""Runs that are broken at seeded moments and resumed: SIGKILL, SIGTERM, SIGINT, a full disk and
-damaged checkpoints, for a method of each class of estimators and for fits by parts; their bytes
-are an unbroken run's.
+"""Runs that are broken at seeded moments and resumed; their bytes must be an unbroken run's.
+
+What breaks them: SIGKILL, SIGTERM, SIGINT, a full disk and damaged checkpoints. The runs are of one
+method per class of estimators, and fits by parts.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ import os
 import pkgutil
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,10 @@ import numpy as np
 
 from benchmarks.memory import methods
 from tests.torture.commands import BY_PARTS, PLUGINS, Command, find_command
+from tests.torture.forked import Act, forked, tail
 from tests.torture.record import Record
 
-SECONDS = 150
 BREAKS = 3  # of a run, before it is resumed to its end
-Act = Callable[[], None]
 
 
 def families() -> tuple[str, ...]:
@@ -44,8 +43,9 @@ def families() -> tuple[str, ...]:
 
 
 def _at_file(count: int, place: str, act: Act) -> Act:
-    """Returns what makes a process do something at its count-th file: "before" it appears, "within"
-    its writing (half of it is there), or "after" it appeared.
+    """Returns what makes a process act at its count-th file.
+
+    It acts "before" the file appears, "within" its writing (half of it is there), or "after".
     """
 
     def install() -> None:
@@ -73,10 +73,10 @@ def _counting(path: Path) -> Act:
     def install() -> None:
         original = os.replace
 
-        def replace(*given: Any, **more: Any) -> None:
+        def replace(*paths: Any, **more: Any) -> None:
             with path.open("ab") as stream:
                 stream.write(b".")
-            original(*given, **more)
+            original(*paths, **more)
 
         os.replace = replace
 
@@ -111,8 +111,12 @@ KINDS: dict[str, tuple[Act, int, float]] = {  # what it does, the exit code, how
 
 
 def a_break(rng: np.random.Generator, files: int, seconds: float) -> tuple[str, Act, set[int]]:
-    """Returns a name, what breaks a process that makes so many files in some seconds, and the exit
-    codes that are right.
+    """Returns the name of a break, what makes it, and the exit codes that are right.
+
+    Args:
+        rng: draws the break.
+        files: how many files the process makes.
+        seconds: how long it takes.
     """
     if rng.random() < 0.2:
         return "SIGKILL at any time", _later(seconds * rng.random()), {-9, 0}
@@ -127,8 +131,9 @@ def a_break(rng: np.random.Generator, files: int, seconds: float) -> tuple[str, 
 
 
 def damage(files: Sequence[Path], rng: np.random.Generator) -> bool:
-    """Damages one of the files that a command goes on from, if there is one: cut off, a flipped
-    byte, other shapes, other keys.
+    """Damages one of the files that a command continues from; returns whether there is one.
+
+    The file is cut off, or has a flipped byte, other shapes or other keys.
     """
     from neucrowd_tf.errors import DataError
     from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
@@ -159,37 +164,16 @@ def damage(files: Sequence[Path], rng: np.random.Generator) -> bool:
 # ------------------------------------------------------------------ runs
 
 
-def _forked(command: Command, out: Path, install: Act | None, log: Path) -> int:
-    """Runs a command in a forked process; returns its exit code, 124 after too long."""
-    child = os.fork()
-    if child == 0:
-        code = 99
-        try:
-            stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            os.dup2(stream, 1)
-            os.dup2(stream, 2)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.signal(signal.SIGALRM, lambda *_: os._exit(124))
-            signal.alarm(SECONDS)
-            if install is not None:
-                install()
-            code = command.run(out)
-        except BaseException as error:
-            os.write(2, f"Traceback: {error!r}\n".encode())
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def _unbroken(command: Command, folder: Path) -> tuple[list[bytes], int, float]:
-    """Returns an unbroken run's outcome, how many files it made and its seconds; made once."""
+    """Returns the outcome, the number of files and the seconds of an unbroken run, made once."""
     if not (folder / "seconds").exists():
         folder.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        code = _forked(command, folder / "whole", _counting(folder / "count"), folder / "log")
+        code = forked(
+            lambda: command.run(folder / "whole"), folder / "log", _counting(folder / "count")
+        )
         if code:
-            raise RuntimeError(f"the unbroken run ended with {code}: {_tail(folder / 'log')}")
+            raise RuntimeError(f"the unbroken run ended with {code}: {tail(folder / 'log')}")
         (folder / "seconds").write_text(str(time.monotonic() - began))
     files = (folder / "count").stat().st_size
     return command.outcome(folder / "whole"), files, float((folder / "seconds").read_text())
@@ -211,39 +195,36 @@ def _broken(method: str, chain: int, seed: int, folder: Path) -> tuple[Counter[s
         # What is left to do after a break is about half of what was.
         left = max(files >> counts["broken"], 1)
         name, install, right = a_break(rng, left, seconds / (1 + counts["broken"]))
-        code = _forked(command, out, install, log)
+        code = forked(lambda: command.run(out), log, install)
         if code:
             counts.update(["broken", name])
         if code not in right:
-            wrong.append(f"{method}: {name} ended with {code}: {_tail(log)}")
-        if rng.random() < 0.35 and damage(command.kept(out), rng):
+            wrong.append(f"{method}: {name} ended with {code}: {tail(log)}")
+        if rng.random() < 0.35 and damage(command.checkpoints(out), rng):
             counts["damaged checkpoints"] += 1
             if rng.random() < 0.5:
                 for path in out.rglob("metrics.json"):
                     path.unlink()
         if counts["broken"] == BREAKS or (again >= BREAKS and not code):
             break
-    code = _forked(command, out, None, log)
+    code = forked(lambda: command.run(out), log)
     counts["resumed"] += 1
     if code:
-        wrong.append(f"{method}: --resume ended with {code}: {_tail(log)}")
+        wrong.append(f"{method}: --resume ended with {code}: {tail(log)}")
     elif command.outcome(out) != whole:
         wrong.append(f"{method}: other bytes after {name}")
     else:
         counts["bytes equal"] += 1
     if "Traceback" in log.read_text(errors="replace"):
-        wrong.append(f"{method}: a traceback after {name}: {_tail(log)}")
+        wrong.append(f"{method}: a traceback after {name}: {tail(log)}")
     shutil.rmtree(out, ignore_errors=True)
     return counts, wrong
 
 
-def _tail(log: Path) -> str:
-    return log.read_text(errors="replace")[-700:]
-
-
 def _begin() -> None:
-    """Imports what runs import, so that a forked one need not; nothing is computed yet, which a
-    fork would not survive.
+    """Imports what runs import, so that a forked one need not.
+
+    Nothing is computed yet: a fork would not survive that.
     """
     from neucrowd_tf.harness import plugins
     from neucrowd_tf.io.quiet import quiet
@@ -263,22 +244,28 @@ def _begin() -> None:
 def _recorded(job: tuple[str, int, int, str]) -> dict[str, Any]:
     method, chain, seed, folder = job
     counts, wrong = _broken(method, chain, seed, Path(folder) / method)
-    return {"method": method, "chain": chain, "seed": seed, "counts": dict(counts), "wrong": wrong}
+    name = _name(method, chain, seed)
+    return {"name": name, "method": method, "counts": dict(counts), "wrong": wrong}
+
+
+def _name(method: str, chain: int, seed: int) -> str:
+    return f"run {chain} of {method}, seed {seed}"
 
 
 def try_kills(
     kills: int, seed: int, workers: int, methods: tuple[str, ...], record: Record
 ) -> None:
-    """Breaks `kills` runs, every method's before any a second time, and records those that are not
-    there.
+    """Breaks `kills` runs and records those that are not recorded yet.
+
+    Every method is broken once before any is broken a second time.
     """
     import multiprocessing
 
     chains = ((method, chain) for chain in range(kills) for method in methods)
     wanted = [next(chains) for _ in range(-(-kills // BREAKS))]
-    done = record.broken(seed)
+    done = record.tried()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
-        left = [(*item, seed, folder) for item in wanted if item not in done]
+        left = [(*item, seed, folder) for item in wanted if _name(*item, seed) not in done]
         if left:
             context = multiprocessing.get_context("spawn")
             with context.Pool(min(workers, len(left)), _begin) as pool:
