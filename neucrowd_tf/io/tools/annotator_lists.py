@@ -1,0 +1,61 @@
+"""JSON with the annotators who chose each class: `{"item": {"class": ["annotator", ...]}}`.
+
+Records with an `id` and one such field, `{"id": 7, "votes": {"yes": ["ann"], "no": ["bob"]}}`, are
+read as well.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+
+NAME = "annotators per class"
+
+
+def _is_lists(value: Any) -> bool:
+    """Whether a value maps classes to lists of annotators."""
+    return (
+        isinstance(value, dict)
+        and any(value.values())
+        and all(
+            isinstance(names, list) and all(isinstance(name, (str, int)) for name in names)
+            for names in value.values()
+        )
+    )
+
+
+def matches(head: Head) -> bool:
+    """Whether a file has lists of annotators per class."""
+    first = head.first or {}
+    fields = sum(_is_lists(value) for value in first.values())
+    return _is_lists(first) or ("id" in first and fields == 1)
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the lists; an annotator in several lists chose several classes."""
+    answers = Answers(head, NAME, options, item="key", annotator="lists")
+    if not _is_lists(head.first):
+        for place, record in head.records():
+            for question, value in record.items():
+                if _is_lists(value):
+                    _add(place, record.get("id"), question, value, answers)
+        return answers.columns()
+    for item, value in head.value().items():
+        if not isinstance(value, dict):
+            raise answers.fail(f"item {item!r}", "expected classes with lists of annotators")
+        _add(f"item {item!r}", item, "class", value, answers)
+    return answers.columns()
+
+
+def _add(place: str, item: Any, question: str, lists: dict[str, Any], answers: Answers) -> None:
+    chosen: dict[Any, list[str]] = defaultdict(list)
+    for label, annotators in lists.items():
+        for annotator in annotators if isinstance(annotators, list) else ():
+            chosen[annotator].append(label)
+    for annotator, labels in chosen.items():
+        answers.add(place, item, annotator, question, labels)

@@ -1,0 +1,198 @@
+"""Annotators' answers to the questions of an export, collected as columns of one question."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io import checks
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+
+FEW = 20  # values that a question with classes has at most if it is used without being named
+SHOWN = 8
+# The fields that hold what was labelled, if an export has several.
+TEXT_FIELDS = ("text", "content", "sentence", "image", "url", "audio", "video", "filename")
+
+
+def choices_of(value: Any) -> list[Any] | None:
+    """Returns the choices in a form's value, or None if it holds something else (a box, a text).
+
+    A form writes a value, a list of values, `{"label": value}`, `{"labels": [...]}`,
+    `{"choices": [...]}` or a truth value per option.
+    """
+    if value is None or value == "":
+        return []
+    if isinstance(value, (str, int, float)):
+        return [value]
+    if isinstance(value, list):
+        return value if all(isinstance(entry, (str, int, float)) for entry in value) else None
+    if not isinstance(value, dict):
+        return None
+    for key in ("label", "labels", "choices"):
+        if key in value:
+            return choices_of(value[key])
+    if value and all(isinstance(entry, bool) for entry in value.values()):
+        return [option for option, chosen in value.items() if chosen]
+    return None
+
+
+def as_text(value: Any) -> str:
+    """Returns an id or a label as text: "" for None, "3" for 3.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
+
+
+class Answers:
+    """Collects answers of annotators to questions, and makes `LabelColumns` of one question.
+
+    Attributes:
+        left_out: how many answers were left out, by reason.
+        notes: lines to print.
+    """
+
+    def __init__(
+        self,
+        head: Head,
+        name: str,
+        options: TableOptions,
+        *,
+        item: str,
+        annotator: str,
+        prefix: str = "",
+    ) -> None:
+        """Begins an export.
+
+        Args:
+            head: the file.
+            name: the tool's.
+            options: of which `question`, or else `label_column`, names the question.
+            item, annotator: the fields of the ids, for the printed line.
+            prefix: of the questions' columns; it may be left out of `question`.
+        """
+        self.head = head
+        self.name = name
+        self.item, self.annotator = item, annotator
+        self.left_out: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self._wanted = options.question or ",".join(options.label_column) or None
+        self._prefix = prefix
+        self._answers: dict[str, list[tuple[str, str, str, str | list[str]]]] = {}
+        self._gold: dict[str, dict[str, str]] = {}
+        self._texts: dict[str, str] = {}
+
+    def fail(self, place: str, problem: str) -> DataError:
+        """Returns the error of a record that has another form than the tool's."""
+        return checks.error(
+            "unknown_layout",
+            self.head.path,
+            place,
+            problem=f"{problem} in {self.name}'s files",
+            advice="Export the file again",
+        )
+
+    def add(
+        self, place: str, item: Any, annotator: Any, question: str, choices: Iterable[Any]
+    ) -> None:
+        """Adds the choices of one annotator for one item; none of them is a missing label."""
+        names = as_text(item), as_text(annotator)
+        if not all(names):
+            self.left_out["without an item" if names[1] else "without an annotator"] += 1
+            return
+        labels = [text for choice in choices if (text := as_text(choice))]
+        label = labels if len(labels) > 1 else labels[0] if labels else ""
+        self._answers.setdefault(question, []).append((*names, place, label))
+
+    def add_form(self, place: str, item: Any, annotator: Any, form: Mapping[str, Any]) -> None:
+        """Adds the values of a form, one per question; values that are no choice are left out."""
+        for question, value in form.items():
+            choices = choices_of(value)
+            if choices is None:
+                self.left_out[f"no choice ({question})"] += 1
+            else:
+                self.add(place, item, annotator, question, choices)
+
+    def gold(self, item: Any, question: str, choices: Iterable[Any]) -> None:
+        """Adds a label that the tool marks as true; the first of an item counts."""
+        labels = [as_text(choice) for choice in choices]
+        if len(labels) == 1:
+            self._gold.setdefault(question, {}).setdefault(as_text(item), labels[0])
+
+    def text(self, item: Any, fields: Mapping[str, Any]) -> None:
+        """Adds what was labelled: a field called text or image, otherwise the first with text."""
+        texts = {name: value for name, value in fields.items() if isinstance(value, str) and value}
+        name = next((name for name in (*TEXT_FIELDS, *texts) if name in texts), None)
+        if name is not None:
+            self._texts.setdefault(as_text(item), texts[name])
+
+    def columns(self) -> LabelColumns:
+        """Returns the labels of the question that was named, or of the only one with classes.
+
+        Raises:
+            DataError: there are no labels, or several questions and none is named.
+        """
+        question, reason = self._question()
+        items, annotators, places, labels = zip(*self._answers[question], strict=True)
+        others = sum(len(rows) for name, rows in self._answers.items() if name != question)
+        return LabelColumns(
+            layout=self.name,
+            items=items,
+            annotators=annotators,
+            labels=labels,
+            place=lambda row: places[row],
+            roles={"task": self.item, "worker": self.annotator, "label": question},
+            reason=reason,
+            notes=tuple(self.notes),
+            left_out=self.left_out + Counter({"answers to other questions": others}),
+            gold=self._gold.get(question, {}),
+            texts=self._texts,
+        )
+
+    def _question(self) -> tuple[str, str]:
+        """Returns the question, and why it is used if it was not named and others exist."""
+        if not any(label for rows in self._answers.values() for *_, label in rows):
+            raise self.nothing()
+        for name in (self._wanted, f"{self._prefix}{self._wanted}"):
+            if name in self._answers:
+                return str(name), ""
+        if len(self._answers) == 1 and self._wanted is None:
+            return next(iter(self._answers)), ""
+        few = [name for name in self._answers if self._has_classes(name)]
+        if len(few) == 1 and self._wanted is None:
+            return few[0], "the only question with few values that differ between annotators"
+        counts = [
+            f"{name} ({len({str(label) for *_, label in rows if label}):,} values,"
+            f" {len(rows):,} answers)"
+            for name, rows in self._answers.items()
+        ]
+        raise checks.error(
+            "several_questions",
+            self.head.path,
+            tool=self.name,
+            questions=", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN),
+            command=f"--question={shlex.quote((few or list(self._answers))[0])}",
+        )
+
+    def _has_classes(self, question: str) -> bool:
+        """Whether a question has few values, and several of them for some item."""
+        values: dict[str, set[str]] = {}
+        for item, _, _, label in self._answers[question]:
+            if label:
+                values.setdefault(item, set()).add(str(label))
+        return len(set().union(*values.values())) <= FEW and max(map(len, values.values())) > 1
+
+    def nothing(self) -> DataError:
+        """Returns the error of a file without labels, with what was left out."""
+        reason = ", ".join(f"{count:,} {why}" for why, count in self.left_out.items())
+        return checks.error(
+            "nothing_to_aggregate",
+            self.head.path,
+            tool=self.name,
+            reason=f"there are no labels of items by annotators ({reason or 'no answers'})",
+            advice="Aggregation needs classes that annotators chose for whole items",
+        )

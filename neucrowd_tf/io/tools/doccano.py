@@ -1,0 +1,89 @@
+"""doccano's exports of a classification project in which each annotator works alone.
+
+Since version 1.3: a zip of `<username>.jsonl` (or .json), whose lines have `id` and a list `label`.
+Before: one JSONL with `annotations`, each with `label` and `user` (numbers).
+
+References:
+    doccano/doccano, backend/data_export/celery_tasks.py, pipeline/formatters.py; issues 113, 749
+    and pull request 889 for the old form.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import PurePosixPath
+from typing import Any
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head, records
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+
+NAME = "doccano"
+ENDINGS = (".jsonl", ".json")
+SHARED = "all"  # the file of a project whose annotators share their annotations
+QUESTION = "label"
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like doccano's."""
+    if head.kind in ("zip", "folder"):
+        names = [PurePosixPath(name) for name in head.names]
+        return any(name.suffix == ".jsonl" and len(name.parts) == 1 for name in names)
+    return _is_of_one(head.first or {}) or _is_old(head.first or {})
+
+
+def _is_of_one(first: dict[str, Any]) -> bool:
+    """Whether a record is of a file without annotators' names."""
+    return (
+        "id" in first
+        and isinstance(first.get("label"), list)
+        and bool({"text", "data"} & first.keys())
+    )
+
+
+def _is_old(first: dict[str, Any]) -> bool:
+    parts = first.get("annotations")
+    return isinstance(parts, list) and all(
+        isinstance(part, dict) and {"label", "user"} <= part.keys() for part in parts
+    )
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads any of the forms; spans are left out."""
+    answers = Answers(head, NAME, options, item="id", annotator="user")
+    if head.kind in ("zip", "folder"):
+        for name, text in head.members(ENDINGS):
+            annotator = PurePosixPath(name).stem
+            for place, example in records(text, head.path, lines=name.endswith("l")):
+                whose = None if annotator == SHARED else annotator
+                _add(f"{name}: {place}", example, {whose: example.get("label")}, answers)
+        return answers.columns()
+    first = head.first or {}
+    if _is_of_one(first) and any(isinstance(label, list) for label in first["label"]):
+        answers.left_out["spans in the first text"] += len(first["label"])
+        raise answers.nothing()
+    for place, example in head.records():
+        labels: dict[Any, list[Any]] = defaultdict(list)
+        if not isinstance(example.get("annotations"), list):
+            labels[None] = example.get("label")
+        for part in example.get("annotations") or ():
+            if not isinstance(part, dict) or "label" not in part:
+                raise answers.fail(place, "an annotation needs 'label' and 'user'")
+            label = part.get("label_name", part["label"])
+            span = "start_offset" in part
+            labels[part.get("user_name", part.get("user"))].append([label] if span else label)
+        _add(place, example, labels, answers)
+    return answers.columns()
+
+
+def _add(place: str, example: dict[str, Any], labels: dict[Any, Any], answers: Answers) -> None:
+    """Adds an example's labels by annotator; a span is a list."""
+    answers.text(example.get("id"), example)
+    for annotator, chosen in labels.items():
+        if not isinstance(chosen, list):
+            raise answers.fail(place, "an example needs 'id' and a list 'label'")
+        if any(isinstance(label, list) for label in chosen):
+            answers.left_out["spans"] += len(chosen)
+        else:
+            answers.add(place, example.get("id"), annotator, QUESTION, chosen)

@@ -1,0 +1,64 @@
+"""Figure Eight's (CrowdFlower's, Appen's) full report as CSV, and its JSON lines.
+
+CSV: a row per judgment, with `_unit_id`, `_worker_id`, other columns that begin with `_`, the
+answers and the unit's columns. JSON: a line per unit, with `results.judgments[]`, each with
+`worker_id` and the answers in `data`.
+
+References:
+    Appen help centre, "Guide to: Reports page" (full report, JSON), as published files have it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+from neucrowd_tf.io.tools.tables import read_table
+
+NAME = "Figure Eight"
+UNIT, WORKER = "_unit_id", "_worker_id"
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like one of the two reports."""
+    return UNIT in head.columns or "judgments" in _results(head.first or {})
+
+
+def _results(record: dict[str, Any]) -> dict[str, Any]:
+    results = record.get("results")
+    return results if isinstance(results, dict) else {}
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the judgments; those of test questions count, and a line says how many they are."""
+    if UNIT in head.columns:
+        return _read_csv(head, options)
+    answers = Answers(head, NAME, options, item="id", annotator="worker_id")
+    for place, unit in head.records():
+        if isinstance(unit.get("data"), dict):
+            answers.text(unit.get("id"), unit["data"])
+        for judgment in _results(unit).get("judgments") or ():
+            if not isinstance(judgment, dict) or not isinstance(judgment.get("data"), dict):
+                raise answers.fail(place, "a judgment needs 'worker_id' and 'data'")
+            answers.add_form(place, unit.get("id"), judgment.get("worker_id"), judgment["data"])
+    return answers.columns()
+
+
+def _read_csv(head: Head, options: TableOptions) -> LabelColumns:
+    if WORKER not in head.columns and not options.worker_column:
+        answers = Answers(head, NAME, options, item=UNIT, annotator=WORKER)
+        answers.left_out["units without annotators (download the full report)"] += 1
+        raise answers.nothing()
+    table = head.table(options)
+    notes = [
+        f"{count:,} labels are of {what} ({name})."
+        for name, what in (("_golden", "test questions"), ("_tainted", "untrusted annotators"))
+        if name in table.columns and (count := sum(cell.lower() == "true" for cell in table[name]))
+    ]
+    answers = [name for name in table.columns if not name.startswith(("_", "orig_"))]
+    return read_table(
+        head, options, NAME, item=UNIT, annotator=WORKER, answers=answers, notes=notes
+    )

@@ -1,0 +1,145 @@
+"""Label Studio's exports JSON and JSON_MIN.
+
+JSON is a list of tasks with `data`, `annotations` and `predictions`. An annotation has
+`completed_by` (a number, or an object with an e-mail address), `was_cancelled`, `ground_truth` and
+`result`, a list of parts with the question (`from_name`) and `value.choices`, `value.taxonomy` or
+`value.rating`.
+A part about a region has the region's `id` or place. Enterprise's `last_action` is "rejected" if a
+reviewer rejected; `reviews` hold `accepted`. A prediction has `model_version` and `result`.
+JSON_MIN is a list with one object per annotation: the fields of `data` beside the answers.
+
+References:
+    labelstud.io/guide/task_format, labelstud.io/guide/export; HumanSignal/label-studio-sdk,
+    converter/converter.py (`convert_to_json_min`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+from neucrowd_tf.io.tools.tables import read_table
+
+NAME = "Label Studio"
+LISTS = ("annotations", "completions")  # the second is of versions before 1.0
+MIN = ("annotator", "annotation_id")
+ABOUT = {"id", *MIN, "created_at", "updated_at", "lead_time", "agreement"}
+# Keys of a part's value that say where in an image, a text, a sound or a video the part is.
+PLACE = frozenset(
+    ("x", "y", "points", "vertices", "rle", "start", "end", "startOffset", "globalOffsets",
+     "ranges", "sequence")
+)  # fmt: skip
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like one of the two exports."""
+    first = head.first or {}
+    tasks = "data" in first and any(isinstance(first.get(name), list) for name in LISTS)
+    return tasks or set(MIN) <= first.keys()
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads annotations, and predictions as labels of an annotator per model version."""
+    if set(MIN) <= (head.first or {}).keys():
+        answers = [name for name in head.table(options).columns if name not in ABOUT]
+        return read_table(head, options, NAME, item="id", annotator="annotator", answers=answers)
+    answers = Answers(head, NAME, options, item="id", annotator="completed_by")
+    tasks = list(head.records())
+    emails = _emails([task for _, task in tasks])
+    models = 0
+    for place, task in tasks:
+        name = next((name for name in LISTS if isinstance(task.get(name), list)), None)
+        if name is None or "id" not in task:
+            raise answers.fail(place, "a task needs 'id' and 'annotations'")
+        if isinstance(task.get("data"), dict):
+            answers.text(task["id"], task["data"])
+        for annotation in task[name]:
+            by = _annotator(annotation, emails)
+            _add(place, task["id"], by, annotation, answers)
+        for prediction in task.get("predictions") or ():
+            if isinstance(prediction, dict):
+                by = f"model {prediction.get('model_version') or ''}".strip()
+                _add(place, task["id"], by, prediction, answers)
+                models += 1
+    if models:
+        answers.notes.append(f"{models:,} predictions are read as labels of models.")
+    return answers.columns()
+
+
+def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> None:
+    """Adds what one annotation or prediction says about its task."""
+    if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
+        raise answers.fail(place, "an annotation needs a list 'result'")
+    if annotation.get("was_cancelled") or annotation.get("skipped"):
+        answers.left_out["skipped by the annotator"] += 1
+        return
+    if _rejected(annotation):
+        answers.left_out["rejected by a reviewer"] += 1
+        return
+    parts = [part for part in annotation["result"] if isinstance(part, dict)]
+    regions = {part.get("id") for part in parts if _has_place(part)} - {None}
+    chosen: dict[str, list[Any]] = defaultdict(list)
+    for part in parts:
+        choices = _choices(part.get("value"))
+        if choices is None:
+            answers.left_out[f"results of type {part.get('type', 'unknown')}"] += 1
+        elif _has_place(part) or part.get("id") in regions:
+            answers.left_out["choices about a region"] += 1
+        else:
+            chosen[str(part.get("from_name", ""))].extend(choices)
+    for question, choices in chosen.items():
+        answers.add(place, task, by, question, choices)
+        if annotation.get("ground_truth"):
+            answers.gold(task, question, choices)
+
+
+def _choices(value: Any) -> list[Any] | None:
+    """Returns what was chosen: choices, paths of a taxonomy ("Animal > Dog") or a rating."""
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("choices"), list):
+        return list(value["choices"])
+    if isinstance(value.get("taxonomy"), list):
+        return [" > ".join(map(str, path)) for path in value["taxonomy"]]
+    return [value["rating"]] if "rating" in value else None
+
+
+def _has_place(part: Mapping[str, Any]) -> bool:
+    """Whether a part is a region, or about one, rather than about the whole task."""
+    value = part.get("value")
+    return isinstance(value, dict) and not PLACE.isdisjoint(value)
+
+
+def _rejected(annotation: Mapping[str, Any]) -> bool:
+    """Whether a reviewer had the last word, and rejected."""
+    if (action := annotation.get("last_action")) is not None:
+        return bool(action == "rejected")
+    reviews = annotation.get("reviews")
+    last = reviews[-1] if isinstance(reviews, list) and reviews else None
+    return isinstance(last, dict) and last.get("accepted") is False
+
+
+def _emails(tasks: list[dict[str, Any]]) -> dict[Any, str]:
+    """Returns annotators' addresses by number; some annotations may have the number alone."""
+    lists = (task.get(name) for task in tasks for name in LISTS)
+    annotators = (
+        annotation.get("completed_by")
+        for annotations in lists
+        for annotation in (annotations if isinstance(annotations, list) else ())
+        if isinstance(annotation, dict)
+    )
+    return {
+        by.get("id"): by["email"] for by in annotators if isinstance(by, dict) and by.get("email")
+    }
+
+
+def _annotator(annotation: Any, emails: Mapping[Any, str]) -> Any:
+    by = annotation.get("completed_by") if isinstance(annotation, dict) else None
+    number = by.get("id") if isinstance(by, dict) else by
+    email = by.get("email") if isinstance(by, dict) else None
+    return email or emails.get(number, number)

@@ -1,0 +1,70 @@
+"""Labelbox's NDJSON: a line per data row, with the labels of each project.
+
+`projects.<id>.labels[]` holds `label_details.created_by` and `annotations.classifications[]`, each
+with its `name` (the question) and `radio_answer` or `checklist_answers`.
+
+References:
+    docs.labelbox.com/reference/export-quick-reference, /export-text-annotations,
+    /export-image-annotations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+
+NAME = "Labelbox"
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like Labelbox's."""
+    return {"data_row", "projects"} <= (head.first or {}).keys()
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the data rows; the item is the global key, or the id if there is none."""
+    answers = Answers(head, NAME, options, item="global_key", annotator="created_by")
+    reviewed = 0
+    for place, line in head.records():
+        row, projects = line.get("data_row"), line.get("projects")
+        if not isinstance(row, dict) or not isinstance(projects, dict):
+            raise answers.fail(place, "a line needs 'data_row' and 'projects'")
+        item = row.get("global_key") or row.get("id")
+        answers.text(item, {"text": row.get("row_data")})
+        for label in [
+            label for project in projects.values() for label in project.get("labels", ())
+        ]:
+            details, answered = label.get("label_details"), label.get("annotations")
+            if not isinstance(details, dict) or not isinstance(answered, dict):
+                raise answers.fail(place, "a label needs 'label_details' (an option of the export)")
+            reviewed += bool(details.get("reviews"))
+            if (label.get("performance_details") or {}).get("skipped") or details.get("is_skipped"):
+                answers.left_out["skipped by the annotator"] += 1
+            else:
+                _add(place, item, details.get("created_by"), answered, answers)
+    if reviewed:
+        answers.notes.append(f"{reviewed:,} labels have reviews, which are not read.")
+    return answers.columns()
+
+
+def _add(place: str, item: Any, by: Any, answered: dict[str, Any], answers: Answers) -> None:
+    """Adds the classifications of one label; objects and texts are left out."""
+    for kind in ("objects", "relationships", "frames"):
+        if size := len(answered.get(kind) or ()):
+            answers.left_out[kind] += size
+    for part in answered.get("classifications") or ():
+        if "radio_answer" in part:
+            chosen = [part["radio_answer"]]
+        elif "checklist_answers" in part:
+            chosen = part["checklist_answers"] or []
+        else:
+            answers.left_out["texts"] += 1
+            continue
+        choices = [choice.get("value", choice.get("name")) for choice in chosen if choice]
+        if nested := sum(bool(choice.get("classifications")) for choice in chosen if choice):
+            answers.left_out["nested classifications"] += nested
+        answers.add(place, item, by, str(part.get("name", "")), choices)

@@ -1,0 +1,104 @@
+"""Amazon Mechanical Turk's results of a batch: a CSV with a row per assignment.
+
+`HITId` is the item, `WorkerId` the annotator, `AssignmentStatus` Submitted, Approved or Rejected,
+`Input.*` what was shown and `Answer.*` the answers. Forms write a value; a column of true and false
+per option (`Answer.<question>.<option>`); a classifier's `Answer.<question>.label`; or JSON in
+`Answer.taskAnswers`. A HIT of several items has `Input.image1`, `Input.image2`, ... with
+`Answer.image1`, `Answer.image2`, ...: then the inputs are the items.
+
+References:
+    Requester UI guide, "Reviewing assignments offline"; API reference, Assignment data structure.
+    The header as a whole is not documented there; it is that of published batches.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+from neucrowd_tf.io.tools.tables import columns_of, rows
+
+NAME = "Mechanical Turk"
+INPUT, ANSWER, JSON_ANSWERS = "Input.", "Answer.", "Answer.taskAnswers"
+NUMBERED = re.compile(r"(.*?)\d+")
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like a batch's results."""
+    answers = any(name.startswith(ANSWER) for name in head.columns)
+    return answers and {"HITId", "WorkerId"} <= set(head.columns)
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the assignments that were not rejected."""
+    table = head.table(options)
+    pairs = () if options.task_column or options.label_column else _pairs(table.columns)
+    stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
+    hits = columns_of(table, options, "task", ["HITId"])
+    items = [f"{INPUT}{stem}*"] if pairs else hits
+    annotators = columns_of(table, options, "worker", ["WorkerId"])
+    named = columns_of(table, options, "label", [])
+    answers = Answers(
+        head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=ANSWER
+    )
+    for (row, cells), item, annotator in zip(
+        rows(table), table.joined(hits), table.joined(annotators), strict=True
+    ):
+        place = table.place(row)
+        if cells.get("AssignmentStatus", "").lower() == "rejected" or cells.get("Reject"):
+            answers.left_out["rejected by the requester"] += 1
+            continue
+        if pairs:
+            for pair in pairs:
+                answers.add(
+                    place,
+                    cells[INPUT + pair],
+                    annotator,
+                    f"{ANSWER}{stem}*",
+                    [cells[ANSWER + pair]],
+                )
+            continue
+        shown = {name.removeprefix(INPUT): c for name, c in cells.items() if name.startswith(INPUT)}
+        answers.text(item, shown)
+        answers.add_form(place, item, annotator, _form(cells, named, answers, place))
+    return answers.columns()
+
+
+def _pairs(columns: Sequence[str]) -> list[str]:
+    """Returns the names K of `Input.K` with `Answer.K` if several differ in a number alone."""
+    stems: dict[str, list[str]] = defaultdict(list)
+    for name in columns:
+        pair = name.removeprefix(INPUT)
+        if name != pair and ANSWER + pair in columns and (match := NUMBERED.fullmatch(pair)):
+            stems[match.group(1)].append(pair)
+    return next((pairs for pairs in stems.values() if len(pairs) > 1), [])
+
+
+def _form(
+    cells: Mapping[str, str], named: Sequence[str], answers: Answers, place: str
+) -> dict[str, Any]:
+    """Returns the answers of an assignment by question."""
+    if cells.get(JSON_ANSWERS) and not named:
+        try:
+            form = json.loads(cells[JSON_ANSWERS])
+        except (ValueError, RecursionError):
+            raise answers.fail(place, f"{JSON_ANSWERS!r} is not JSON") from None
+        form = form[0] if isinstance(form, list) and form else form
+        return form if isinstance(form, dict) else {}
+    form = {}
+    for name in named or [name for name in cells if name.startswith(ANSWER)]:
+        question, _, option = name.rpartition(".")
+        if question in ("", ANSWER[:-1]) or option in ("label", "labels") or named:
+            form[name if question in ("", ANSWER[:-1]) or named else question] = cells[name]
+        elif cells[name].lower() in ("true", "false", ""):
+            form.setdefault(question, {})[option] = cells[name].lower() == "true"
+        else:
+            form[name] = cells[name]
+    return form

@@ -1,0 +1,55 @@
+"""Prodigy's JSONL, as `prodigy db-out` writes it.
+
+A line is one answer. `_annotator_id` (or `_session_id`) is the annotator, `answer` is accept,
+reject or ignore. With several options `accept` holds the ids of the chosen ones. With one `label`, accept
+and reject say whether it fits. The item is `id` if all lines have one and it repeats, otherwise
+`_input_hash`.
+
+References:
+    prodi.gy/docs/review, prodi.gy/docs/api-interfaces (choice, classification).
+"""
+
+from __future__ import annotations
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+
+NAME = "Prodigy"
+MARKS = {"_input_hash", "_task_hash", "cats", "spans", "options"}
+CHOICE = "accept"  # the question of lines with options
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like Prodigy's."""
+    first = head.first or {}
+    return first.get("answer") in ("accept", "reject", "ignore") and not MARKS.isdisjoint(first)
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the lines; a line with a `label` answers the question of that name."""
+    lines = list(head.records())
+    ids = {line.get("id") for _, line in lines if not isinstance(line.get("id"), (list, dict))}
+    repeats = None not in ids and len(ids) < len(lines)
+    item = "id" if repeats else "_input_hash"
+    answers = Answers(head, NAME, options, item=item, annotator="_annotator_id")
+    for place, line in lines:
+        answer, name = line.get("answer"), line.get(item)
+        annotator = line.get("_annotator_id") or line.get("_session_id")
+        about = {"answer", "label", "id", *(key for key in line if key.startswith("_"))}
+        answers.text(name, {key: line[key] for key in line if key not in about})
+        if answer == "ignore":
+            answers.left_out["ignored by the annotator"] += 1
+        elif isinstance(line.get("accept"), list):
+            if answer == "reject":
+                answers.left_out["rejected by the annotator"] += 1
+            else:
+                answers.add(place, name, annotator, CHOICE, line["accept"])
+        elif isinstance(line.get("label"), str):
+            answers.add(place, name, annotator, line["label"], [answer])
+        elif isinstance(line.get("cats"), dict):
+            answers.add_form(place, name, annotator, {"cats": line["cats"]})
+        else:
+            answers.left_out["spans" if "spans" in line else "without 'accept' or 'label'"] += 1
+    return answers.columns()

@@ -1,0 +1,63 @@
+"""What the tools share that write tables with a row per answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from neucrowd_tf.io import roles
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import Table
+
+
+def rows(table: Table) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yields the number of each row from 0, and its cells by column."""
+    columns = [table[name] for name in table.columns]
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        yield row, dict(zip(table.columns, cells, strict=True))
+
+
+def columns_of(table: Table, options: TableOptions, role: str, tools: Sequence[str]) -> list[str]:
+    """Returns the columns that a flag names for a role ("task", "worker"), or else the tool's."""
+    names = getattr(options, f"{role}_column")
+    return roles.named_columns(table.path, table.columns, names, f"{role}_column") or list(tools)
+
+
+def read_table(
+    head: Head,
+    options: TableOptions,
+    name: str,
+    *,
+    item: str,
+    annotator: str,
+    answers: Sequence[str],
+    notes: Sequence[str] = (),
+) -> LabelColumns:
+    """Reads a table whose columns of items and annotators are the tool's.
+
+    Args:
+        head: the file.
+        options: columns that they name come first.
+        name: the tool's.
+        item, annotator: columns.
+        answers: the columns among which the label's is looked for.
+        notes: lines to print.
+    """
+    table = head.table(options)
+    items, annotators = (options.task_column or (item,), options.worker_column or (annotator,))
+    label, reason = roles.answer_column(
+        table, item=items, annotator=annotators, options=options, columns=answers
+    )
+    return LabelColumns(
+        layout=name,
+        items=table.joined(items),
+        annotators=table.joined(annotators),
+        labels=table[label],
+        place=table.place,
+        roles={"task": ",".join(items), "worker": ",".join(annotators), "label": label},
+        reason=reason,
+        notes=tuple(notes),
+        left_out=Counter(),
+    )

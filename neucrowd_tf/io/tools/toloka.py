@@ -1,0 +1,56 @@
+"""Toloka's results: a TSV (a CSV if saved from toloka-kit) with a row per answer.
+
+`INPUT:<field>` is the item, `OUTPUT:<field>` the answer, `GOLDEN:<field>` the true answer of a
+control task, `ASSIGNMENT:worker_id` the annotator and `ASSIGNMENT:status` whether the answer was
+accepted. An empty row stands between pages of tasks.
+
+References:
+    Toloka/docs, en/guide/concepts/result-of-eval.md; toloka-kit, `GetAssignmentsTsvParameters`
+    (for `ASSIGNMENT:task_id` and the other values of the status).
+"""
+
+from __future__ import annotations
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+from neucrowd_tf.io.tools.tables import columns_of, rows
+
+NAME = "Toloka"
+WORKER, TASK, STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
+INPUT, OUTPUT, GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
+COUNTED = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like Toloka's."""
+    return WORKER in head.columns and any(name.startswith(OUTPUT) for name in head.columns)
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the accepted rows; without `ASSIGNMENT:task_id` the inputs are the item."""
+    table = head.table(options)
+    inputs = [name for name in table.columns if name.startswith(INPUT)]
+    items = columns_of(table, options, "task", [TASK] if TASK in table.columns else inputs)
+    annotators = columns_of(table, options, "worker", [WORKER])
+    outputs = [name for name in table.columns if name.startswith(OUTPUT)]
+    questions = columns_of(table, options, "label", outputs)
+    answers = Answers(
+        head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=OUTPUT
+    )
+    columns = table.joined(items), table.joined(annotators)
+    for (row, cells), item, annotator in zip(rows(table), *columns, strict=True):
+        if not any(cells.values()):
+            continue
+        answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
+        for question in questions:
+            if golden := cells.get(GOLDEN + question.removeprefix(OUTPUT)):
+                answers.gold(item, question, [golden])
+        status = cells.get(STATUS, "").upper()
+        if status not in COUNTED:
+            answers.left_out[f"{status.lower()} answers"] += 1
+            continue
+        for question in questions:
+            answers.add(table.place(row), item, annotator, question, [cells[question]])
+    return answers.columns()

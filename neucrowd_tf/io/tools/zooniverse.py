@@ -1,0 +1,59 @@
+"""Zooniverse's classifications as CSV: raw, or flattened by a script.
+
+Both have `classification_id`, `user_name` and `subject_ids`. Raw exports have JSON in
+`annotations`: a list with the `task` and the `value` of each question. Choices and lists of choices
+are read; drawings and surveys are not. Flattened files have a column per answer instead.
+
+References:
+    Zooniverse help, "Data exports"; zooniverse/Data-digging.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools.answers import Answers
+from neucrowd_tf.io.tools.tables import read_table, rows
+
+NAME = "Zooniverse"
+ITEM, ANNOTATOR, ANNOTATIONS = "subject_ids", "user_name", "annotations"
+OTHERS = {"classification_id", ITEM, ANNOTATOR, "row_id"}
+
+
+def matches(head: Head) -> bool:
+    """Whether a file looks like Zooniverse's."""
+    return {"classification_id", ITEM, ANNOTATOR} <= set(head.columns)
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads raw classifications of questions, or a flattened file."""
+    if ANNOTATIONS not in head.columns or options.label_column:
+        answers = [name for name in head.columns if name not in OTHERS]
+        return read_table(head, options, NAME, item=ITEM, annotator=ANNOTATOR, answers=answers)
+    table = head.table(options)
+    collected = Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR)
+    for row, cells in rows(table):
+        try:
+            tasks = json.loads(cells[ANNOTATIONS])
+        except (ValueError, RecursionError):
+            raise collected.fail(table.place(row), "'annotations' is not JSON") from None
+        _add(table.place(row), cells[ITEM], cells[ANNOTATOR], tasks, collected)
+    return collected.columns()
+
+
+def _add(place: str, item: str, annotator: str, tasks: Any, answers: Answers) -> None:
+    """Adds the answer to each task; a combined task holds further ones."""
+    for task in tasks if isinstance(tasks, list) else ():
+        value = task.get("value") if isinstance(task, dict) else None
+        first = value[0] if isinstance(value, list) and value else None
+        if isinstance(first, dict) and "task" in first:
+            _add(place, item, annotator, value, answers)
+        elif isinstance(first, dict):
+            kind = "survey answers" if "choice" in first else "drawings"
+            answers.left_out[kind] += 1
+        elif isinstance(task, dict):
+            answers.add_form(place, item, annotator, {str(task.get("task", "")): value})
