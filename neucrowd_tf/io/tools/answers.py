@@ -72,7 +72,8 @@ class Answers:
             head: the file.
             name: the tool's.
             options: of which `question`, or else `label_column`, names the question.
-            item, annotator: the fields of the ids, for the printed line.
+            item: the field of the items' ids, for the printed line.
+            annotator: the field of the annotators' ids.
             prefix: of the questions' columns; it may be left out of `question`.
         """
         self.head = head

@@ -1,9 +1,9 @@
 """Prodigy's JSONL, as `prodigy db-out` writes it.
 
 A line is one answer. `_annotator_id` (or `_session_id`) is the annotator, `answer` is accept,
-reject or ignore. With several options `accept` holds the ids of the chosen ones. With one `label`, accept
-and reject say whether it fits. The item is `id` if all lines have one and it repeats, otherwise
-`_input_hash`.
+reject or ignore. With several options `accept` holds the ids of the chosen ones. With one `label`,
+accept and reject say whether it fits. The item is `id` if all lines have one and it repeats,
+otherwise `_input_hash`.
 
 References:
     prodi.gy/docs/review, prodi.gy/docs/api-interfaces (choice, classification).

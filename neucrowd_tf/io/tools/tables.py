@@ -41,7 +41,8 @@ def read_table(
         head: the file.
         options: columns that they name come first.
         name: the tool's.
-        item, annotator: columns.
+        item: the column of items.
+        annotator: the column of annotators.
         answers: the columns among which the label's is looked for.
         notes: lines to print.
     """
