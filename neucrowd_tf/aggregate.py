@@ -41,7 +41,7 @@ from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Aggregator
-    from neucrowd_tf.aggregation.engine.kept import Engine
+    from neucrowd_tf.aggregation.engine.records import Engine
     from neucrowd_tf.annotations import Annotations
 
 SCALE = ("workers", "scheduler", "resume", "max_iter", "tol")

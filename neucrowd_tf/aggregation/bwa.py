@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import apply_gold, coin_errors
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, agreement
+from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, shares_of
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class BwaModel(LatentModel[Weights]):
     shape: float
     pull: float
     corrected: bool
+    parameters_type = Weights
 
     def e_step(self, shard: Shard, parameters: Weights) -> tuple[NDArray[np.float64], Sums]:
         """Returns the values `[n, C]`, each a weighted mean of labels and the mean."""
@@ -57,15 +58,17 @@ class BwaModel(LatentModel[Weights]):
         return apply_gold(values, shard.gold), {}
 
     def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
-        """Returns the squared distances `[R, C]` of labels from values, how many labels each
-        annotator gave, and what the class means and the prior's rate depend on.
+        """Returns the annotators' squared distances from the values, and sums over instances.
+
+        The squared distances are `[R, C]`; beside them are the numbers of labels `[R]` and what the
+        class means and the prior's rate depend on.
         """
         size = shard.num_classes
-        given = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
+        products = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
         ones = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size)
         squared = beliefs**2
         squares = np.asarray(shard.who.T @ squared)
-        squares += ones - 2.0 * np.einsum("rcc->rc", given)
+        squares += ones - 2.0 * np.einsum("rcc->rc", products)
         labels = np.asarray(shard.who.sum(axis=1)).reshape(-1)
         return {
             "squares": squares,
@@ -77,22 +80,21 @@ class BwaModel(LatentModel[Weights]):
         }
 
     def m_step(self, sums: Sums, parameters: Weights | None) -> Weights:
-        """Returns the annotators' expected precisions and the mean values; the prior's rate is
-        that of the vote's variance.
-        """
+        """Returns the annotators' expected precisions, the mean values and the prior's rate."""
         if parameters is None:
             size = len(sums["mass"])
             scale = 4.0 * (1.0 - 1.0 / size) if self.corrected and size > 1 else 1.0
             rate = self.shape * sums["variance"] / sums["labels"].sum() * scale
         else:
             rate = parameters.rate
-        above = self.shape + sums["labels"][:, None]
-        precisions = above / np.maximum(rate + sums["squares"], SMALL)
+        shape = self.shape + sums["labels"][:, None]
+        precisions = shape / np.maximum(rate + sums["squares"], SMALL)
         return Weights(precisions, sums["mass"] / sums["instances"], rate)
 
     def objective(self, sums: Sums, parameters: Weights) -> float:
-        """Returns the log posterior of values and means, the precisions integrated out, up to a
-        constant.
+        """Returns the log posterior of values and means up to a constant.
+
+        The precisions are integrated out.
         """
         distances = np.maximum(parameters.rate + sums["squares"], SMALL)
         fit = ((self.shape + sums["labels"][:, None]) * np.log(distances)).sum()
@@ -100,11 +102,25 @@ class BwaModel(LatentModel[Weights]):
         spread = sums["squared"] - 2.0 * means * sums["mass"] + sums["instances"] * means**2
         return -0.5 * float(fit + self.pull * spread.sum())
 
+    def probas(self, beliefs: NDArray[np.float64], parameters: Weights) -> NDArray[np.float64]:
+        """Returns the values `[n, C]`, scaled to sum to one."""
+        values = np.maximum(beliefs, 0.0)
+        mass = values.sum(axis=1, keepdims=True)
+        even = np.full_like(values, 1 / values.shape[1])
+        return np.divide(values, mass, out=even, where=mass > 0)
+
+    def priors(self, parameters: Weights) -> NDArray[np.float64]:
+        """Returns the mean values `[C]`, scaled to sum to one."""
+        means = np.maximum(parameters.means, 0.0)
+        shares: NDArray[np.float64] = means / means.sum()
+        return shares
+
 
 @estimator
 class BWA(IterativeAggregator):
-    """Bayesian weighted average: labels as zeros and ones with normal noise, whose precision is the
-    annotator's weight.
+    """Bayesian weighted average of labels as zeros and ones.
+
+    Labels have normal noise whose precision is the annotator's weight.
 
     Attributes: see `IterativeAggregator`, and
         weights_: `[R, C]` each annotator's precision about each class.
@@ -123,17 +139,14 @@ class BWA(IterativeAggregator):
     )
     weights_: NDArray[np.float64] = fitted()
 
-    def _model(self, shard: Shard) -> BwaModel:
+    def latent_model(self, num_classes: int) -> BwaModel:
+        """Returns BWA as sums."""
         return BwaModel(self.shape, self.pull, self.corrected)
 
-    def _store(self, found: Fit[Weights], shard: Shard) -> None:
-        values = np.maximum(found.beliefs, 0.0)
-        mass = values.sum(axis=1, keepdims=True)
+    def _store(self, result: Fit[Weights], shard: Shard) -> None:
+        super()._store(result, shard)
         size = shard.num_classes
-        self.probas_ = np.divide(values, mass, out=np.full_like(values, 1 / size), where=mass > 0)
-        self.priors_ = np.maximum(found.parameters.means, 0.0)
-        self.priors_ /= self.priors_.sum()
-        self.weights_ = found.parameters.precisions
-        chosen = np.eye(size)[found.beliefs.argmax(axis=1)]
-        self.skills_ = agreement(shard, chosen)
+        self.weights_ = result.parameters.precisions
+        right = right_counts(shard, result.beliefs.argmax(axis=1))
+        self.skills_ = shares_of(right, 1.0 / size)
         self.errors_ = coin_errors(self.skills_, size)

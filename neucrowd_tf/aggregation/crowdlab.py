@@ -75,20 +75,20 @@ class Crowdlab(Aggregator):
         model = _probabilities(probabilities, (crowd.num_instances, crowd.num_classes))
         shard = Shard(crowd.one_hot(), crowd.num_classes)
         votes = crowd.vote_counts().astype(np.float64)
-        self.skills_ = mutual_agreement(shard, votes)
+        skills = self.skills_ = mutual_agreement(shard, votes)
         # Deviation: the package breaks ties that the classifier leaves by the rarest class, by the
         # annotators' agreement and by chance; here `ties` decides.
         vote = majority_labels(votes + model / 2.0, self.ties, self.seed)
-        probas = self._combine(shard, votes, model, vote)
+        probas = self._combine(shard, votes, model, skills, vote)
         rows = np.arange(len(vote))
         labels = np.where(probas[rows, vote] == probas.max(axis=1), vote, probas.argmax(axis=1))
-        self.probas_ = self._combine(shard, votes, model, labels)
+        self.probas_ = self._combine(shard, votes, model, skills, labels)
         self.probas_ /= self.probas_.sum(axis=1, keepdims=True)
         self.priors_ = self.probas_[self.annotated_].mean(axis=0)
         self.labels_ = labels if gold is None else np.where(gold >= 0, gold, labels)
         apply_gold(self.probas_, gold)
         self.quality_ = self.probas_[rows, self.labels_]
-        self.errors_ = coin_errors(self.skills_, crowd.num_classes)
+        self.errors_ = coin_errors(skills, crowd.num_classes)
         return self
 
     def _combine(
@@ -96,6 +96,7 @@ class Crowdlab(Aggregator):
         shard: Shard,
         votes: NDArray[np.float64],
         model: NDArray[np.float64],
+        skills: NDArray[np.float64],
         labels: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         """Sets the weights that follow from consensus labels `[N]`; returns the means `[N, C]`."""
@@ -109,7 +110,7 @@ class Crowdlab(Aggregator):
             commonest = float((consensus != np.bincount(consensus).argmax()).mean())
             wrong = float((model[several].argmax(axis=1) != consensus).mean())
         commonest = max(commonest, LEAST)
-        self.weights_ = np.maximum(1.0 - (1.0 - self.skills_) / commonest, LEAST)
+        self.weights_ = np.maximum(1.0 - (1.0 - skills) / commonest, LEAST)
         self.model_weight_ = float(
             max(1.0 - wrong / commonest, LEAST) * np.sqrt(num_labels[num_labels > 0].mean())
         )

@@ -1,6 +1,4 @@
-"""Dawid and Skene's model: every annotator has a confusion matrix, estimated together with the true
-labels by EM.
-"""
+"""Dawid and Skene's model: annotators' confusion matrices and true labels, estimated by EM."""
 
 from __future__ import annotations
 
@@ -12,20 +10,16 @@ import numpy as np
 from scipy import sparse
 
 from neucrowd_tf.aggregation.base import (
-    Aggregator,
     GoldLabels,
     apply_gold,
     as_numbers,
     coin_errors,
-    expected_skills,
     resolve_prior,
-    tolerance,
-    vote_shares,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Shard, Sums, keep_gold_only, run
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, whole
+from neucrowd_tf.arguments import argument, estimator, flag
 from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +31,7 @@ if TYPE_CHECKING:
 InitialErrors: TypeAlias = "Mapping[Hashable, ArrayLike] | ArrayLike | None"
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
-# priors rather than the likelihood; an annotator's few labels then never make an answer impossible.
+# priors rather than the likelihood; an annotator's few labels then never make a label impossible.
 # smoothing=0 is the paper's. Fast Dawid-Skene begins with shares of votes, too.
 
 
@@ -85,6 +79,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
     prior: NDArray[np.float64] | None = None
     one_coin: bool = False
     hard: bool = False
+    parameters_type = Confusion
 
     def log_errors(self, parameters: Confusion) -> NDArray[np.float64]:
         """Returns `[R * C observed, C true]`."""
@@ -120,12 +115,28 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
             (self.pseudo * np.log(np.maximum(parameters.errors, TINY))).sum()
         )
 
+    def priors(self, parameters: Confusion) -> NDArray[np.float64]:
+        """Returns the class prior `[C]`."""
+        return parameters.priors
+
+    def errors(self, parameters: Confusion) -> NDArray[np.float64]:
+        """Returns `[R, C true, C observed]`."""
+        return parameters.errors.transpose(0, 2, 1)
+
+    def soft(self) -> DawidSkeneModel:
+        """Returns the model that gives posteriors."""
+        return dataclasses.replace(self, hard=False)
+
 
 def _m_step_errors(
     counts: NDArray[np.float64], smoothing: NDArray[np.float64], one_coin: bool
 ) -> NDArray[np.float64]:
-    """Returns error matrices `[R, C observed, C true]` from expected counts and pseudo-counts of
-    that layout.
+    """Returns error matrices `[R, C observed, C true]` from expected counts of that layout.
+
+    Args:
+        counts: `[R, C observed, C true]`.
+        smoothing: pseudo-counts that broadcast to this.
+        one_coin: one probability of being right for each annotator.
     """
     smoothed = counts + smoothing
     size = counts.shape[-1]
@@ -138,20 +149,27 @@ def _m_step_errors(
     return np.divide(smoothed, total, out=np.full_like(smoothed, 1.0 / size), where=total > 0)
 
 
+def _pseudo_counts(smoothing: Any, num_classes: int, one_coin: bool) -> NDArray[np.float64]:
+    """Returns `[R or 1, C observed, C true]` pseudo-counts from what broadcasts to `[R, C, C]`."""
+    pseudo = np.asarray(smoothing, dtype=np.float64)
+    pseudo = pseudo.reshape((1,) * (3 - pseudo.ndim) + pseudo.shape).transpose(0, 2, 1)
+    # One coin is one row drawn C times: it has as many pseudo-labels as one row.
+    return pseudo / num_classes if one_coin else pseudo
+
+
 def dawid_skene_em(
     one_hot: sparse.csr_matrix,
     start: NDArray[np.float64],
     *,
     prior: NDArray[np.float64] | None = None,
     smoothing: float | NDArray[np.float64] = 0.01,
-    one_coin: bool = False,
     hard: bool = False,
-    gold: NDArray[np.int64] | None = None,
     max_iter: int = 100,
     tol: float = 1e-7,
 ) -> EMResult:
-    """Runs EM in log space from given posteriors; ends with an E-step, so that probabilities and
-    parameters agree.
+    """Runs EM in log space from given posteriors.
+
+    It ends with an E-step, so that probabilities and parameters agree.
 
     Args:
         one_hot: `[N, R * C]` CSR with the weight of each annotation (one, as a rule) at column
@@ -159,13 +177,9 @@ def dawid_skene_em(
         start: `[N, C]` posteriors to begin with.
         prior: `[C]` class prior to hold, or None to estimate it.
         smoothing: pseudo-counts that broadcast to `[R, C true, C observed]` (a Dirichlet prior of 1
-            + smoothing). The one-coin variant sums them over right and wrong answers of an
-            annotator, divided by C.
-        one_coin: one probability of being right for each annotator, errors equally likely among the
-            other classes.
-        hard: whether an instance counts for its likeliest class alone; the probabilities returned
-            are the posteriors under the last parameters all the same.
-        gold: `[N]` known class codes, -1 where unknown.
+            + smoothing).
+        hard: whether an instance counts for its most probable class alone; the probabilities
+            returned are the posteriors under the last parameters all the same.
         max_iter: most iterations.
         tol: stops when the objective rises by less than this for each annotation (for each unit of
             weight).
@@ -175,38 +189,24 @@ def dawid_skene_em(
         algorithm: equations 2.3 (errors), 2.4 (prior), 2.5 (posterior); ICED, equations 2.1 and 2.2
         (the same joint and posterior, with Psi the errors and Phi the prior).
     """
-    num_classes = start.shape[1]
-    pseudo = np.broadcast_to(
-        np.asarray(smoothing, dtype=np.float64),
-        (one_hot.shape[1] // num_classes, num_classes, num_classes),
-    ).transpose(0, 2, 1)
-    if one_coin:
-        pseudo = (
-            pseudo / num_classes
-        )  # the matrix is one row drawn C times: as many pseudo-answers as one row has
-    shard = Shard(one_hot, num_classes, gold)
-    begin = apply_gold(np.ascontiguousarray(start, dtype=np.float64).copy(), gold)
-    model = DawidSkeneModel(pseudo, prior, one_coin, hard)
-    found = run(model, shard, max_iter=max_iter, tol=tol, start=begin)
-    probas, last = found.beliefs, found.parameters
-    if hard:
-        probas, _ = dataclasses.replace(model, hard=False).e_step(shard, last)
-    return EMResult(
-        probas, last.priors, last.errors.transpose(0, 2, 1), found.history, found.converged
-    )
+    size = start.shape[1]
+    model = DawidSkeneModel(_pseudo_counts(smoothing, size, False), prior, hard=hard)
+    shard = Shard(one_hot, size)
+    begin = np.ascontiguousarray(start, dtype=np.float64)
+    result = run(model, shard, max_iter=max_iter, tol=tol, start=begin)
+    last = result.parameters
+    probas = model.soft().e_step(shard, last)[0] if hard else result.beliefs
+    return EMResult(probas, last.priors, model.errors(last), result.history, result.converged)
 
 
 @estimator
-class DawidSkene(Aggregator):
+class DawidSkene(IterativeAggregator):
     """Dawid-Skene EM on sparse annotations, started from majority vote.
 
-    Attributes: see `Aggregator`, and
-        n_iter_: iterations done.
-        history_: `[n_iter_]` the log posterior after each, which never falls.
-        converged_: whether it stopped before `max_iter`; a ConvergenceWarning otherwise.
+    Attributes: see `IterativeAggregator`; `history_` is the log posterior.
 
-    An annotator without labels has uniform errors. Where all annotators agree, the errors are near
-    the identity. Where each gave a label or two, any labels explain the data, and the likeliest
+    An annotator without labels has uniform errors. If all annotators agree, the errors are near the
+    identity. If each gave a label or two, any labels explain the data, and the most probable
     solution may put all instances into one class: hold the prior uniform.
 
     References:
@@ -220,7 +220,7 @@ class DawidSkene(Aggregator):
         0.01,
         None,
         "pseudo-count for every cell of every confusion matrix; or an array that broadcasts to"
-        " `[R, C true class, C observed class]`, for what is known of annotators beforehand.",
+        " `[R, C true class, C observed class]`, if annotators' errors are roughly known.",
     )
     prior: Prior = argument(
         "update",
@@ -234,8 +234,8 @@ class DawidSkene(Aggregator):
     hard: bool = argument(
         False,
         flag,
-        "an instance counts for its likeliest class alone while estimating (Fast Dawid-Skene):"
-        " fewer iterations.",
+        "whether an instance counts for its most probable class alone while estimating (Fast"
+        " Dawid-Skene): fewer iterations.",
     )
     initial_errors: InitialErrors = argument(
         None,
@@ -243,13 +243,12 @@ class DawidSkene(Aggregator):
         "error matrices to start from instead of the majority vote: `[R, C true, C observed]`, or"
         " `{annotator: [C, C]}`, where annotators left out start from majority vote.",
     )
-    max_iter: int = argument(100, whole(1), "most EM iterations.")
-    tol: float = argument(
-        1e-7, tolerance, "stops when the objective rises by less than this for each annotation."
-    )
-    n_iter_: int = fitted()
-    history_: NDArray[np.float64] = fitted()
-    converged_: bool = fitted()
+    tol: float = 1e-7
+
+    def latent_model(self, num_classes: int) -> DawidSkeneModel:
+        """Returns the method as sums; its prior is estimated."""
+        pseudo = _pseudo_counts(self.smoothing, num_classes, self.one_coin)
+        return DawidSkeneModel(pseudo, None, self.one_coin, self.hard)
 
     def fit(
         self,
@@ -273,41 +272,25 @@ class DawidSkene(Aggregator):
             UsageError: an argument out of range.
         """
         crowd, gold = self._start(annotations, gold_labels)
-        prior = resolve_prior(self.prior, crowd.class_names)
-        smoothing = self._smoothing(crowd)
+        size, prior = crowd.num_classes, resolve_prior(self.prior, crowd.class_names)
+        self._check_smoothing((crowd.num_annotators, size, size))
+        model = dataclasses.replace(self.latent_model(size), prior=prior)
         one_hot = crowd.one_hot() if weights is None else _weighted_one_hot(crowd, weights)
-        start = apply_gold(vote_shares(one_hot, crowd.num_classes), gold)
-        if self.initial_errors is not None:
-            start = self._start_from_errors(crowd, one_hot, start, prior, smoothing, gold)
-        found = dawid_skene_em(
-            one_hot,
-            start,
-            prior=prior,
-            smoothing=smoothing,
-            one_coin=self.one_coin,
-            hard=self.hard,
-            gold=gold,
-            max_iter=self.max_iter,
-            tol=self.tol,
+        shard = Shard(one_hot, size, gold)
+        start = (
+            None if self.initial_errors is None else self._start_from_errors(crowd, shard, model)
         )
-        self.probas_, self.priors_, self.errors_ = found.probas, found.priors, found.errors
-        self.skills_ = expected_skills(found.errors, found.priors)
-        self.labels_ = majority_labels(found.probas, self.ties, self.seed)
-        self.history_, self.n_iter_, self.converged_ = (
-            found.history,
-            len(found.history),
-            found.converged,
-        )
-        if not found.converged:
-            change = (
-                np.diff(found.history)[-1] / crowd.num_annotations if self.n_iter_ > 1 else np.inf
-            )
-            warn_not_converged("DawidSkene", self.max_iter, change, self.tol, stacklevel=3)
+        result = run(model, shard, max_iter=self.max_iter, tol=self.tol, start=start)
+        if self.hard:
+            posteriors = model.soft().e_step(shard, result.parameters)[0]
+            result = dataclasses.replace(result, beliefs=posteriors)
+        self._finish(result, shard)
+        if not result.converged:
+            warn_not_converged("DawidSkene", self.max_iter, result.change, self.tol, stacklevel=3)
         return self
 
-    def _smoothing(self, crowd: Annotations) -> NDArray[np.float64]:
+    def _check_smoothing(self, shape: tuple[int, int, int]) -> None:
         pseudo = as_numbers(self.smoothing, "smoothing")
-        shape = (crowd.num_annotators, crowd.num_classes, crowd.num_classes)
         try:
             np.broadcast_to(pseudo, shape)
         except ValueError:
@@ -320,25 +303,19 @@ class DawidSkene(Aggregator):
                 "smoothing: expected numbers from 0, received"
                 f" {pseudo.min() if pseudo.size else pseudo}"
             )
-        return pseudo
 
     def _start_from_errors(
-        self,
-        crowd: Annotations,
-        one_hot: sparse.csr_matrix,
-        start: NDArray[np.float64],
-        prior: NDArray[np.float64] | None,
-        smoothing: NDArray[np.float64],
-        gold: NDArray[np.int64] | None,
+        self, crowd: Annotations, shard: Shard, model: DawidSkeneModel
     ) -> NDArray[np.float64]:
-        """Returns posteriors under `initial_errors`, with majority vote's errors for annotators
-        that it leaves out.
+        """Returns posteriors under `initial_errors`.
+
+        Annotators that it leaves out have the errors that follow from majority vote.
         """
-        size = crowd.num_classes
+        start, size = shard.votes(), crowd.num_classes
         shape = (crowd.num_annotators, size, size)
-        pseudo = np.broadcast_to(smoothing, shape).transpose(0, 2, 1)
-        errors = _m_step_errors(np.asarray(one_hot.T @ start).reshape(shape), pseudo, self.one_coin)
         if isinstance(self.initial_errors, Mapping):
+            counts = model.sums(shard, start)["counts"]
+            errors = _m_step_errors(counts, model.pseudo, self.one_coin)
             position = {name: code for code, name in enumerate(crowd.annotator_names.tolist())}
             for name, matrix in self.initial_errors.items():
                 if name not in position:
@@ -350,9 +327,8 @@ class DawidSkene(Aggregator):
                 ).T
         else:
             errors = _error_matrix(self.initial_errors, shape, "initial_errors").transpose(0, 2, 1)
-        held = prior if prior is not None else start[crowd.annotated].mean(axis=0)
-        model = DawidSkeneModel(pseudo)
-        return model.e_step(Shard(one_hot, size, gold), Confusion(held, errors))[0]
+        prior = start[crowd.annotated].mean(axis=0) if model.prior is None else model.prior
+        return apply_gold(model.soft().e_step(shard, Confusion(prior, errors))[0], shard.gold)
 
 
 def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matrix:

@@ -1,16 +1,16 @@
-"""EBCC: IBCC with groups within each class, so that annotators' errors may go together."""
+"""EBCC: IBCC with groups within each class, so that annotators may err together."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import digamma
 
-from neucrowd_tf.aggregation.base import expected_skills, normalise_log
+from neucrowd_tf.aggregation.base import normalise_log
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.ibcc import diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
@@ -68,6 +68,7 @@ class EBCCModel(LatentModel[Groups]):
     group_prior: float
     seed: int
     occupied: int
+    parameters_type = Groups
 
     def start(self, shard: Shard) -> NDArray[np.float64]:
         """Returns `[n, C * M]`: shares of votes, divided at random among a class' first groups."""
@@ -131,10 +132,10 @@ class EBCCModel(LatentModel[Groups]):
             float(sums["evidence"])
             - divergence(q.mass, self.class_prior, q.log_mass)
             - divergence(q.counts, prior, q.log_counts, axis=1)
-            - self._groups_apart(q)
+            - self._group_divergence(q)
         )
 
-    def _groups_apart(self, q: Groups) -> float:
+    def _group_divergence(self, q: Groups) -> float:
         """Returns the divergence of the groups' shares, with those of the empty ones."""
         size = len(self.class_prior)
         each = self.group_prior / self.groups
@@ -143,9 +144,25 @@ class EBCCModel(LatentModel[Groups]):
         full[q.classes, position] += q.members
         return divergence(full, np.full_like(full, each), expected_log(full))
 
-    def class_beliefs(self, beliefs: NDArray[np.float64], q: Groups) -> NDArray[np.float64]:
+    def probas(self, beliefs: NDArray[np.float64], parameters: Groups) -> NDArray[np.float64]:
         """Returns `[n, C]`, the beliefs summed over a class' groups."""
-        return beliefs @ np.eye(len(self.class_prior))[q.classes]
+        sums = beliefs @ np.eye(len(self.class_prior))[parameters.classes]
+        probas: NDArray[np.float64] = sums / sums.sum(axis=1, keepdims=True)
+        return probas
+
+    def priors(self, parameters: Groups) -> NDArray[np.float64]:
+        """Returns the expected class shares `[C]`."""
+        shares: NDArray[np.float64] = parameters.mass / parameters.mass.sum()
+        return shares
+
+    def errors(self, parameters: Groups) -> NDArray[np.float64]:
+        """Returns `[R, C true, C observed]`, means over the groups of a class."""
+        q = parameters
+        errors = q.counts / q.counts.sum(axis=1, keepdims=True)
+        inside = q.members + self.group_prior / self.groups
+        share = inside / np.bincount(q.classes, weights=inside)[q.classes]
+        mixed: NDArray[np.float64] = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
+        return mixed.transpose(0, 2, 1)
 
 
 def expected_log_shares(
@@ -155,19 +172,21 @@ def expected_log_shares(
     groups: int,
     group_prior: float,
 ) -> NDArray[np.float64]:
-    """Returns `[K]` E[log share of a group within its class] where M groups of each class have
-    Dirichlet counts `group_prior / M` + members.
+    """Returns `[K]` E[log share of a group within its class].
+
+    The M groups of each class have Dirichlet counts `group_prior / M` + members.
     """
     total = np.bincount(classes, weights=members, minlength=num_classes) + group_prior
-    found: NDArray[np.float64] = digamma(group_prior / groups + members) - digamma(total)[classes]
-    return found
+    logs: NDArray[np.float64] = digamma(group_prior / groups + members) - digamma(total)[classes]
+    return logs
 
 
 @estimator
 class EBCC(IterativeAggregator):
-    """Enhanced Bayesian classifier combination: a class has groups of instances, each with its own
-    confusion matrix of every annotator, so that what annotators confuse together is not counted as
-    independent evidence.
+    """Enhanced Bayesian classifier combination.
+
+    A class has groups of instances, each with its own confusion matrix of every annotator, so that
+    what annotators confuse together is not counted as independent evidence.
 
     Deviation: starts differ in how many groups of a class have instances: one, two, ... up to M,
     and again. Those with few reach higher bounds than those with all M, which the paper begins
@@ -200,9 +219,8 @@ class EBCC(IterativeAggregator):
         votes = np.maximum(votes, 1e-3)  # a class that nobody named
         return EBCCModel(prior, votes, self.groups, self.group_prior, self.seed, 1)
 
-    def _best(self, shard: Shard) -> Fit[Groups]:
+    def _run(self, shard: Shard, model: Any) -> Fit[Groups]:
         """Runs every start until it rises slowly, and the best of them to the end."""
-        model = self._model(shard)
         slowly = max(self.tol, SLOWLY)
         # A start with one group is no random one, so that it comes once.
         starts = [
@@ -224,15 +242,3 @@ class EBCC(IterativeAggregator):
         yield 1
         while True:
             yield from range(min(2, self.groups), self.groups + 1)
-
-    def _store(self, found: Fit[Groups], shard: Shard) -> None:
-        q = found.parameters
-        self.probas_ = self._model(shard).class_beliefs(found.beliefs, q)
-        self.probas_ /= self.probas_.sum(axis=1, keepdims=True)
-        self.priors_ = q.mass / q.mass.sum()
-        errors = q.counts / q.counts.sum(axis=1, keepdims=True)
-        inside = q.members + self.group_prior / self.groups
-        share = inside / np.bincount(q.classes, weights=inside)[q.classes]
-        mixed = (errors * share) @ np.eye(shard.num_classes)[q.classes]
-        self.errors_ = mixed.transpose(0, 2, 1)
-        self.skills_ = expected_skills(self.errors_, self.priors_)

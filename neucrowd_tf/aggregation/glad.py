@@ -1,9 +1,8 @@
-"""GLAD: the ability of each annotator and the difficulty of each instance, estimated together with
-the labels by EM.
-"""
+"""GLAD: annotators' abilities, instances' difficulties and true labels, estimated by EM."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -11,18 +10,17 @@ from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.aggregation.base import (
-    Aggregator,
     apply_gold,
     as_numbers,
     coin_errors,
     normalise_log,
     resolve_prior,
-    tolerance,
     warn_not_converged,
 )
 from neucrowd_tf.aggregation.glad_integrated import IntegratedGladModel
+from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.majority_vote import majority_labels
-from neucrowd_tf.aggregation.sums import Shard, run
+from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only, run
 from neucrowd_tf.arguments import argument, estimator, fitted, one_of, whole
 from neucrowd_tf.errors import UsageError
 
@@ -40,8 +38,9 @@ LARGEST_LOG = 50.0
 
 
 def _log_wrong(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), s the logistic function; several times
-    faster than logaddexp.
+    """Returns log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), s the logistic function.
+
+    This is several times faster than logaddexp.
     """
     wrong: NDArray[np.float64] = -np.maximum(x, 0.0)
     wrong -= np.log1p(np.exp(-np.abs(x)))
@@ -49,8 +48,9 @@ def _log_wrong(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class _Model:
-    """Sums over annotations for given abilities and log inverse difficulties; `theta` holds both,
-    `[R + N]`.
+    """Sums over annotations under parameters `theta` `[R + N]`.
+
+    These are the abilities and the log inverse difficulties.
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class _Model:
     def posterior(
         self, theta: NDArray[np.float64], priors: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], float]:
-        """E-step (equation 3 of the paper): `[N, C]` posteriors, and the log likelihood plus the
-        log priors of the parameters.
+        """Returns posteriors `[N, C]` and the objective (E-step, equation 3 of the paper).
 
-        With x = ability * inverse difficulty, log P(label | class) is log s(x) where they agree and
-        log s(-x) - log(C - 1) where they don't, s the logistic function. Their difference is x +
-        log(C - 1), so the sum over annotations needs the cell of the given label only.
+        The objective is the log likelihood plus the log priors of the parameters. With x = ability
+        * inverse difficulty and s the logistic function, log P(label | class) is log s(x) if they
+        agree and otherwise log s(-x) - log(C - 1). The difference is x + log(C - 1), so the sum
+        over annotations needs the cell of the label only.
         """
         x = self.strengths(theta)[2]
         sums = np.bincount(
@@ -110,12 +110,9 @@ class _Model:
         )
         scores = sums.astype(np.float64, copy=False).reshape(self.num_instances, self.num_classes)
         if self.gold is not None:
-            rows = np.flatnonzero(self.gold >= 0)
-            kept = scores[rows, self.gold[rows]]
-            scores[rows] = -np.inf
-            scores[rows, self.gold[rows]] = kept
+            keep_gold_only(scores, self.gold)
         with np.errstate(divide="ignore"):
-            evidence = normalise_log(scores, np.log(np.maximum(priors, 1e-300)))
+            evidence = normalise_log(scores, np.log(np.maximum(priors, TINY)))
         wrong = np.sum(_log_wrong(x) - self.log_others)
         return scores, float(evidence.sum() + wrong) + self.log_prior(theta)
 
@@ -147,43 +144,41 @@ class _Model:
     def m_step(
         self, theta: NDArray[np.float64], right: NDArray[np.float64], steps: int
     ) -> NDArray[np.float64]:
-        """Returns parameters with a higher expected log likelihood (equation 4 of the paper), by
-        L-BFGS from `theta`.
+        """Returns parameters with a higher expected log likelihood (equation 4 of the paper).
+
+        They are found by L-BFGS from `theta`.
         """
 
         def scaled(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             value, gradient = self.expected(point * self.units, right)
             return value, gradient * self.units
 
-        found = optimize.minimize(
+        result = optimize.minimize(
             scaled,
             theta / self.units,
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": steps, "maxcor": 5},
         )
-        moved: NDArray[np.float64] = found.x * self.units
+        moved: NDArray[np.float64] = result.x * self.units
         return moved
 
 
 @estimator
-class Glad(Aggregator):
-    """Generative model of Labels, Abilities and Difficulties, for C classes, with a vectorised
-    L-BFGS M-step.
+class Glad(IterativeAggregator):
+    """Generative model of Labels, Abilities and Difficulties for C classes.
 
     The probability that annotator r labels instance i rightly is s(a_r * exp(b_i)), s the logistic
     function; wrong labels are equally likely. a_r ~ N(ability_prior), b_i ~ N(easiness_prior):
     pairs (mean, standard deviation).
 
-    Attributes: see `Aggregator` (`errors_` have `skills_` on the diagonal and equal errors beside
-    it), and
+    Attributes: see `IterativeAggregator` (`history_` is the log likelihood plus the parameters' log
+    priors; `errors_` have `skills_` on the diagonal and equal errors elsewhere), and
         abilities_: `[R]` a_r; below zero for an adversary.
         difficulties_: `[N]` exp(-b_i); larger is harder.
         skills_: `[R]` probability of being right, averaged over the difficulties of all instances.
-        n_iter_, converged_, history_: `[n_iter_]` log likelihood plus log priors of the parameters,
-            which never falls.
 
-    Where all annotators agree, abilities and difficulties are bounded by their priors.
+    If all annotators agree, abilities and difficulties are bounded by their priors.
 
     References:
         Whitehill et al. (2009), Whose vote should count more: equations 1 (model), 3 (E-step), 4
@@ -213,75 +208,65 @@ class Glad(Aggregator):
         ' "integrated" averages over b_i on a grid, so that an E-step needs one instance at a'
         " time and an M-step sums over them.",
     )
-    max_iter: int = argument(100, whole(1), "most EM iterations.")
-    tol: float = argument(
-        1e-5, tolerance, "stops when the objective rises by less than this for each annotation."
-    )
+    tol: float = 1e-5
     m_step_iter: int = argument(5, whole(1), "most L-BFGS steps in an M-step.")
     abilities_: NDArray[np.float64] = fitted()
     difficulties_: NDArray[np.float64] = fitted()
-    n_iter_: int = fitted()
-    history_: NDArray[np.float64] = fitted()
-    converged_: bool = fitted()
+
+    def latent_model(self, num_classes: int) -> IntegratedGladModel:
+        """Returns the method with integrated easiness as sums, under a uniform class prior."""
+        even = np.full(num_classes, 1.0 / num_classes)
+        return IntegratedGladModel(num_classes, self.ability_prior, self.easiness_prior, even)
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
-        held = resolve_prior(self.prior, crowd.class_names)
+        prior = resolve_prior(self.prior, crowd.class_names)
         self._check_arguments()
-        if self.easiness == "integrated":
-            theta, probas, priors, change = self._integrate(crowd, gold, held)
-        else:
-            theta, probas, priors, change = self._estimate(crowd, gold, held)
-        self._store(apply_gold(probas, gold), priors, theta, crowd)
+        estimate = self._integrate if self.easiness == "integrated" else self._estimate
+        theta, probas, priors, change = estimate(crowd, gold, prior)
+        self.converged_ = change < self.tol
+        self.n_iter_ = len(self.history_)
+        self._set(apply_gold(probas, gold), priors, theta, crowd)
         if not self.converged_:
             warn_not_converged("Glad", self.max_iter, change, self.tol)
 
     def _integrate(
-        self, crowd: Annotations, gold: NDArray[np.int64] | None, held: NDArray[np.float64] | None
+        self, crowd: Annotations, gold: NDArray[np.int64] | None, prior: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
-        """Runs EM over sums; returns what `_run` does, the easiness its posterior mean."""
+        """Runs EM over sums; returns what `_estimate` does, with the easiness' posterior mean."""
+        model = dataclasses.replace(self.latent_model(crowd.num_classes), prior=prior)
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
-        model = IntegratedGladModel(
-            crowd.num_classes, self.ability_prior, self.easiness_prior, held
-        )
-        found = run(model, shard, max_iter=self.max_iter, tol=self.tol)
-        self.history_, self.n_iter_ = found.history, len(found.history)
-        self.converged_ = found.converged
-        beliefs = found.beliefs.reshape(crowd.num_instances, crowd.num_classes, -1)
+        result = run(model, shard, max_iter=self.max_iter, tol=self.tol)
+        self.history_ = result.history
+        beliefs = result.beliefs.reshape(crowd.num_instances, crowd.num_classes, -1)
         easiness = beliefs.sum(axis=1) @ model.grid()[0]
-        theta = np.concatenate([found.parameters.abilities, easiness])
-        return theta, beliefs.sum(axis=2), found.parameters.priors, found.change
+        theta = np.concatenate([result.parameters.abilities, easiness])
+        return theta, beliefs.sum(axis=2), result.parameters.priors, result.change
 
+    # On vectors of this size a second thread costs more than it gives.
+    @threadpool_limits.wrap(limits=1, user_api="blas")
     def _estimate(
-        self, crowd: Annotations, gold: NDArray[np.int64] | None, held: NDArray[np.float64] | None
+        self, crowd: Annotations, gold: NDArray[np.int64] | None, prior: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
-        model = _Model(crowd, gold, self.ability_prior, self.easiness_prior)
-        with threadpool_limits(
-            limits=1, user_api="blas"
-        ):  # on vectors of this size a second thread costs more than it gives
-            return self._run(model, held, crowd.num_annotations)
+        """Runs EM from the priors' means.
 
-    def _run(
-        self, model: _Model, held: NDArray[np.float64] | None, num_annotations: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
-        """Runs EM from the priors' means; returns parameters, posteriors, class prior and the last
-        change of the objective.
+        Returns parameters, posteriors, class prior and the last change of the objective.
         """
-        theta = model.mean.copy()
-        priors = np.full(model.num_classes, 1.0 / model.num_classes) if held is None else held
+        model = _Model(crowd, gold, self.ability_prior, self.easiness_prior)
+        theta, size = model.mean.copy(), crowd.num_classes
+        priors = np.full(size, 1.0 / size) if prior is None else prior
         probas, objective = model.posterior(theta, priors)
         history: list[float] = []
         change = np.inf
         for _ in range(self.max_iter):
             theta = model.m_step(theta, probas.reshape(-1)[model.cells], self.m_step_iter)
-            if held is None:
+            if prior is None:
                 priors = probas[self.annotated_].mean(axis=0)
             probas, reached = model.posterior(theta, priors)
-            change, objective = (reached - objective) / num_annotations, reached
+            change, objective = (reached - objective) / crowd.num_annotations, reached
             history.append(objective)
             if change < self.tol:
                 break
-        self.converged_ = change < self.tol
-        self.history_, self.n_iter_ = np.array(history), len(history)
+        self.history_ = np.array(history)
         return theta, probas, priors, change
 
     def _check_arguments(self) -> None:
@@ -293,7 +278,7 @@ class Glad(Aggregator):
                     f" {getattr(self, name)!r}"
                 )
 
-    def _store(
+    def _set(
         self,
         probas: NDArray[np.float64],
         priors: NDArray[np.float64],

@@ -1,5 +1,6 @@
-"""GLAD over sums: an instance's easiness is integrated out on a grid, so that its E-step is local
-and its M-step is one number an annotator.
+"""GLAD over sums: an instance's easiness is integrated out on a grid.
+
+So its E-step needs one instance at a time, and its M-step is one number per annotator.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import normalise_log
+from neucrowd_tf.aggregation.base import coin_errors, normalise_log
 from neucrowd_tf.aggregation.sums import TINY, LatentModel, Shard, Sums
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class IntegratedGladModel(LatentModel[Abilities]):
     ability_prior: tuple[float, float]
     easiness_prior: tuple[float, float]
     prior: NDArray[np.float64] | None
+    parameters_type = Abilities
 
     def grid(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns Gauss and Hermite's points `[G]` of the easiness b, and their weights."""
@@ -51,9 +53,9 @@ class IntegratedGladModel(LatentModel[Abilities]):
 
     def start(self, shard: Shard) -> NDArray[np.float64]:
         """Returns the beliefs under the prior's mean ability, as GLAD begins."""
-        held = np.full(self.num_classes, 1.0 / self.num_classes)
+        even = np.full(self.num_classes, 1.0 / self.num_classes)
         abilities = np.full(shard.num_annotators, self.ability_prior[0])
-        priors = held if self.prior is None else self.prior
+        priors = even if self.prior is None else self.prior
         return self.e_step(shard, Abilities(abilities, priors))[0]
 
     def e_step(self, shard: Shard, parameters: Abilities) -> tuple[NDArray[np.float64], Sums]:
@@ -64,42 +66,41 @@ class IntegratedGladModel(LatentModel[Abilities]):
         others = np.log(max(size - 1, 1))
         wrong = -np.logaddexp(0.0, x) - others
         table = np.repeat(np.repeat(wrong[:, None, None, :], size, 1), size, 2)
-        places = np.arange(size)
-        table[:, places, places, :] += (x + others)[:, None, :]
+        classes = np.arange(size)
+        table[:, classes, classes, :] += (x + others)[:, None, :]
         scores = shard.one_hot @ table.reshape(-1, size * POINTS)
         if shard.gold is not None:
             rows = np.flatnonzero(shard.gold >= 0)
-            known = np.repeat(places, POINTS) == shard.gold[rows, None]
-            scores[rows] = np.where(known, scores[rows], -np.inf)
+            right = np.repeat(classes, POINTS) == shard.gold[rows, None]
+            scores[rows] = np.where(right, scores[rows], -np.inf)
         prior = np.log(np.maximum(parameters.priors, TINY))[:, None] + np.log(weights)
         evidence = normalise_log(scores, prior.reshape(-1), 1024)
         return scores, {"evidence": evidence.sum()}
 
     def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
-        """Returns how many labels at each grid point are right and how many there are `[R, G]`, and
-        the class mass.
-        """
+        """Returns the numbers of right labels and of labels at each grid point, and class mass."""
         size = self.num_classes
         counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size, POINTS)
         return {
             "right": np.einsum("rccg->rg", counts),
-            "given": counts.sum(axis=(1, 2)),
+            "labels": counts.sum(axis=(1, 2)),
             "mass": (shard.used @ beliefs).reshape(size, POINTS).sum(axis=1),
             "instances": shard.used.sum(),
         }
 
     def m_step(self, sums: Sums, parameters: Abilities | None) -> Abilities:
-        """Climbs the expected log likelihood of each ability, which is concave, in steps that its
-        curvature's bound of a quarter makes safe (equation 4 of the paper).
+        """Climbs the expected log likelihood of each ability (equation 4 of the paper).
+
+        It is concave; its curvature is at most a quarter, which makes the steps safe.
         """
         mean, deviation = self.ability_prior
         slope = np.exp(self.grid()[0])
-        right, given = sums["right"], sums["given"]
+        right, labels = sums["right"], sums["labels"]
         abilities = np.full(len(right), mean) if parameters is None else parameters.abilities.copy()
-        curvature = 0.25 * given @ slope**2 + deviation**-2
+        curvature = 0.25 * labels @ slope**2 + deviation**-2
         for _ in range(CLIMBS):
             chance = 0.5 * (1.0 + np.tanh(0.5 * abilities[:, None] * slope))
-            gradient = (right - given * chance) @ slope - (abilities - mean) / deviation**2
+            gradient = (right - labels * chance) @ slope - (abilities - mean) / deviation**2
             abilities += gradient / curvature
         priors = self.prior if self.prior is not None else sums["mass"] / sums["instances"]
         return Abilities(abilities, priors)
@@ -107,5 +108,21 @@ class IntegratedGladModel(LatentModel[Abilities]):
     def objective(self, sums: Sums, parameters: Abilities) -> float:
         """Returns the log likelihood, easiness integrated out, plus the abilities' log prior."""
         mean, deviation = self.ability_prior
-        apart = ((parameters.abilities - mean) / deviation) ** 2
-        return float(sums["evidence"] - 0.5 * apart.sum())
+        offset = (parameters.abilities - mean) / deviation
+        return float(sums["evidence"] - 0.5 * (offset**2).sum())
+
+    def probas(self, beliefs: NDArray[np.float64], parameters: Abilities) -> NDArray[np.float64]:
+        """Returns `[n, C]`, the beliefs summed over the grid."""
+        sums: NDArray[np.float64] = beliefs.reshape(len(beliefs), self.num_classes, -1).sum(axis=2)
+        return sums
+
+    def priors(self, parameters: Abilities) -> NDArray[np.float64]:
+        """Returns the class prior `[C]`."""
+        return parameters.priors
+
+    def errors(self, parameters: Abilities) -> NDArray[np.float64]:
+        """Returns `[R, C true, C observed]`, means over the prior of the easiness."""
+        points, weights = self.grid()
+        chances = 1.0 / (1.0 + np.exp(-parameters.abilities[:, None] * np.exp(points)))
+        size = self.num_classes
+        return coin_errors(chances @ weights if size > 1 else np.ones(len(chances)), size)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import expected_skills
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import ConfusionModel, Fit, Shard, Sums
+from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
 from neucrowd_tf.arguments import argument, estimator, number
 
 if TYPE_CHECKING:
@@ -18,14 +17,18 @@ if TYPE_CHECKING:
 
 
 def diagonal_counts(num_classes: int, right: float, wrong: float) -> NDArray[np.float64]:
-    """Returns `[C, C]` prior counts, `right` on the diagonal and `wrong` beside it."""
+    """Returns `[C, C]` prior counts: `right` on the diagonal and `wrong` elsewhere."""
     return np.eye(num_classes) * (right - wrong) + wrong
 
 
 @dataclasses.dataclass(frozen=True)
 class Posterior:
-    """Variational parameters: Dirichlet counts of the classes `[C]` and of what annotators say
-    `[R, C observed, C true]`, with their expected logarithms.
+    """Variational parameters of IBCC, with their expected logarithms.
+
+    Attributes:
+        mass: `[C]` Dirichlet counts of the classes.
+        counts: `[R, C observed, C true]` Dirichlet counts of the annotators' labels.
+        log_mass, log_counts: expected logarithms under these.
     """
 
     mass: NDArray[np.float64]
@@ -45,6 +48,7 @@ class IBCCModel(ConfusionModel[Posterior]):
 
     prior: NDArray[np.float64]
     class_prior: float
+    parameters_type = Posterior
 
     def m_step(self, sums: Sums, parameters: Posterior | None) -> Posterior:
         """Returns q(classes) and q(annotators)."""
@@ -63,15 +67,28 @@ class IBCCModel(ConfusionModel[Posterior]):
     def objective(self, sums: Sums, parameters: Posterior) -> float:
         """Returns the evidence lower bound."""
         q = parameters
-        apart = divergence(q.mass, np.full_like(q.mass, self.class_prior), q.log_mass)
+        of_classes = divergence(q.mass, np.full_like(q.mass, self.class_prior), q.log_mass)
         prior = np.broadcast_to(self.prior, q.counts.shape)
-        return float(sums["evidence"]) - apart - divergence(q.counts, prior, q.log_counts, axis=1)
+        of_annotators = divergence(q.counts, prior, q.log_counts, axis=1)
+        return float(sums["evidence"]) - of_classes - of_annotators
+
+    def priors(self, parameters: Posterior) -> NDArray[np.float64]:
+        """Returns the expected class shares `[C]`."""
+        shares: NDArray[np.float64] = parameters.mass / parameters.mass.sum()
+        return shares
+
+    def errors(self, parameters: Posterior) -> NDArray[np.float64]:
+        """Returns the expected confusion matrices `[R, C true, C observed]`."""
+        shares = parameters.counts / parameters.counts.sum(axis=1, keepdims=True)
+        return shares.transpose(0, 2, 1)
 
 
 @estimator
 class IBCC(IterativeAggregator):
-    """Independent Bayesian classifier combination: every annotator's confusion matrix has a
-    Dirichlet prior that expects more right answers than wrong ones.
+    """Independent Bayesian classifier combination.
+
+    Every annotator's confusion matrix has a Dirichlet prior that expects more right labels than
+    wrong ones.
 
     Attributes: see `IterativeAggregator`; `history_` is the evidence lower bound.
 
@@ -82,17 +99,10 @@ class IBCC(IterativeAggregator):
         crowdsourcing.
     """
 
-    right: float = argument(4.0, number(above=0), "Dirichlet prior count of a right answer.")
-    wrong: float = argument(1.0, number(above=0), "Dirichlet prior count of each wrong answer.")
+    right: float = argument(4.0, number(above=0), "Dirichlet prior count of a right label.")
+    wrong: float = argument(1.0, number(above=0), "Dirichlet prior count of each wrong label.")
     class_prior: float = argument(1.0, number(above=0), "Dirichlet prior count of each class.")
 
-    def _model(self, shard: Shard) -> IBCCModel:
-        prior = diagonal_counts(shard.num_classes, self.right, self.wrong)
-        return IBCCModel(prior, self.class_prior)
-
-    def _store(self, found: Fit[Posterior], shard: Shard) -> None:
-        q = found.parameters
-        self.probas_ = found.beliefs
-        self.priors_ = q.mass / q.mass.sum()
-        self.errors_ = (q.counts / q.counts.sum(axis=1, keepdims=True)).transpose(0, 2, 1)
-        self.skills_ = expected_skills(self.errors_, self.priors_)
+    def latent_model(self, num_classes: int) -> IBCCModel:
+        """Returns IBCC as sums."""
+        return IBCCModel(diagonal_counts(num_classes, self.right, self.wrong), self.class_prior)

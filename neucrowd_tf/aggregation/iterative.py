@@ -1,13 +1,18 @@
-"""What the aggregators share that are a `LatentModel` and nothing else: one `fit`."""
+"""The base of the aggregators that are a `LatentModel`: one `fit` for all of them."""
 
 from __future__ import annotations
 
-import abc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, apply_gold, tolerance, warn_not_converged
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    apply_gold,
+    expected_skills,
+    tolerance,
+    warn_not_converged,
+)
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.arguments import argument, estimator, fitted, whole
@@ -26,7 +31,7 @@ class IterativeAggregator(Aggregator):
 
     Attributes: see `Aggregator`, and
         n_iter_, converged_, history_: `[n_iter_]` the objective after each iteration, which never
-            falls; a ConvergenceWarning where it still rises after `max_iter`.
+            falls; a ConvergenceWarning if it still rises after `max_iter`.
     """
 
     max_iter: int = argument(100, whole(1), "most iterations.")
@@ -37,26 +42,41 @@ class IterativeAggregator(Aggregator):
     history_: NDArray[np.float64] = fitted()
     converged_: bool = fitted()
 
+    def latent_model(self, num_classes: int) -> LatentModel[Any]:
+        """Returns the method as sums, for any annotations of so many classes.
+
+        Raises:
+            NotImplementedError: the method needs to see all annotations first.
+        """
+        raise NotImplementedError
+
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
-        found = self._best(shard)
-        self.history_, self.n_iter_ = found.history, len(found.history)
-        self.converged_ = found.converged
-        self._store(found, shard)
-        rows = np.flatnonzero(~self.annotated_)
-        self.probas_[rows] = self.priors_
-        apply_gold(self.probas_, gold)
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
-        if not found.converged:
-            warn_not_converged(type(self).__name__, self.max_iter, found.change, self.tol)
+        result = self._run(shard, self._model(shard))
+        self._finish(result, shard)
+        if not result.converged:
+            warn_not_converged(type(self).__name__, self.max_iter, result.change, self.tol)
 
-    def _best(self, shard: Shard) -> Fit[Any]:
-        return run(self._model(shard), shard, max_iter=self.max_iter, tol=self.tol)
-
-    @abc.abstractmethod
     def _model(self, shard: Shard) -> LatentModel[Any]:
-        """Returns the method for annotations of this size."""
+        return self.latent_model(shard.num_classes)
 
-    @abc.abstractmethod
-    def _store(self, found: Fit[Any], shard: Shard) -> None:
+    def _run(self, shard: Shard, model: LatentModel[Any]) -> Fit[Any]:
+        return run(model, shard, max_iter=self.max_iter, tol=self.tol)
+
+    def _finish(self, result: Fit[Any], shard: Shard) -> None:
+        """Sets the results of a run."""
+        self.history_, self.n_iter_ = result.history, len(result.history)
+        self.converged_ = result.converged
+        self._store(result, shard)
+        self.probas_[~self.annotated_] = self.priors_
+        apply_gold(self.probas_, shard.gold)
+        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+
+    def _store(self, result: Fit[Any], shard: Shard) -> None:
         """Sets `probas_`, `priors_`, `errors_` and `skills_`."""
+        model = self._model(shard)
+        self.probas_ = model.probas(result.beliefs, result.parameters)
+        self.priors_ = model.priors(result.parameters)
+        self.errors_ = model.errors(result.parameters)
+        if self.errors_ is not None:
+            self.skills_ = expected_skills(self.errors_, self.priors_)

@@ -8,8 +8,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, apply_gold, coin_errors
 from neucrowd_tf.aggregation.majority_vote import majority_labels
-from neucrowd_tf.aggregation.sums import Shard
-from neucrowd_tf.aggregation.weighted_vote import right_counts, shares_of
+from neucrowd_tf.aggregation.sums import Shard, right_counts, shares_of
 from neucrowd_tf.arguments import argument, estimator, whole
 
 if TYPE_CHECKING:
@@ -39,10 +38,11 @@ def messages(
         systems, algorithm 1.
     """
     for _ in range(max_iter):
-        told = signs * reliabilities
-        beliefs = np.bincount(instances, told, shape[0])[instances] - told
-        heard = signs * beliefs
-        reliabilities = np.bincount(annotators, heard, shape[1])[annotators] - heard
+        to_instances = signs * reliabilities
+        beliefs = np.bincount(instances, to_instances, shape[0])[instances] - to_instances
+        to_annotators = signs * beliefs
+        sums = np.bincount(annotators, to_annotators, shape[1])
+        reliabilities = sums[annotators] - to_annotators
         # Only their ratios matter; without this they would overflow.
         largest = np.abs(reliabilities).max(initial=0.0)
         if largest == 0.0:

@@ -1,13 +1,12 @@
-"""MACE: an annotator either knows the label, or says something of a habit of their own."""
+"""MACE: an annotator either knows the label or guesses by a habit."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import expected_skills
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums, run
@@ -19,8 +18,12 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Habits:
-    """Parameters: pseudo-counts of guessing and knowing `[R, 2]` and of what is said when guessing
-    `[R, C]`, with the logarithms that stand for their probabilities.
+    """Parameters of MACE, with the logarithms of their probabilities.
+
+    Attributes:
+        knowing: `[R, 2]` pseudo-counts of guessing and knowing.
+        saying: `[R, C]` pseudo-counts of the labels that are guessed.
+        log_knowing, log_saying: log shares of these, or their expectations.
     """
 
     knowing: NDArray[np.float64]
@@ -46,6 +49,7 @@ class MaceModel(ConfusionModel[Habits]):
     bayes: bool
     num_classes: int
     seed: int
+    parameters_type = Habits
 
     def begin(self, num_annotators: int) -> Habits:
         """Returns parameters drawn near even ones."""
@@ -63,24 +67,25 @@ class MaceModel(ConfusionModel[Habits]):
         counts = sums["counts"]
         last = self.begin(len(counts)) if parameters is None else parameters
         right = np.einsum("rcc->rc", counts)
-        known = np.exp(last.log_knowing[:, 1:])
-        guessed = np.exp(last.log_knowing[:, :1] + last.log_saying)
-        both = known + guessed
-        known = right * np.divide(known, both, out=np.zeros_like(guessed), where=both > 0)
-        said = counts.sum(axis=2) - known
-        knowing = np.stack([said.sum(axis=1), known.sum(axis=1)], axis=1) + self.knowing_prior
-        saying = said + self.saying_prior
+        knows = np.exp(last.log_knowing[:, 1:])
+        guesses = np.exp(last.log_knowing[:, :1] + last.log_saying)
+        both = knows + guesses
+        from_knowledge = right * np.divide(knows, both, out=np.zeros_like(both), where=both > 0)
+        guessed = counts.sum(axis=2) - from_knowledge
+        knowing = np.stack([guessed.sum(axis=1), from_knowledge.sum(axis=1)], axis=1)
+        knowing += self.knowing_prior
+        saying = guessed + self.saying_prior
         logs = expected_log if self.bayes else _log_shares
         return Habits(knowing, saying, logs(knowing), logs(saying))
 
     def log_errors(self, parameters: Habits) -> NDArray[np.float64]:
         """Returns `[R * C observed, C true]`."""
         q = parameters
-        guessed = np.exp(q.log_knowing[:, :1] + q.log_saying)
-        found = np.repeat(guessed[:, :, None], self.num_classes, axis=2)
-        places = np.arange(self.num_classes)
-        found[:, places, places] += np.exp(q.log_knowing[:, 1:])
-        return np.log(np.maximum(found, TINY)).reshape(-1, self.num_classes)
+        guesses = np.exp(q.log_knowing[:, :1] + q.log_saying)
+        chances = np.repeat(guesses[:, :, None], self.num_classes, axis=2)
+        classes = np.arange(self.num_classes)
+        chances[:, classes, classes] += np.exp(q.log_knowing[:, 1:])
+        return np.log(np.maximum(chances, TINY)).reshape(-1, self.num_classes)
 
     def log_priors(self, parameters: Habits) -> NDArray[np.float64]:
         """Returns `[C]`."""
@@ -102,6 +107,24 @@ class MaceModel(ConfusionModel[Habits]):
             - divergence(q.saying, saying, q.log_saying)
         )
 
+    def priors(self, parameters: Habits) -> NDArray[np.float64]:
+        """Returns even shares `[C]`."""
+        return np.full(self.num_classes, 1.0 / self.num_classes)
+
+    def errors(self, parameters: Habits) -> NDArray[np.float64]:
+        """Returns `[R, C true, C observed]`, theta of the identity and the rest of the habits."""
+        competences, habits = shares_of_habits(parameters)
+        guesses = np.repeat(habits[:, None, :], self.num_classes, axis=1)
+        errors: NDArray[np.float64] = (1.0 - competences)[:, None, None] * guesses
+        errors += competences[:, None, None] * np.eye(self.num_classes)
+        return errors
+
+
+def shares_of_habits(parameters: Habits) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns theta `[R]` and the shares `[R, C]` of the labels that are guessed."""
+    theta = parameters.knowing[:, 1] / parameters.knowing.sum(axis=1)
+    return theta, parameters.saying / parameters.saying.sum(axis=1, keepdims=True)
+
 
 def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     shares: NDArray[np.float64] = np.log(np.maximum(counts, TINY)) - np.log(
@@ -112,13 +135,15 @@ def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @estimator
 class Mace(IterativeAggregator):
-    """Multi-annotator competence estimation: with probability theta an annotator knows the label,
-    else draws one from a distribution of their own.
+    """Multi-annotator competence estimation.
+
+    With probability theta an annotator knows the label, otherwise the label is drawn from the
+    annotator's habits.
 
     Attributes: see `IterativeAggregator` (`history_` is the best start's: the evidence lower bound,
     or EM's log posterior), and
         competences_: `[R]` theta, the probability of knowing.
-        habits_: `[R, C]` what is said when guessing.
+        habits_: `[R, C]` shares of the labels that are guessed.
 
     References:
         Hovy et al. (2013), Learning whom to trust with MACE, sections 2 and 3.
@@ -138,31 +163,23 @@ class Mace(IterativeAggregator):
     competences_: NDArray[np.float64] = fitted()
     habits_: NDArray[np.float64] = fitted()
 
-    def _model(self, shard: Shard) -> MaceModel:
+    def latent_model(self, num_classes: int) -> MaceModel:
+        """Returns MACE as sums, with the first start's seed."""
         bayes = self.method == "vb"
-        small = 0.01 / shard.num_classes
+        small = 0.01 / num_classes
         return MaceModel(
             np.full(2, self.knowing_prior if bayes else small),
             self.saying_prior if bayes else small,
             bayes,
-            shard.num_classes,
+            num_classes,
             self.seed,
         )
 
-    def _best(self, shard: Shard) -> Fit[Habits]:
-        model = self._model(shard)
+    def _run(self, shard: Shard, model: Any) -> Fit[Habits]:
         starts = (dataclasses.replace(model, seed=self.seed + i) for i in range(self.restarts))
         fits = [run(one, shard, max_iter=self.max_iter, tol=self.tol) for one in starts]
         return max(fits, key=lambda fit: float(fit.history[-1]))
 
-    def _store(self, found: Fit[Habits], shard: Shard) -> None:
-        q, size = found.parameters, shard.num_classes
-        self.probas_ = found.beliefs
-        self.priors_ = np.full(size, 1.0 / size)
-        theta = q.knowing[:, 1] / q.knowing.sum(axis=1)
-        self.competences_, self.habits_ = theta, q.saying / q.saying.sum(axis=1, keepdims=True)
-        self.errors_ = (1.0 - theta)[:, None, None] * np.repeat(
-            self.habits_[:, None, :], size, axis=1
-        )
-        self.errors_ += theta[:, None, None] * np.eye(size)
-        self.skills_ = expected_skills(self.errors_, self.priors_)
+    def _store(self, result: Fit[Habits], shard: Shard) -> None:
+        super()._store(result, shard)
+        self.competences_, self.habits_ = shares_of_habits(result.parameters)

@@ -1,4 +1,4 @@
-"""The one form that the truth-inference methods are written in: sums over annotations.
+"""The form in which iterative truth-inference methods are written: sums over annotations.
 
 A method is a `LatentModel`. Given its parameters, what it believes of an instance depends on that
 instance's annotations alone (`e_step`), and its next parameters depend on sums over instances alone
@@ -20,7 +20,7 @@ import abc
 import dataclasses
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -68,12 +68,12 @@ class Shard:
     @cached_property
     def who(self) -> sparse.csr_matrix:
         """`[n, R]` CSR with the weight of an annotator's labels of an instance."""
-        found = sparse.csr_matrix(
+        weights = sparse.csr_matrix(
             (self.one_hot.data, self.one_hot.indices // self.num_classes, self.one_hot.indptr),
             shape=(self.one_hot.shape[0], self.num_annotators),
         )
-        found.sum_duplicates()
-        return found
+        weights.sum_duplicates()
+        return weights
 
     @cached_property
     def used(self) -> NDArray[np.float64]:
@@ -94,15 +94,21 @@ class Shard:
 
 
 def total(parts: Iterable[Sums]) -> Sums:
-    """Returns the sums over all shards from those of each; of no instances they are empty."""
-    found: Sums = {}
+    """Returns the sums over all shards from those of each; shards without sums are skipped."""
+    added: Sums = {}
     for part in filter(None, parts):
-        found = {key: found[key] + value for key, value in part.items()} if found else dict(part)
-    return found
+        added = {key: added[key] + value for key, value in part.items()} if added else dict(part)
+    return added
 
 
 class LatentModel(abc.ABC, Generic[Parameters]):
-    """A method whose parameters are a function of sums over instances."""
+    """A method whose parameters are a function of sums over instances.
+
+    Attributes:
+        parameters_type: the dataclass of its parameters, all arrays.
+    """
+
+    parameters_type: ClassVar[type[Any]]
 
     def start(self, shard: Shard) -> NDArray[np.float64]:
         """Returns the beliefs `[n, K]` to begin with: shares of votes."""
@@ -125,6 +131,22 @@ class LatentModel(abc.ABC, Generic[Parameters]):
     @abc.abstractmethod
     def objective(self, sums: Sums, parameters: Parameters) -> float:
         """Returns what the iterations raise, from the `statistics` under `parameters`."""
+
+    def probas(self, beliefs: NDArray[np.float64], parameters: Parameters) -> NDArray[np.float64]:
+        """Returns class probabilities `[n, C]` from the beliefs under these parameters."""
+        return beliefs
+
+    @abc.abstractmethod
+    def priors(self, parameters: Parameters) -> NDArray[np.float64]:
+        """Returns the class prior `[C]`."""
+
+    def errors(self, parameters: Parameters) -> NDArray[np.float64] | None:
+        """Returns `[R, C true, C observed]`, or None if the method has no such probabilities."""
+        return None
+
+    def soft(self) -> LatentModel[Parameters]:
+        """Returns the model whose E-step gives posteriors; another one only for hard EM."""
+        return self
 
     def statistics(self, shard: Shard, parameters: Parameters | None = None) -> Sums:
         """Returns a shard's part in the sums: `sums` of its beliefs, and those of `e_step`."""
@@ -173,11 +195,10 @@ def run(
         begin: an earlier run to go on with, whose iterations count.
     """
     scale = max(shard.weight, TINY)
-    parameters = None if begin is None else begin.parameters
-    history = [] if begin is None else begin.history.tolist()
     if begin is not None:
-        beliefs = begin.beliefs
+        parameters, history, beliefs = begin.parameters, begin.history.tolist(), begin.beliefs
     else:
+        parameters, history = None, []
         beliefs = model.start(shard) if start is None else start
     sums = model.sums(shard, beliefs)
     change = np.inf
@@ -231,17 +252,23 @@ class ConfusionModel(LatentModel[Parameters]):
 def keep_gold_only(scores: NDArray[np.float64], gold: NDArray[np.int64]) -> None:
     """Makes every class but the gold one impossible, in place, where there is a gold label."""
     rows = np.flatnonzero(gold >= 0)
-    kept = scores[rows, gold[rows]]
+    right = scores[rows, gold[rows]]
     scores[rows] = -np.inf
-    scores[rows, gold[rows]] = kept
+    scores[rows, gold[rows]] = right
 
 
-def agreement(shard: Shard, beliefs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[R]`, the expected share of an annotator's labels that are right under beliefs
-    `[n, C]`; 1 / C without any label.
+def right_counts(shard: Shard, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns `[R, 2]`: an annotator's labels that are `labels` `[n]`, and all of them.
+
+    Instances with -1 are left out.
     """
     size = shard.num_classes
-    counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
-    given = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size).sum(axis=1)
-    right = np.einsum("rcc->r", counts)
-    return np.divide(right, given, out=np.full(len(given), 1.0 / size), where=given > 0)
+    chosen = np.eye(size)[labels] * (labels >= 0)[:, None]
+    counts = np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
+    return np.stack([np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))], axis=1)
+
+
+def shares_of(counts: NDArray[np.float64], default: float) -> NDArray[np.float64]:
+    """Returns `[R]` the share of right labels from `right_counts`; `default` without any label."""
+    right, total = counts.T
+    return np.divide(right, total, out=np.full(len(counts), default), where=total > 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, apply_gold, coin_errors, warn_not_converged
 from neucrowd_tf.aggregation.majority_vote import majority_labels
-from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.aggregation.sums import Shard, right_counts, shares_of
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.errors import DataError
 
@@ -24,22 +24,6 @@ def weighted_votes(shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.flo
     size = shard.num_classes
     votes: NDArray[np.float64] = shard.one_hot @ np.kron(weights[:, None], np.eye(size))
     return votes
-
-
-def right_counts(shard: Shard, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns `[R, 2]`: an annotator's labels that are `labels` `[n]`, and all of them; instances
-    with -1 are left out.
-    """
-    size = shard.num_classes
-    chosen = np.eye(size)[labels] * (labels >= 0)[:, None]
-    counts = np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
-    return np.stack([np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))], axis=1)
-
-
-def shares_of(counts: NDArray[np.float64], default: float) -> NDArray[np.float64]:
-    """Returns `[R]` the share of right labels from `right_counts`; `default` without any label."""
-    right, given = counts.T
-    return np.divide(right, given, out=np.full(len(counts), default), where=given > 0)
 
 
 @estimator

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MISSING = -1
 MOST_VOTES = 1_000_000
-Duplicates = Literal["error", "first", "last"]
+Duplicates = Literal["error", "first", "last", "all"]
 
 
 def code_array(values: ArrayLike, what: str) -> NDArray[np.int32]:
@@ -168,8 +168,12 @@ def rows_to_keep(
     Raises:
         DataError: there is such a pair, and the rule is "error".
     """
-    if rule not in ("error", "first", "last"):
-        raise DataError(f"duplicates: expected 'error', 'first' or 'last', received {rule!r}")
+    if rule not in ("error", "first", "last", "all"):
+        raise DataError(
+            f"duplicates: expected 'error', 'first', 'last' or 'all', received {rule!r}"
+        )
+    if rule == "all":
+        return None
     cells = len(instance_names) * max(len(annotator_names), 1)
     keys: NDArray[Any] = instances.astype(np.uint32 if cells < 2**32 else np.int64)
     np.multiply(keys, keys.dtype.type(len(annotator_names)), out=keys)

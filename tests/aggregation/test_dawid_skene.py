@@ -255,22 +255,6 @@ def test_pure_function_equals_the_class(crowd: Annotations) -> None:
     np.testing.assert_array_equal(result.history, found.history_)
 
 
-def test_pure_function_puts_gold_labels_in_place_of_the_start() -> None:
-    # One annotator, smoothing 0: with both truths known it said 0 to 0 and 1 to 1, whatever
-    # posteriors EM was started from.
-    crowd = Annotations([0, 1], [0, 0], [0, 1])
-    found = dawid_skene_em(
-        crowd.one_hot(),
-        np.array([[0.1, 0.9], [0.9, 0.1]]),
-        smoothing=0.0,
-        gold=np.array([0, 1]),
-        max_iter=1,
-    )
-    np.testing.assert_array_equal(found.errors, [np.eye(2)])
-    np.testing.assert_array_equal(found.probas, np.eye(2))
-    np.testing.assert_array_equal(found.priors, [0.5, 0.5])
-
-
 def test_scikit_learn_contract(crowd: Annotations) -> None:
     made = DawidSkene(prior=[0.2, 0.3, 0.5], smoothing=0.1)
     assert clone(made).get_params()["smoothing"] == 0.1

@@ -1,4 +1,4 @@
-"""Fits a method to shards: sums on an engine, parameters on the disk after each iteration."""
+"""Fits a method out of core: sums on an engine, parameters on the disk after each iteration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neucrowd_tf.aggregation.engine.kept import Engine, Origin, changed, digests
-from neucrowd_tf.aggregation.engine.methods import Method, find_method
+from neucrowd_tf.aggregation.base import expected_skills
+from neucrowd_tf.aggregation.engine.methods import find_method
+from neucrowd_tf.aggregation.engine.records import Engine, Origin, changed, digests
 from neucrowd_tf.aggregation.engine.shards import Shards, load_shards, make_shards, read_record
 from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
@@ -31,19 +32,23 @@ WORK = "work"
 DONE = "fit.json"
 
 
+# What a fit.json has as the settings of the majority vote, which does not iterate.
+NO_ITERATIONS = {"max_iter": 100, "tol": 1e-6}
+
+
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """What to fit, to which annotations, and where to.
 
     Attributes:
         annotations: a .parquet or .csv file, or a folder of them.
         method: its name.
         output: the folder to write `labels/`, `annotators.parquet`, `parameters.npz` and `fit.json`
-            to; what is needed on the way is in its `work/`.
+            to; intermediate files are in its `work/`.
         max_iter, tol: None for the method's defaults.
         resume: go on with an unfinished fit in that folder, or begin one.
         layout: how the annotations are written, which labels are left out, and the classes.
-        report: takes a line on what was done.
+        report: takes a line on progress.
     """
 
     annotations: Path
@@ -55,10 +60,33 @@ class Request:
     layout: TableFormat = PLAIN
     report: Callable[[str], None] = lambda line: None
 
+    def check(self) -> None:
+        """Raises UsageError for settings that cannot be used."""
+        if self.max_iter is not None and self.max_iter < 1:
+            raise UsageError(f"max_iter: expected a whole number from 1, received {self.max_iter}")
+        if self.tol is not None and not 0 <= self.tol < float("inf"):
+            raise UsageError(f"tol: expected a number from 0, received {self.tol}")
+        if not self.resume and self.output.exists() and any(self.output.iterdir()):
+            raise UsageError(
+                f"{self.output}: expected a new folder, received one in use; --resume?"
+            )
+
+    def settings(self, origin: Origin) -> dict[str, Any]:
+        """Returns what a finished fit depends on, as JSON has it."""
+        method = find_method(self.method)
+        values: dict[str, Any] = dict(NO_ITERATIONS)
+        if method is not None:
+            values = {"max_iter": method.max_iter, "tol": method.tol}
+        if self.max_iter is not None:
+            values["max_iter"] = self.max_iter
+        if self.tol is not None:
+            values["tol"] = self.tol
+        return {"origin": origin.record(), **values}
+
 
 @dataclasses.dataclass
 class State:
-    """Where the iterations are: the last parameters and the objective after each iteration."""
+    """The last parameters, their file, and the objective after each iteration."""
 
     parameters: Any
     path: Path | None
@@ -72,7 +100,7 @@ class State:
 
 
 def fit(request: Request, engine: Engine) -> dict[str, Any]:
-    """Fits a method and writes what it finds; returns what is in `fit.json`.
+    """Fits a method and writes labels, annotators and parameters; returns `fit.json`.
 
     Raises:
         DataError: annotations that cannot be used.
@@ -81,33 +109,33 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     """
     began = time.perf_counter()
     method = find_method(request.method)
-    _check(request)
+    request.check()
     source = find_source(request.annotations, request.layout)
     origin = Origin.of(request.annotations, source, engine)
-    of = _settings(request, method, origin)
-    found = _finished(request, origin, of, engine)
-    if found is not None:
-        return found
+    settings = request.settings(origin)
+    finished = _finished(request, origin, settings, engine)
+    if finished is not None:
+        return finished
     shards = _shards(request, source, origin, engine)
     read = time.perf_counter() - began
     _report_read(request, source, shards, read)
     state = State(None, None, [])
-    if method.model is not None:
-        state = _iterate(request, method, method.model(shards.num_classes), shards, engine)
+    model = None if method is None else method.latent_model(shards.num_classes)
+    if model is not None:
+        state = _iterate(request, settings, model, shards, engine)
     iterated = time.perf_counter() - began - read
-    files = _write(request.output, request.method, shards, state, engine)
-    tol = method.tol if request.tol is None else request.tol
+    files = _write(request.output, model, shards, state, engine)
     seconds = time.perf_counter() - began
     result = {
         "method": request.method,
-        "of": of,
+        "of": settings,
         "num_annotations": shards.num_annotations,
         "num_instances": sum(shards.sizes),
         "num_annotators": shards.num_annotators,
         "classes": list(shards.classes),
         "n_iter": len(state.history),
         "history": state.history,
-        "converged": bool(state.change(shards.num_annotations) < tol) or method.model is None,
+        "converged": model is None or bool(state.change(shards.num_annotations) < settings["tol"]),
         "seconds": {"read": read, "iterate": iterated, "write": seconds - read - iterated},
         "files": digests(request.output, files, engine),
     }
@@ -117,22 +145,14 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     return result
 
 
-def _check(request: Request) -> None:
-    """Raises UsageError for what cannot be asked for."""
-    if request.max_iter is not None and request.max_iter < 1:
-        raise UsageError(f"max_iter: expected a whole number from 1, received {request.max_iter}")
-    if request.tol is not None and not 0 <= request.tol < float("inf"):
-        raise UsageError(f"tol: expected a number from 0, received {request.tol}")
-    if not request.resume and request.output.exists() and any(request.output.iterdir()):
-        raise UsageError(f"{request.output}: expected a new folder, received one in use; --resume?")
-
-
 def _shards(request: Request, source: Source, origin: Origin, engine: Engine) -> Shards:
-    """Returns the shards that an unfinished fit left, or makes them; where they are made again of
-    the same annotations they are the same, and what was fitted to them is kept.
+    """Returns the shards that an unfinished fit left, or makes them.
+
+    Shards of the same annotations are the same again, so that parameters fitted to damaged ones
+    stay valid.
 
     Raises:
-        UsageError: they are of other annotations.
+        UsageError: the unfinished fit is of other annotations.
         DataError: annotations that cannot be used.
     """
     work = request.output / WORK
@@ -143,7 +163,7 @@ def _shards(request: Request, source: Source, origin: Origin, engine: Engine) ->
             if same := record["origin"] == origin.record():
                 return load_shards(work / "shards", record, engine)
             request.report(
-                "warning: begun again, as the flags say of the annotations something else"
+                "warning: the annotations are read with other options now; the fit begins again"
             )
     except DataError as error:
         request.report(f"warning: {error}; the annotations are read again")
@@ -152,27 +172,25 @@ def _shards(request: Request, source: Source, origin: Origin, engine: Engine) ->
     new = not request.output.exists()
     try:
         return make_shards(source, origin, work / "shards", engine)
-    except DataError:  # the folder is none in use, once the annotations are mended
+    except DataError:  # leave no folder in use behind
         shutil.rmtree(request.output if new else work, ignore_errors=True)
         raise
 
 
-def _report_read(request: Request, source: Source, shards: Shards, read: float) -> None:
+def _report_read(request: Request, source: Source, shards: Shards, seconds: float) -> None:
     """Reports what was read, and in how many seconds."""
     request.report(
         f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} tasks by"
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
-        f" {len(shards.sizes)} shards: {read:.1f} s"
+        f" {len(shards.sizes)} shards: {seconds:.1f} s"
     )
     if shards.num_missing:
         request.report(
             f"warning: {shards.num_missing:,} rows without a label are left out (--missing)"
         )
-    for said in shards.told:
-        request.report(f"warning: {request.annotations}: {said}")
     if source.others:
         request.report(
-            f"warning: {len(source.others)} files that are no .parquet or .csv are passed over (the"
+            f"warning: {len(source.others)} files that are no .parquet or .csv are left out (the"
             f" first: {source.others[0]})"
         )
     if shards.num_classes == 1:
@@ -180,107 +198,96 @@ def _report_read(request: Request, source: Source, shards: Shards, read: float) 
 
 
 def _finished(
-    request: Request, origin: Origin, of: dict[str, Any], engine: Engine
+    request: Request, origin: Origin, settings: dict[str, Any], engine: Engine
 ) -> dict[str, Any] | None:
-    """Returns what is in `fit.json` where this fit is finished; where one with other settings or a
-    damaged one is, it has to be made again.
+    """Returns the `fit.json` of a finished fit with the same settings, or None.
+
+    The record of a fit with other settings or with damaged files is removed.
 
     Raises:
         UsageError: another method, or other annotations, were fitted there.
     """
-    path = request.output / DONE
+    path, report = request.output / DONE, request.report
     if not path.exists():
         return None
     try:
-        found = read_sealed(path)
+        result = read_sealed(path)
+        if result["method"] != request.method:
+            raise UsageError(
+                f"{request.output}: expected {result['method']}, which was fitted there, received"
+                f" {request.method}"
+            )
+        origin.check(result["of"]["origin"], request.output)
+        if result["of"] != settings:
+            report(f"{request.output}: the fit there has other settings; fitted again")
+        elif (other := changed(request.output, result["files"], engine)) is not None:
+            report(f"warning: {other}: the file is missing or damaged; fitted again")
+        else:
+            report(f"{request.output}: finished before")
+            return result
     except DataError as error:
-        request.report(f"warning: {error}; fitted again")
-        path.unlink()
-        return None
-    if found["method"] != request.method:
-        raise UsageError(
-            f"{request.output}: expected {found['method']}, which was fitted there, received"
-            f" {request.method}"
-        )
-    origin.check(found["of"]["origin"], request.output)
-    if found["of"] != of:
-        request.report(f"{request.output}: fitted again: what is there is of other settings")
-    elif (other := changed(request.output, found["files"], engine)) is not None:
-        request.report(
-            f"warning: {other}: expected the file as it was written, received it damaged or none;"
-            " fitted again"
-        )
-    else:
-        request.report(f"{request.output}: finished before")
-        return found
+        report(f"warning: {error}; fitted again")
     path.unlink()
     return None
 
 
-def _settings(request: Request, method: Method, origin: Origin) -> dict[str, Any]:
-    """Returns what a finished fit depends on, as JSON gives it back."""
-    return {
-        "origin": origin.record(),
-        "max_iter": method.max_iter if request.max_iter is None else request.max_iter,
-        "tol": method.tol if request.tol is None else request.tol,
-    }
-
-
 def groups(count: int) -> list[tuple[int, ...]]:
-    """Returns which shards are added up before they are sent: a function of their number alone, as
-    the order of additions is part of the result.
+    """Returns which shards are added up before they are sent.
+
+    This depends on their number alone, as the order of additions is part of the result.
     """
     parts = np.array_split(np.arange(count), min(count, 10 + count // 16))
     return [tuple(part.tolist()) for part in parts]
 
 
 def _iterate(
-    request: Request, method: Method, model: LatentModel[Any], shards: Shards, engine: Engine
+    request: Request,
+    settings: dict[str, Any],
+    model: LatentModel[Any],
+    shards: Shards,
+    engine: Engine,
 ) -> State:
-    """Runs EM (`aggregation.sums.run`) where no beliefs are kept."""
+    """Runs EM (`aggregation.sums.run`) without keeping beliefs."""
     work = request.output / WORK
-    max_iter = method.max_iter if request.max_iter is None else request.max_iter
-    tol = method.tol if request.tol is None else request.tol
-    state = _last(work, request, method)
+    max_iter, tol = settings["max_iter"], settings["tol"]
+    state = _last(work, request, model)
     scale = shards.num_annotations
 
     def sums() -> Sums:
-        job = PartSums(shards, model, method.parameters, state.path)
+        job = PartSums(shards, model, state.path)
         return total(engine.map(job, groups(len(shards.sizes))))
 
     if len(state.history) >= max_iter or state.change(scale) < tol:
         return state
-    found = sums()
+    current = sums()
     while len(state.history) < max_iter:
         began = time.perf_counter()
-        state.parameters = model.m_step(found, state.parameters)
+        state.parameters = model.m_step(current, state.parameters)
         state.path = work / f"parameters-{len(state.history) + 1:05d}.npz"
         save_arrays(state.path, _arrays(state.parameters))
-        found = sums()
-        state.history.append(model.objective(found, state.parameters))
-        write_sealed(
-            work / "state.json",
-            {
-                "method": request.method,
-                "files": {state.path.name: digest(state.path)},
-                "history": state.history,
-            },
-        )
+        current = sums()
+        state.history.append(model.objective(current, state.parameters))
+        record = {
+            "method": request.method,
+            "files": {state.path.name: digest(state.path)},
+            "history": state.history,
+        }
+        write_sealed(work / "state.json", record)
         for old in work.glob("parameters-*.npz"):
             if old != state.path:
                 old.unlink()
         change = state.change(scale)
         request.report(
             f"iteration {len(state.history)}: objective {state.history[-1]:.8g}, change"
-            f" {change:.2g} an annotation, {time.perf_counter() - began:.2f} s"
+            f" {change:.2g} per annotation, {time.perf_counter() - began:.2f} s"
         )
         if change < tol:
             break
     return state
 
 
-def _last(work: Path, request: Request, method: Method) -> State:
-    """Returns where an earlier fit in this folder was, or the beginning.
+def _last(work: Path, request: Request, model: LatentModel[Any]) -> State:
+    """Returns the state of an earlier fit in this folder, or the beginning.
 
     Raises:
         UsageError: it was another method's.
@@ -288,17 +295,17 @@ def _last(work: Path, request: Request, method: Method) -> State:
     if not (work / "state.json").exists():
         return State(None, None, [])
     try:
-        found = read_sealed(work / "state.json")
-        if found["method"] != request.method:
+        record = read_sealed(work / "state.json")
+        if record["method"] != request.method:
             raise UsageError(
-                f"{request.output}: expected {found['method']}, which was begun there, received"
+                f"{request.output}: expected {record['method']}, which was begun there, received"
                 f" {request.method}"
             )
-        ((name, before),) = found["files"].items()
+        ((name, before),) = record["files"].items()
         path = work / name
         if not path.is_file() or digest(path) != before:
             raise DataError(f"{path}: expected parameters as they were written, received others")
-        return State(method.parameters(**load_arrays(path)), path, list(found["history"]))
+        return State(model.parameters_type(**load_arrays(path)), path, list(record["history"]))
     except DataError as error:
         request.report(f"warning: {error}; the fit begins again")
         return State(None, None, [])
@@ -327,42 +334,44 @@ class PartSums:
 
     shards: Shards
     model: LatentModel[Any]
-    kind: Callable[..., Any]
     parameters: Path | None
 
     def __call__(self, numbers: tuple[int, ...]) -> Sums:
-        parameters = _load(self.parameters, self.kind)
-        return total(self._parts(numbers, parameters))
-
-    def _parts(self, numbers: tuple[int, ...], parameters: Any) -> Iterator[Sums]:
-        for number in numbers:
-            if self.shards.sizes[number]:
-                yield self.model.statistics(self.shards.open(number), parameters)
+        parameters = _load(self.parameters, self.model.parameters_type)
+        return total(
+            self.model.statistics(self.shards.open(number), parameters)
+            for number in numbers
+            if self.shards.sizes[number]
+        )
 
 
 @dataclasses.dataclass(frozen=True)
 class WriteLabels:
     """Writes a shard's labels and probabilities, as a function that other processes can be sent.
 
-    The columns are `task,label,probability,num_labels` and `p_<class>` for each class. Between
-    equally probable classes the first is taken.
+    The columns are `task,label,probability,num_labels` and `p_<class>` for each class. Of equally
+    probable classes the first is the label.
+
+    Attributes:
+        shards: the annotations.
+        folder: to write to.
+        model: the method, None for the majority vote.
+        parameters: the file of the last ones.
     """
 
     shards: Shards
     folder: Path
-    name: str
+    model: LatentModel[Any] | None
     parameters: Path | None
 
     def __call__(self, number: int) -> np.ndarray:
         """Returns how many labels each annotator gave in the shard."""
-        method, size = find_method(self.name), self.shards.num_classes
-        shard = self.shards.open(number)
-        if method.model is None:
-            beliefs = shard.votes()
+        shard, size = self.shards.open(number), self.shards.num_classes
+        if self.model is None:
+            probas = shard.votes()
         else:
-            model = method.final(method.model(size))
-            beliefs, _ = model.e_step(shard, _load(self.parameters, method.parameters))
-        probas = method.probas(beliefs, size)
+            parameters = _load(self.parameters, self.model.parameters_type)
+            probas = self.model.probas(self.model.soft().e_step(shard, parameters)[0], parameters)
         best = probas.argmax(axis=1)
         names = pa.array(self.shards.classes)
         columns = {
@@ -373,35 +382,37 @@ class WriteLabels:
         }
         if pa.types.is_integer(names.type):
             columns["label"] = names.take(pa.array(best))
-        for place, label in enumerate(self.shards.classes):
-            columns[f"p_{label}"] = probas[:, place].astype(np.float32)
+        for code, label in enumerate(self.shards.classes):
+            columns[f"p_{label}"] = probas[:, code].astype(np.float32)
         with atomic_path(self.folder / f"part-{number:05d}.parquet") as temporary:
             pq.write_table(pa.table(columns), temporary)
         return np.bincount(shard.one_hot.indices // size, minlength=self.shards.num_annotators)
 
 
-def _write(output: Path, name: str, shards: Shards, state: State, engine: Engine) -> list[str]:
+def _write(
+    output: Path, model: LatentModel[Any] | None, shards: Shards, state: State, engine: Engine
+) -> list[str]:
     """Writes labels by shard, then annotators and parameters; returns the files."""
     folder = output / WORK / "labels"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    method = find_method(name)
-    job = WriteLabels(shards, folder, name, state.path)
-    wanted = [number for number, size in enumerate(shards.sizes) if size]
-    given = np.zeros(shards.num_annotators, dtype=np.int64)
-    for part in engine.map(job, wanted):
-        given += part
+    job = WriteLabels(shards, folder, model, state.path)
+    numbers = [number for number, size in enumerate(shards.sizes) if size]
+    num_labels = np.zeros(shards.num_annotators, dtype=np.int64)
+    for part in engine.map(job, numbers):
+        num_labels += part
     for left in folder.glob(".*"):  # of a worker that died
         left.unlink()
     shutil.rmtree(output / "labels", ignore_errors=True)
     os.replace(folder, output / "labels")
-    columns = {"annotator": shards.annotators, "num_labels": given}
-    if state.parameters is not None:
+    files = sorted(path.relative_to(output).as_posix() for path in (output / "labels").iterdir())
+    columns = {"annotator": shards.annotators, "num_labels": num_labels}
+    if model is not None:
         save_arrays(output / "parameters.npz", _arrays(state.parameters))
-        skills = method.skills(state.parameters)
-        if skills is not None:
-            columns["skill"] = skills
+        files.append("parameters.npz")
+        errors = model.errors(state.parameters)
+        if errors is not None:
+            columns["skill"] = expected_skills(errors, model.priors(state.parameters))
     with atomic_path(output / "annotators.parquet") as temporary:
         pq.write_table(pa.table(columns), temporary)
-    parts = sorted(path.relative_to(output).as_posix() for path in (output / "labels").iterdir())
-    return [*parts, "annotators.parquet", *["parameters.npz"] * (state.parameters is not None)]
+    return [*files, "annotators.parquet"]

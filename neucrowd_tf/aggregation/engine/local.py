@@ -15,9 +15,9 @@ Result = TypeVar("Result")
 
 
 class Local:
-    """Threads over parts: NumPy, SciPy and Arrow let go of the interpreter while they work.
+    """Threads over parts: NumPy, SciPy and Arrow release the interpreter's lock while they work.
 
-    What waits for its turn is bounded, so that memory does not grow with the number of parts.
+    The number of waiting results is bounded, so that memory does not grow with the number of parts.
     """
 
     def __init__(self, workers: int | None = None) -> None:

@@ -1,13 +1,10 @@
-"""Truth inference by parts gives what it gives in memory, whatever the engine, the kind of file, or
-who dies on the way.
-"""
+"""Truth inference out of core gives the results of memory, whatever engine or interruption."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import os
-import re
 import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator
@@ -33,10 +30,10 @@ pq = pytest.importorskip("pyarrow.parquet")
 from neucrowd_tf.aggregation.engine import fit as engine_fit  # noqa: E402
 from neucrowd_tf.aggregation.engine import source as engine_source  # noqa: E402
 from neucrowd_tf.aggregation.engine.fit import Request, fit, groups  # noqa: E402
-from neucrowd_tf.aggregation.engine.kept import Origin  # noqa: E402
 from neucrowd_tf.aggregation.engine.local import Local  # noqa: E402
 from neucrowd_tf.aggregation.engine.methods import METHODS  # noqa: E402
-from neucrowd_tf.aggregation.engine.shards import make_shards  # noqa: E402
+from neucrowd_tf.aggregation.engine.records import Origin  # noqa: E402
+from neucrowd_tf.aggregation.engine.shards import Gather, make_shards  # noqa: E402
 from neucrowd_tf.aggregation.engine.source import buckets_of  # noqa: E402
 
 IN_MEMORY: dict[str, Callable[[], Any]] = {
@@ -84,13 +81,20 @@ def parameters(output: Path) -> dict[str, np.ndarray]:
 
 def assert_same(one: Path, other: Path) -> None:
     pd.testing.assert_frame_equal(labels(one), labels(other), check_exact=True)
-    found, expected = parameters(one), parameters(other)
+    arrays, expected = parameters(one), parameters(other)
     for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array)
+        np.testing.assert_array_equal(arrays[name], array)
     assert read_json(one / "fit.json")["history"] == read_json(other / "fit.json")["history"]
 
 
-def test_every_method_has_its_twin_in_memory() -> None:
+def refit(file: Path, output: Path, engine: Local, **more: Any) -> list[str]:
+    """Resumes a fit of Dawid and Skene's method and returns the lines that it reports."""
+    lines: list[str] = []
+    fit(Request(file, "dawid_skene", output, resume=True, report=lines.append, **more), engine)
+    return lines
+
+
+def test_methods() -> None:
     assert METHODS.keys() == IN_MEMORY.keys()
 
 
@@ -100,13 +104,13 @@ def test_labels_are_those_of_all_annotations_in_memory(
 ) -> None:
     fit(Request(file, method, tmp_path / "out"), local)
     model = IN_MEMORY[method]().fit(crowd)
-    found = labels(tmp_path / "out")
-    assert found["task"].tolist() == list(range(600))
-    np.testing.assert_array_equal(found["label"], model.labels_)
-    probas = found[["p_0", "p_1", "p_2"]]
+    result = labels(tmp_path / "out")
+    assert result["task"].tolist() == list(range(600))
+    np.testing.assert_array_equal(result["label"], model.labels_)
+    probas = result[["p_0", "p_1", "p_2"]]
     np.testing.assert_allclose(probas, model.probas_, atol=1e-6)
-    np.testing.assert_allclose(found["probability"], model.probas_.max(axis=1), atol=1e-8)
-    np.testing.assert_array_equal(found["num_labels"], crowd.vote_counts().sum(axis=1))
+    np.testing.assert_allclose(result["probability"], model.probas_.max(axis=1), atol=1e-8)
+    np.testing.assert_array_equal(result["num_labels"], crowd.vote_counts().sum(axis=1))
     annotators = pq.read_table(tmp_path / "out" / "annotators.parquet").to_pandas()
     np.testing.assert_array_equal(annotators["num_labels"], crowd.labels_per_annotator())
     if method in ("dawid_skene", "one_coin", "ibcc"):
@@ -127,9 +131,9 @@ def test_results_do_not_depend_on_the_number_of_threads(
 def test_groups_hold_each_shard_once_in_order() -> None:
     # 40 shards: 10 + 40 // 16 = 12 groups of three or four.
     for count, parts in ((1, 1), (8, 8), (40, 12)):
-        found = groups(count)
-        assert len(found) == parts
-        assert [number for group in found for number in group] == list(range(count))
+        result = groups(count)
+        assert len(result) == parts
+        assert [number for group in result for number in group] == list(range(count))
 
 
 # ------------------------------------------------------------------------- files
@@ -151,53 +155,93 @@ def test_text_ids_from_a_folder_of_csv_and_parquet(
     frame[1000:1700].astype("category").to_parquet(folder / "b.parquet", index=False)
     frame[1700:].rename(columns={"worker": "annotator"}).to_csv(folder / "c.csv", index=False)
     fit(Request(folder, "dawid_skene", tmp_path / "out"), local)
-    found = labels(tmp_path / "out")
+    result = labels(tmp_path / "out")
     expected = DawidSkene().fit_predict(Annotations.from_frame(frame))
-    assert dict(zip(found["task"], found["label"].astype(str), strict=True)) == expected.to_dict()
+    assert dict(zip(result["task"], result["label"].astype(str), strict=True)) == expected.to_dict()
 
 
 def test_numbers_in_csv_are_classes_in_the_order_of_numbers(tmp_path: Path, local: Local) -> None:
     file = tmp_path / "a.csv"
     file.write_text("task\tworker\tlabel\n007\tu\t10\n007\tv\t2\n8\tu\t2\n8\tv\t2\n")
     fit(Request(file, "majority_vote", tmp_path / "out"), local)
-    found = labels(tmp_path / "out")
-    assert found["task"].tolist() == ["007", "8"]
-    assert found["label"].tolist() == [2, 2]  # one vote each: the first class, which is 2
-    assert found["p_10"].tolist() == [0.5, 0.0]
+    result = labels(tmp_path / "out")
+    assert result["task"].tolist() == ["007", "8"]
+    assert result["label"].tolist() == [2, 2]  # one vote each: the first class, which is 2
+    assert result["p_10"].tolist() == [0.5, 0.0]
     assert read_json(tmp_path / "out" / "fit.json")["classes"] == [2, 10]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("content", "message"),
     [
         ("task,worker,label\n1,a,x\n2,,y\n", r"data row 1, worker: expected an id"),
         ("task,worker,label\n1,a,x\n2,b,\n", r"data row 1, label: expected a label"),
+        ('task,worker,label\nt,a,x\n"",b,y\n', "data row 1, task: expected an id"),
         ("task,worker,label\n1,a,x\n2,b,y\n1,a,y\n", r"task '1'.*received two of 'a'"),
         ("task,worker,label\n", "at least one annotation"),
         ("task,worker,lable\n1,a,x\n", "label"),
         ("task,worker,label\n1,a\n", "a.csv"),
+        ("task,worker,label,label\nt,a,x,y\n", "expected each column once"),
+        ("task,worker,label\nt0,a,x\nlabel,task,worker\nt1,b,y\n", "the header again"),
+        (f"task,worker,label\nt,a,{'x' * (9 << 20)}\n", "a line of more than 4 MB"),
+        (pa.table({"task": [1.5], "worker": ["a"], "label": ["x"]}), "text, received double"),
+        (pa.table({"task": ["u "], "worker": ["a"], "label": ["x"]}), "without spaces around it"),
+        (
+            pa.table({"task": pa.array([1 << 63], pa.uint64()), "worker": [1], "label": [1]}),
+            "whole numbers below 2",
+        ),
+        (None, "received a pipe or a device"),
     ],
 )
-def test_bad_rows_are_named(text: str, said: str, tmp_path: Path, local: Local) -> None:
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(DataError, match=said):
-        fit(Request(tmp_path / "a.csv", "dawid_skene", tmp_path / "out"), local)
+def test_annotations_that_cannot_be_used(
+    content: Any, message: str, tmp_path: Path, local: Local
+) -> None:
+    path = tmp_path / "a.csv"
+    if isinstance(content, str):
+        path.write_text(content)
+    elif content is None:
+        os.mkfifo(path)
+    else:
+        pq.write_table(content, path := tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=message):
+        fit(Request(path, "dawid_skene", tmp_path / "out"), local)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()
+    with pytest.raises(DataError, match=message):
+        fit(Request(path, "dawid_skene", tmp_path / "out"), local)
+    assert not any((tmp_path / "out").glob("*"))
 
 
-def test_numbers_that_are_not_whole_are_refused(tmp_path: Path, local: Local) -> None:
-    table = pa.table({"task": [1.5], "worker": ["a"], "label": ["x"]})
-    pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="task: expected whole numbers or text, received double"):
-        fit(Request(tmp_path / "a.parquet", "dawid_skene", tmp_path / "out"), local)
+def test_duplicates(tmp_path: Path) -> None:
+    table = {"task": [1, 2, 1, 1], "worker": ["a", "a", "a", "b"], "label": [0, 1, 1, 0]}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    shards = make_shards(
+        engine_source.find_source(tmp_path / "a.parquet"),
+        *(Origin({}, {}), tmp_path / "s", engine := Local(1), "all"),
+    )
+    engine.close()
+    votes = {}
+    for number, size in enumerate(shards.sizes):
+        if size:
+            counts = shards.open(number).one_hot.toarray().tolist()
+            votes |= dict(zip(shards.tasks(number).to_pylist(), counts, strict=True))
+    assert votes == {1: [1, 1, 1, 0], 2: [0, 1, 0, 0]}
+    gather = Gather("", (), 2, 2, "a.parquet", "last")
+    triples = [np.array(column) for column in ([0, 1, 0, 0], [0, 0, 0, 1], [0, 1, 1, 0])]
+    for rule, column in (("last", 1), ("first", 0)):
+        gather = dataclasses.replace(gather, duplicates=rule)
+        offsets, columns = gather._sorted(*triples, pa.array([1, 2]))
+        assert offsets.tolist() == [0, 2, 3]
+        assert columns.tolist() == [column, 2, 1]
 
 
 @pytest.mark.parametrize("text", [False, True])
 def test_a_task_has_one_bucket_and_buckets_are_of_one_size(text: bool) -> None:
     numbers = np.repeat(np.arange(20_000), 2)
     tasks = pa.array(numbers.astype(str) if text else numbers)
-    found = buckets_of(tasks.cast(pa.large_string()) if text else tasks, 8)
-    np.testing.assert_array_equal(found[::2], found[1::2])
-    sizes = np.bincount(found, minlength=8)
+    result = buckets_of(tasks.cast(pa.large_string()) if text else tasks, 8)
+    np.testing.assert_array_equal(result[::2], result[1::2])
+    sizes = np.bincount(result, minlength=8)
     assert len(sizes) == 8
     assert sizes.min() > 0.9 * 5000
     assert sizes.max() < 1.1 * 5000
@@ -249,7 +293,7 @@ def begun(file: Path, output: Path, engine: Local, **more: Any) -> None:
 def test_resume_refuses_other_annotations_by_name(
     change: str, finished: bool, crowd: Annotations, tmp_path: Path, local: Local
 ) -> None:
-    """The size and the time of a file say nothing of what is in it."""
+    """A file's digest counts, not its size or time."""
     (folder := tmp_path / "source").mkdir()
     file = parquet(crowd, folder / "a.parquet")
     (folder / "b.csv").write_text("task,worker,label\n1000000,w,1\n1000001,w,2\n")
@@ -263,17 +307,17 @@ def test_resume_refuses_other_annotations_by_name(
         (folder / "b.csv").write_text(content)
         if "rest" in change:
             os.utime(folder / "b.csv", ns=(before.st_atime_ns, before.st_mtime_ns))
-        said = "expected b.csv as it was .* received it changed .*"
+        change = "expected b.csv as it was .* received it changed .*"
     elif change == "file more":
         (folder / "c.csv").write_text("task,worker,label\n1000002,w,1\n")
-        said = "expected no c.csv, when .* received one"
+        change = "expected no c.csv, when .* received one"
     else:
         (folder / "b.csv").unlink()
-        said = "expected b.csv as it was .* received none"
-    kept = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    with pytest.raises(UsageError, match=f"{said}; choose another --output, or remove"):
-        fit(Request(folder, "dawid_skene", tmp_path / "out", resume=True), local)
-    assert kept == {path: path.read_bytes() for path in kept}
+        change = "expected b.csv as it was .* received none"
+    files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match=f"{change}; choose another --output, or remove"):
+        refit(folder, tmp_path / "out", local)
+    assert files == {path: path.read_bytes() for path in files}
 
 
 def test_annotations_that_were_touched_or_moved_are_the_same(
@@ -285,18 +329,9 @@ def test_annotations_that_were_touched_or_moved_are_the_same(
     begun(copy, tmp_path / "out", local)
     (tmp_path / "one").rename(tmp_path / "two")
     (tmp_path / "two" / file.name).touch()
-    lines: list[str] = []
-    moved = Request(
-        tmp_path / "two" / file.name,
-        "dawid_skene",
-        tmp_path / "out",
-        resume=True,
-        report=lines.append,
-    )
-    fit(moved, local)
-    assert lines[1].startswith("iteration 3")
-    fit(moved, local)
-    assert lines[-1].endswith("finished before")
+    file = tmp_path / "two" / file.name
+    assert refit(file, tmp_path / "out", local)[1].startswith("iteration 3")
+    assert refit(file, tmp_path / "out", local)[-1].endswith("finished before")
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -309,145 +344,94 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+WORK_FILES = [
+    "shards/00003.columns.npy",
+    "shards/00003.offsets.npy",
+    "shards/00003.tasks.arrow",
+    "shards/annotators.parquet",
+    "shards/shards.json",
+    "state.json",
+    "parameters-00002.npz",
+]
+
+
+@pytest.fixture(scope="module")
+def whole(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a fit without interruption."""
+    engine, folder = Local(2), tmp_path_factory.mktemp("whole") / "out"
+    fit(Request(file, "dawid_skene", folder), engine)
+    engine.close()
+    return folder
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "shards/00003.columns.npy",
-        "shards/00003.offsets.npy",
-        "shards/00003.tasks.arrow",
-        "shards/annotators.parquet",
-        "shards/shards.json",
-        "state.json",
-        "parameters-00002.npz",
-    ],
-)
-def test_what_is_damaged_is_told_and_made_again(
-    name: str, damage: str, file: Path, tmp_path: Path, local: Local
+@pytest.mark.parametrize("name", WORK_FILES)
+def test_damaged_files_are_named_and_made_again(
+    name: str, damage: str, file: Path, whole: Path, tmp_path: Path, local: Local
 ) -> None:
-    fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
     begun(file, tmp_path / "out", local)
     path = tmp_path / "out" / engine_fit.WORK / name
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    lines: list[str] = []
-    fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
-    told = [line for line in lines if line.startswith("warning: ")]
-    assert len(told) == 1
-    assert str(path) in told[0]
-    assert told[0].endswith("again")
-    assert_same(tmp_path / "out", tmp_path / "whole")
+    lines = refit(file, tmp_path / "out", local)
+    (warning,) = (line for line in lines if line.startswith("warning: "))
+    assert str(path) in warning
+    assert warning.endswith("again")
+    assert_same(tmp_path / "out", whole)
+    if name.startswith("shards/000"):  # the parameters are those of the same annotations
+        assert any(line.startswith("iteration 3") for line in lines)
+        assert not any(line.startswith("iteration 1:") for line in lines)
 
 
-def test_a_record_in_the_place_of_another_is_a_damaged_one(
-    file: Path, tmp_path: Path, local: Local
+@pytest.mark.parametrize("name", ["state.json", "shards/shards.json", "prior", "other"])
+def test_whole_files_of_another_fit_are_damaged_ones(
+    name: str, file: Path, whole: Path, tmp_path: Path, local: Local
 ) -> None:
-    fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
-    for one, other in itertools.permutations(("state.json", "shards/shards.json")):
-        begun(file, tmp_path / "out", local)
-        work = tmp_path / "out" / engine_fit.WORK
-        shutil.copy(work / one, work / other)
-        lines: list[str] = []
-        fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
-        assert any(f"{other}: expected JSON as it was written" in line for line in lines)
-        assert_same(tmp_path / "out", tmp_path / "whole")
-        shutil.rmtree(tmp_path / "out")
+    """A record in the place of another; parameters of another shape or with other keys."""
+    begun(file, tmp_path / "out", local)
+    work = tmp_path / "out" / engine_fit.WORK
+    message = f"{name}: expected JSON as it was written"
+    if name == "state.json":
+        shutil.copy(work / "shards/shards.json", work / name)
+    elif name == "shards/shards.json":
+        shutil.copy(work / "state.json", work / name)
+    else:
+        save_arrays(work / "parameters-00002.npz", {name: np.ones(7)})
+        message = "parameters as they were written"
+    assert any(message in line for line in refit(file, tmp_path / "out", local))
+    assert_same(tmp_path / "out", whole)
 
 
-def test_parameters_of_another_crowd_are_damaged_ones(
-    file: Path, tmp_path: Path, local: Local
-) -> None:
-    """Whole in themselves, of a wrong shape or with wrong keys."""
-    fit(Request(file, "dawid_skene", tmp_path / "whole"), local)
-    for arrays in ({"prior": np.ones(7)}, {"other": np.ones(2)}):
-        begun(file, tmp_path / "out", local)
-        save_arrays(tmp_path / "out" / engine_fit.WORK / "parameters-00002.npz", arrays)
-        lines: list[str] = []
-        fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
-        assert any("parameters as they were written" in line for line in lines)
-        assert_same(tmp_path / "out", tmp_path / "whole")
-        shutil.rmtree(tmp_path / "out")
-
-
-def test_shards_that_are_made_again_keep_what_was_fitted(
+def test_other_options_of_reading_begin_the_fit_again(
     file: Path, tmp_path: Path, local: Local
 ) -> None:
     begun(file, tmp_path / "out", local)
-    (tmp_path / "out" / engine_fit.WORK / "shards" / "00000.columns.npy").unlink()
-    lines: list[str] = []
-    fit(Request(file, "dawid_skene", tmp_path / "out", resume=True, report=lines.append), local)
-    assert any(line.startswith("iteration 3") for line in lines)
-    assert not any(line.startswith("iteration 1:") for line in lines)
-
-
-def test_a_fit_whose_flags_changed_begins_again_and_says_so(
-    file: Path, tmp_path: Path, local: Local
-) -> None:
-    begun(file, tmp_path / "out", local)
-    lines: list[str] = []
-    layout = TableFormat(exact_names=True)
-    request = Request(file, "dawid_skene", tmp_path / "out", resume=True, layout=layout)
-    fit(dataclasses.replace(request, report=lines.append), local)
-    assert "begun again, as the flags say" in lines[0]
+    lines = refit(file, tmp_path / "out", local, layout=TableFormat(exact_names=True))
+    assert "read with other options now; the fit begins again" in lines[0]
     assert any(line.startswith("iteration 1:") for line in lines)
 
 
 def test_a_finished_fit_of_other_settings_or_damaged_is_made_again(
     file: Path, tmp_path: Path, local: Local
 ) -> None:
-    lines: list[str] = []
     out = tmp_path / "out"
-
-    def again(**more: Any) -> str:
-        lines.clear()
-        given = {"max_iter": 2, **more}
-        fit(Request(file, "dawid_skene", out, report=lines.append, **given), local)
-        return lines[0]
-
-    again()
-    assert again(resume=True).endswith("finished before")
+    fit(Request(file, "dawid_skene", out, max_iter=2), local)
+    assert refit(file, out, local, max_iter=2)[0].endswith("finished before")
     # Of as many iterations and as small a change: another method all the same.
     tol = read_json(out / "fit.json")["of"]["tol"]
     with pytest.raises(UsageError, match=r"expected dawid_skene, .* received one_coin"):
         fit(Request(file, "one_coin", out, 2, tol, resume=True), local)
-    assert "fitted again" in again(resume=True, max_iter=3)
+    assert "other settings; fitted again" in refit(file, out, local, max_iter=3)[0]
     fit(Request(file, "dawid_skene", tmp_path / "whole", max_iter=3), local)
     part = sorted((out / "labels").iterdir())[1]
-    for path in (out / "fit.json", part, out / "annotators.parquet", out / "parameters.npz"):
-        for damage in DAMAGE.values():
-            path.write_bytes(damage(path.read_bytes()))
-            said = again(resume=True, max_iter=3)
-            assert said.startswith("warning: ")
-            assert str(path) in said
-            assert said.endswith("fitted again")
-            assert_same(out, tmp_path / "whole")
-            assert again(resume=True, max_iter=3).endswith("finished before")
-
-
-def test_what_is_no_file_of_annotations(tmp_path: Path, local: Local) -> None:
-    table = pa.table({"task": ["t", "u ", "v"], "worker": ["a"] * 3, "label": ["x", "y", "x"]})
-    pq.write_table(table, tmp_path / "a.parquet")
-    for kind, said in {
-        "empty": "data row 1, task: expected an id, received nothing",
-        "line": "expected a CSV in UTF-8 as its header says, received a line of more than 4 MB",
-        "spaces": "data row 1, task: expected an id without spaces around it, received 'u '",
-        "pipe": "received a pipe or a device",
-        "twice": "expected each column once, received 'label' again",
-        "large": "task: expected whole numbers below 2^63",
-    }.items():
-        file = tmp_path / "a.parquet"
-        if kind == "empty":
-            (file := tmp_path / "e.csv").write_text('task,worker,label\nt,a,x\n"",b,y\n')
-        elif kind == "line":
-            (file := tmp_path / "l.csv").write_text(f"task,worker,label\nt,a,{'x' * (9 << 20)}\n")
-        elif kind == "pipe":
-            os.mkfifo(file := tmp_path / "b.parquet")
-        elif kind == "twice":
-            (file := tmp_path / "c.csv").write_text("task,worker,label,label\nt,a,x,y\n")
-        elif kind == "large":
-            table = table.set_column(0, "task", pa.array([1, 2, 1 << 63], pa.uint64()))
-            pq.write_table(table, file)
-        with pytest.raises(DataError, match=re.escape(said)):
-            fit(Request(file, "majority_vote", tmp_path / kind), local)
+    files = (out / "fit.json", part, out / "annotators.parquet", out / "parameters.npz")
+    for path, damage in itertools.product(files, DAMAGE.values()):
+        path.write_bytes(damage(path.read_bytes()))
+        line = refit(file, out, local, max_iter=3)[0]
+        assert line.startswith("warning: ")
+        assert str(path) in line
+        assert line.endswith("fitted again")
+        assert_same(out, tmp_path / "whole")
+        assert refit(file, out, local, max_iter=3)[0].endswith("finished before")
 
 
 # -------------------------------------------------------------------- the command
@@ -464,7 +448,7 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--annotations=a.csv", "--resume"], "--resume: expected --engine"),
         (["--annotations=a.parquet"], "--output: expected a folder"),
@@ -482,10 +466,10 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
     ],
 )
 def test_flags_that_do_not_go_together(
-    flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(flags) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------------- Dask
@@ -570,37 +554,6 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
         connect("nonsense://here")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "said"),
-    [
-        ("img.jpg", "IMG.JPG", "more than case"),
-        ("1", "1.0", "how a number is spelt"),
-        ("01", "1", "how a number is spelt"),
-        ("1e5", "100000", "how a number is spelt"),
-        ("1E5", "100000.0", "how a number is spelt"),
-        ("3", "3,0", "how a number is spelt"),
-        ("100962", "\u0661\u0660\u0660\u0669\u0666\u0662", "how a number is spelt"),
-        ("t4", "'t4'", "spaces, quotes"),
-        ("img.jpg", "\u2060img.jpg", "spaces, quotes"),
-        ("55c4de", "55c4d\u0435", "spaces, quotes"),
-        ("TEST", "\u0422EST", "spaces, quotes"),
-        ("NA", "b", "stands for none"),
-        ("1.23457E+11", "b", "cut off"),
-        ('="7"', "b", "formula"),
-    ],
-)
-def test_tasks_that_are_refused(tmp_path: Path, one: str, other: str, said: str) -> None:
-    rows = [("t0", "w1", "x"), (one, "w1", "x"), (other, "w2", "y"), ("t9", "w2", "y")]
-    table = dict(zip(("task", "worker", "label"), map(list, zip(*rows, strict=True)), strict=True))
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table(table), path)
-    source = engine_source.find_source(path)
-    with pytest.raises(DataError, match=said):
-        make_shards(source, Origin({}, {}), tmp_path / "s", Local(1))
-    source = engine_source.find_source(path, TableFormat.of(exact_names=True, missing=""))
-    assert sum(make_shards(source, Origin({}, {}), tmp_path / "s", Local(1)).sizes) == 4
-
-
 def _both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
     """Returns tasks and labels as they are inferred in memory, and by parts."""
     flags = (f"--annotations={path}", "--method=dawid_skene", *flags)
@@ -623,8 +576,8 @@ def _both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
         ("task,worker,label\n1,a,2\n1,b,3\n2,a,3\n2,b,3\n", ["--classes=1,2,3"]),
         ("task;worker;label\n1;a;x\n1;b;y\n2;a;x\n2;b;x\n", ["--separator=;"]),
         (
-            "img,who,said\n1,a,x\n1,b,y\n2,a,x\n2,b,x\n",
-            ["--task_column=img", "--worker_column=who", "--label_column=said"],
+            "img,who,message\n1,a,x\n1,b,y\n2,a,x\n2,b,x\n",
+            ["--task_column=img", "--worker_column=who", "--label_column=message"],
         ),
     ],
 )
@@ -638,7 +591,7 @@ def test_the_flags_that_say_how_labels_are_written(
 
 
 @pytest.mark.parametrize(
-    ("text", "flags", "said"),
+    ("text", "flags", "message"),
     [
         ("task,worker,label\n1,a,yes\n1,b,NA\n2,a,no\n", [], "--missing=NA leaves these out"),
         ("task,worker,label\nNA,a,yes\n1,b,no\n2,a,no\n", [], "--missing=NA leaves these out"),
@@ -649,13 +602,13 @@ def test_the_flags_that_say_how_labels_are_written(
     ],
 )
 def test_what_is_refused_in_memory_is_by_parts(
-    text: str, flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text(text)
     for more in ([], ["--engine=local", f"--output={tmp_path / 'o'}"]):
         assert main([f"--annotations={path}", *flags, *more]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_rows_that_are_left_out_are_counted_and_places_are_the_files(
@@ -673,80 +626,3 @@ def test_rows_that_are_left_out_are_counted_and_places_are_the_files(
     assert "received it changed" in capsys.readouterr().err
     assert main([*flags, "--missing=NA", f"--output={tmp_path / 'p'}"]) == 2
     assert "data row 2, task: expected an id without spaces" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("text", [False, True])
-def test_tasks_that_may_stand_for_none_are_told(text: bool, tmp_path: Path, local: Local) -> None:
-    """A word of them, and a negative number that is the only one."""
-    tasks = [str(i) if text else i for i in range(200)]
-    for odd, told in {("-1",): 1, ("-1", "-2"): 0, ("unknown",): 1, ("t-1", "r/a_7"): 0}.items():
-        if not text and not odd[0][1:].isdigit():
-            continue
-        names = [*tasks, *(odd if text else map(int, odd))]
-        columns = {
-            "task": names,
-            "worker": ["a"] * len(names),
-            "label": list("xy" * 101)[: len(names)],
-        }
-        path = tmp_path / "a.parquet"
-        pq.write_table(pa.table(columns), path)
-        lines: list[str] = []
-        out = tmp_path / "-".join(odd).replace("/", "-")
-        fit(Request(path, "majority_vote", out, report=lines.append), local)
-        found = [line for line in lines if "may stand for none" in line]
-        assert len(found) == told
-        assert all(f"the task {odd[0]!r}" in line for line in found)
-        lines.clear()
-        layout = TableFormat(exact_names=True)
-        fit(
-            Request(path, "majority_vote", out / "exact", layout=layout, report=lines.append), local
-        )
-        assert not any("may stand for none" in line for line in lines)
-
-
-def test_a_refusal_leaves_no_folder_in_use(tmp_path: Path, local: Local) -> None:
-    table = tmp_path / "a.csv"
-    table.write_text("task,worker,label\n1,a,x\n1,b,\n2,b,y\n")
-    for made in (False, True):
-        if made:
-            (tmp_path / "out").mkdir()
-        with pytest.raises(DataError, match="label"):
-            fit(Request(table, "majority_vote", tmp_path / "out"), local)
-        assert not any((tmp_path / "out").glob("*")) and (tmp_path / "out").exists() == made
-
-
-def test_the_header_again_in_another_order(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("task,worker,label\nt0,a,x\nlabel,task,worker\nt1,b,y\n")
-    source = engine_source.find_source(tmp_path / "a.csv")
-    with pytest.raises(DataError, match="the header again"):
-        make_shards(source, Origin({}, {}), tmp_path / "s", Local(1))
-
-
-def test_columns_of_labels_that_may_not_count_are_told(
-    tmp_path: Path, local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in memory, over all files; rare texts of very many count as one of them."""
-    monkeypatch.setattr(engine_source, "MOST_TEXTS", 4)
-    frame = pd.DataFrame(
-        {
-            "task": np.repeat(np.arange(30), 2),
-            "worker": ["a", "b"] * 30,
-            "label": ["x", "y", "x", "x"] * 15,
-            "status": ["approved"] * 50 + ["rejected"] * 10,
-            "deleted_at": [None] * 40 + [f"2024-01-01 {i}" for i in range(20)],
-            "weight": [1.0] * 55 + [2.5] * 5,
-            "skipped": [[False]] * 60,  # no texts
-            "seconds": range(60),
-        }
-    )
-    folder = tmp_path / "in"
-    folder.mkdir()
-    frame[:30].to_parquet(folder / "a.parquet")
-    frame[30:].drop(columns="skipped").to_csv(folder / "b.csv", index=False)
-    lines: list[str] = []
-    fit(Request(folder, "majority_vote", tmp_path / "out", report=lines.append), local)
-    told = [line for line in lines if line.startswith(f"warning: {folder}: column ")]
-    assert len(told) == 3
-    assert "column 'status' says 'approved' (50 times), 'rejected' (10 times) of" in told[0]
-    assert "column 'deleted_at' says '' (40 times), '2024-01-01" in told[1]
-    assert "column 'weight' is a number other than 1 in 5 of 60 rows" in told[2]

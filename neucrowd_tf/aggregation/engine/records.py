@@ -1,4 +1,4 @@
-"""What a fit keeps in its folder: what it was made of, and whether it is as it was written."""
+"""What a fit records in its folder: the digests of what it read and of what it wrote."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """What works on parts: `map` yields the results in the order of the items."""
+    """Maps functions over parts, on threads or on other machines."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yields `function(item)` of each item, in their order."""
 
     def close(self) -> None:
-        """Ends what is at work."""
+        """Ends its threads or processes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What shards are made of.
+    """The annotations that shards are made of.
 
     Attributes:
         files: the SHA-256 of each file of annotations, by its path in their folder.
-        layout: how they are written, where a flag says so.
+        layout: the options of reading that differ from their defaults.
     """
 
     files: dict[str, str]
@@ -43,7 +43,7 @@ class Origin:
 
     @classmethod
     def of(cls, annotations: Path, source: Source, engine: Engine) -> Origin:
-        """Reads the files of a source."""
+        """Returns the digests of a source's files."""
         names = (
             file.relative_to(annotations).as_posix() if file != annotations else file.name
             for file in source.files
@@ -55,12 +55,15 @@ class Origin:
         return cls(dict(zip(names, digests, strict=True)), jsonable(layout))
 
     def record(self) -> dict[str, Any]:
-        """Returns what JSON gives back of it."""
+        """Returns the origin as JSON has it."""
         return dataclasses.asdict(self)
 
     def check(self, before: Mapping[str, Any], output: Path) -> None:
-        """Raises UsageError where the annotations are others than those that the fit in `output`,
-        whose `record` is `before`, was begun with.
+        """Raises UsageError if the annotations differ from those of an earlier fit.
+
+        Args:
+            before: the `record` of the fit in `output`.
+            output: its folder.
         """
         if (files := before["files"]) == self.files:
             return
@@ -82,9 +85,9 @@ def digests(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, str
 
 
 def changed(folder: Path, before: Mapping[str, str], engine: Engine) -> Path | None:
-    """Returns the first file that is not there or not as it was written, or None."""
+    """Returns the first file that is missing or differs from its digest in `before`, or None."""
     for name in before:
         if not (folder / name).is_file():
             return folder / name
-    found = digests(folder, before, engine)
-    return next((folder / name for name in before if found[name] != before[name]), None)
+    now = digests(folder, before, engine)
+    return next((folder / name for name in before if now[name] != before[name]), None)
