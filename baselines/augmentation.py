@@ -25,10 +25,9 @@ from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.arguments import PAPER, PRESETS, ClassifierArguments
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import hold_out
+from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 if TYPE_CHECKING:
     import keras

@@ -10,9 +10,9 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, number, share, whole
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.standardise import in_blocks
 
 if TYPE_CHECKING:
     import keras

@@ -122,8 +122,7 @@ class MetricLearning(RepresentationEstimator):
         from baselines.metric_models import BatchModel, MarginModel
         from baselines.relation_net import RelationModel
         from neucrowd_tf.nn import losses
-        from neucrowd_tf.training.class_batches import class_batches
-        from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
+        from neucrowd_tf.training.tuplets import TupletIndex, class_batches, uniform_batches
 
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         if self.objective in ("contrastive", "triplet"):

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from neucrowd_tf.nn.losses import ClassCenters, TripletCenterLoss, contrastive_loss, triplet_loss
-from neucrowd_tf.training.encoder_model import EncoderModel
+from neucrowd_tf.training.tuplet_model import EncoderModel
 from neucrowd_tf.training.tuplets import TupletIndex
 
 if TYPE_CHECKING:

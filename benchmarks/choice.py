@@ -54,7 +54,7 @@ from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.candidates import affordable
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.validation import consensus_labels
 
 GIVEN = ("labelme", "music", "usps_syn", "gsad_syn", "syn1", "breast_cancer", "digits", "cifar10n")
 BALANCED = ("usps_syn",)

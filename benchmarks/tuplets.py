@@ -26,7 +26,7 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     from neucrowd_tf.neucrowd import NeuCrowd
     from neucrowd_tf.neucrowd.assurance import label_assurance
     from neucrowd_tf.training import Run
-    from neucrowd_tf.training.consensus import consensus_labels
+    from neucrowd_tf.training.validation import consensus_labels
 
     hotel = registry.dataset("hotel").load(arguments.data_dir)
     steps = -(-arguments.tuplets // arguments.batch)

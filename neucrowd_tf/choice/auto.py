@@ -40,9 +40,9 @@ from neucrowd_tf.choice.gold import gold_codes
 from neucrowd_tf.choice.recommendation import recommend
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,10 +18,10 @@ from neucrowd_tf.crowd_layers.imbalance import (
     class_weights,
     resampled_multiplicities,
 )
-from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.network_cache import Snapshots
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.snapshots import Snapshots
+from neucrowd_tf.training.standardise import in_blocks
 
 if TYPE_CHECKING:
     import keras

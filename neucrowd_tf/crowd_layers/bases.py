@@ -16,7 +16,7 @@ import tensorflow as tf
 from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import check_activation
-from neucrowd_tf.training.copies import copy_network
+from neucrowd_tf.training.state import copy_network
 
 Base = str | keras.Model | Callable[[tuple[int, ...], int], keras.Model]
 

@@ -26,13 +26,11 @@ from neucrowd_tf.arguments import (
     whole,
 )
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.training.blocks import in_blocks
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache, ReusesNetworks
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import standardise
-from neucrowd_tf.training.validation import hold_out, validation_figures
+from neucrowd_tf.training.standardise import in_blocks, standardise
+from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 if TYPE_CHECKING:
     import keras
@@ -242,7 +240,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         return self._network
 
     def _compiled(self, data: TrainingData, run: Run) -> Any:
-        from neucrowd_tf.training.copies import starting_values
+        from neucrowd_tf.training.state import starting_values
 
         # Room first: what predicted with an earlier network keeps that one's memory.
         self._functions = self._network = None
@@ -344,7 +342,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         import keras
 
         from neucrowd_tf.crowd_layers import bases
-        from neucrowd_tf.training.copies import warn_redrawn
+        from neucrowd_tf.training.state import warn_redrawn
 
         common: dict[str, Any] = {"l2": self.l2, "seed": self.seed}
         if isinstance(self.base, keras.Model):

@@ -24,9 +24,9 @@ from neucrowd_tf.crowding.crowd import (
 )
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import take_step
-from neucrowd_tf.training.blocks import in_blocks
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.state import read_variables, reset_optimizer, write_variables
 
 if TYPE_CHECKING:

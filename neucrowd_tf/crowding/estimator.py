@@ -23,11 +23,10 @@ from neucrowd_tf.crowding.generation import GeneratesAnnotations, TrainedGenerat
 from neucrowd_tf.crowding.playing import Game, best_of, held_out, play
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.blocks import ROWS, in_blocks
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.network_cache import NetworkCache
+from neucrowd_tf.training.network_cache import NetworkCache, Snapshots
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.snapshots import Snapshots
+from neucrowd_tf.training.standardise import ROWS, in_blocks
 from neucrowd_tf.training.validation import validation_figures
 
 if TYPE_CHECKING:

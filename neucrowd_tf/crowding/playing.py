@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import hold_out
+from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 if TYPE_CHECKING:
     import keras

@@ -34,11 +34,10 @@ from neucrowd_tf.dasc.confidence import pseudo_annotations
 from neucrowd_tf.dasc.quality import round_scores
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import ReusesNetworks
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import hold_out
+from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -28,8 +28,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
-from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import dense_encoder, make_initializer
 from neucrowd_tf.nn.steps import take_step
-from neucrowd_tf.training.copies import user_network
+from neucrowd_tf.training.state import user_network
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

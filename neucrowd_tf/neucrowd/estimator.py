@@ -17,7 +17,6 @@ from neucrowd_tf.neucrowd.safety import (
     sampling_probabilities,
 )
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
@@ -29,6 +28,7 @@ from neucrowd_tf.training.representation import (
     similarities,
 )
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

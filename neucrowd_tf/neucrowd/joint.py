@@ -14,10 +14,9 @@ from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths
 from neucrowd_tf.neucrowd.joint_linear import entropy, fold_rows, linear_stage
 from neucrowd_tf.neucrowd.posterior import posterior_assurance
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
-from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.linear import soft_path
-from neucrowd_tf.training.network_estimator import NetworkEstimator
+from neucrowd_tf.training.representation import NetworkEstimator
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 

@@ -1,8 +1,9 @@
-"""A step of an optimizer that leaves nothing behind."""
+"""Steps of an optimizer, and what the replicas of a strategy do in one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -29,3 +30,51 @@ def take_step(
         optimizer.apply(gradients, variables)
     else:
         replica.merge_call(lambda _: optimizer.apply(gradients, variables))
+
+
+def _place() -> int:
+    """Returns this replica's number among all."""
+    context = tf.distribute.get_replica_context()
+    return int(tf.get_static_value(tf.convert_to_tensor(context.replica_id_in_sync_group)))
+
+
+def share_of(data: Any) -> Any:
+    """Returns this replica's part of a batch, consecutive rows of it; numbers stay whole.
+
+    A batch holds indices or random numbers, so that every process can make all of it and take its
+    part, and parts do not depend on how a pipeline would be cut.
+    """
+    count, place = tf.distribute.get_replica_context().num_replicas_in_sync, _place()
+
+    def part(rows: Any) -> Any:
+        if not rows.shape.rank:
+            return rows
+        size = rows.shape[0]
+        return rows[size * place // count : size * (place + 1) // count]
+
+    return tf.nest.map_structure(part, data)
+
+
+def agreed(strategy: Any, values: Mapping[str, float]) -> dict[str, float]:
+    """Returns the first worker's values on all workers, which have to call this together.
+
+    What is decided by the values is then decided alike, also on processors that round differently.
+    """
+    names = sorted(values)
+    local = tf.constant([values[name] for name in names], dtype=tf.float64)
+    return dict(zip(names, _of_first(strategy)(local).numpy().tolist(), strict=True))
+
+
+@functools.cache
+def _of_first(strategy: Any) -> Callable[[Any], Any]:
+    def reduced(local: Any) -> Any:
+        context = tf.distribute.get_replica_context()
+        # A function's argument is on no device, which reducing asks for.
+        value = tf.identity(local) if _place() == 0 else tf.zeros_like(local)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def first(local: Any) -> Any:
+        return strategy.experimental_local_results(strategy.run(reduced, args=(local,)))[0]
+
+    return first  # type: ignore[no-any-return]

@@ -28,7 +28,6 @@ from neucrowd_tf.rll.confidence import (
     mle_confidence,
     subsample_annotations,
 )
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
@@ -39,6 +38,7 @@ from neucrowd_tf.training.representation import (
     similarities,
 )
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,9 +4,12 @@ only when it is used.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import logging
 import numbers
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -21,9 +24,8 @@ from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, 
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError
 from neucrowd_tf.persistence import Persistent
-from neucrowd_tf.training.owner import owner_of
-from neucrowd_tf.training.retracing import retracing_expected
-from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.run import Run, owner_of
+from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
 
 if TYPE_CHECKING:
@@ -323,3 +325,45 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         where there is one, "embedding".
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be exported")
+
+
+class EmbeddingEstimator(CrowdEstimator):
+    """Predicts and embeds with `model_`, from raw features to {"probabilities", "embedding"}."""
+
+    model_: Any
+
+    def inference_model(self) -> Any:
+        return self.model_
+
+    def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
+        return in_blocks(lambda part: self.model_(part, training=False)[name], features)
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return self._outputs(features, "probabilities")
+
+    def transform(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns the embedding `[M, h]` of raw features (of several networks, side by side)."""
+        return self._outputs(self._check_fitted(features), "embedding")
+
+
+_NOTE = "triggered tf.function retracing"
+
+
+def _is_no_note(record: logging.LogRecord) -> bool:
+    return _NOTE not in record.getMessage()
+
+
+@contextlib.contextmanager
+def retracing_expected() -> Iterator[None]:
+    """Keeps TensorFlow from warning of retracing: each fit traces its own network once, which looks
+    to it like one function that is traced again and again.
+    """
+    logger = logging.getLogger("tensorflow")
+    if _is_no_note in logger.filters:
+        yield
+        return
+    logger.addFilter(_is_no_note)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_no_note)

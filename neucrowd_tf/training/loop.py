@@ -1,17 +1,18 @@
-"""The one training loop, for one device and for the replicas of a strategy: a stateless pipeline,
-validation, best epoch, checkpoints and exact resume.
-"""
+"""The training loop, on one device and on the replicas of a strategy."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
 import numpy as np
+import tensorflow as tf
 
+from neucrowd_tf.nn.steps import agreed, share_of
 from neucrowd_tf.training.network_cache import free_earlier
 from neucrowd_tf.training.run import Run, warn_damaged
 from neucrowd_tf.training.state import (
@@ -24,7 +25,6 @@ from neucrowd_tf.training.state import (
     unpack,
     write_variables,
 )
-from neucrowd_tf.training.steps import agreed, compiled_steps
 from neucrowd_tf.training.validation import BestEpoch
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Evaluate = Callable[[], Mapping[str, float]]
 StopWhen = Callable[[Mapping[str, list[float]]], bool]
+Steps = Callable[[Iterator[Any], Any], Mapping[str, Any]]
 CHECKPOINT = "train.npz"
 
 
@@ -60,29 +61,135 @@ class History:
         return max((len(values) for values in self.logs.values()), default=0)
 
 
-class _Epochs(keras.callbacks.Callback):
-    """Validates, keeps the best epoch, writes TensorBoard scalars and checkpoints at the end of
-    each epoch.
+def train(
+    model: keras.Model,
+    batches: Callable[[int], Any],
+    *,
+    epochs: int,
+    steps_per_epoch: int,
+    run: Run,
+    evaluate: Evaluate | None = None,
+    monitor: str | None = None,
+    mode: str = "max",
+    tie_break: str | None = None,
+    patience: int | None = None,
+    min_epochs: int = 1,
+    epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
+    state: Sequence[Stateful] = (),
+    stop_when: StopWhen | None = None,
+) -> History:
+    """Trains a compiled model, or resumes a killed run; both end with the same bytes.
+
+    It takes the place of `keras.Model.fit` for three reasons. `fit` fails on several machines if it
+    takes several steps a call (keras#20585). Its backup callback leaves out what exact resume
+    needs: the states of random generators, further optimizers, the pipeline's position and the best
+    weights so far. And it makes a new pipeline in each call, which costs more than a small fit's
+    epoch. Steps, metrics and callbacks are Keras' own.
+
+    Args:
+        model: compiled; `compile(steps_per_execution=...)` takes several steps a call.
+        batches: `batches(first_step)` returns a `tf.data.Dataset` whose elements are functions of
+            (seed, step) alone, from that step on and for at least the steps that are left.
+        epochs: how many to train.
+        steps_per_epoch: batches an epoch.
+        run: checkpoints, TensorBoard, progress, and further Keras callbacks.
+        evaluate: called after each epoch; its values are logged as `val_<name>`.
+        monitor: the name (as `evaluate` gives it) that chooses the best epoch, whose weights are
+            restored at the end.
+        mode: "max" or "min".
+        tie_break: another name, lower being better, that decides between epochs with equal
+            monitored values (an AUC of 1 is soon reached on easy data); without it the first one
+            counts.
+        patience: stop after so many epochs without a better one.
+        min_epochs: earlier epochs are never the best.
+        epoch_start: called with the epoch before it begins; may set variables of the model; what it
+            returns is logged.
+        state: further objects whose arrays belong to a checkpoint.
+        stop_when: called with the logs so far after each epoch; True ends training. It depends on
+            nothing else, so that a resumed run agrees with an unbroken one.
+
+    Returns:
+        The history over all epochs, those before a resume included.
+
+    Raises:
+        FloatingPointError: the loss is not finite.
     """
+    if getattr(model, "_compiled_steps", None) is None:  # a new one
+        free_earlier()
+    if not model.optimizer.built:
+        with run.scope():
+            model.optimizer.build(model.trainable_variables)
+    best = BestEpoch(mode, patience, first=min_epochs - 1)
+    checkpoint = _Checkpoint(model, run, best, state)
+    checkpoint.load()
+    if checkpoint.finished:
+        return checkpoint.history
+    first = checkpoint.next_epoch
+    model.stop_training = best.waited(first - 1) or (
+        stop_when is not None and first > 0 and stop_when(checkpoint.logs)
+    )
+    if first < epochs and not model.stop_training:
+        iterator, take = iter(batches(first * steps_per_epoch)), compiled_steps(model, run.strategy)
+        hooks = keras.callbacks.CallbackList(
+            list(run.callbacks),
+            add_progbar=run.verbose > 0,
+            model=model,
+            verbose=run.verbose,
+            epochs=epochs,
+            steps=steps_per_epoch,
+        )
+        hooks.on_train_begin()
+        for epoch in range(first, epochs):
+            run.go_on()
+            model.reset_metrics()
+            extra = (epoch_start(epoch) if epoch_start is not None else None) or {}
+            hooks.on_epoch_begin(epoch)
+            logs: Mapping[str, Any] = {}
+            for step in range(0, steps_per_epoch, model.steps_per_execution):
+                count = min(model.steps_per_execution, steps_per_epoch - step)
+                hooks.on_train_batch_begin(step)
+                logs = take(iterator, tf.constant(count))
+                hooks.on_train_batch_end(step + count - 1, logs)
+            values = {name: float(value) for name, value in {**logs, **extra}.items()}
+            if not np.isfinite(values.get("loss", 0.0)):
+                raise FloatingPointError(
+                    f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or"
+                    " standardise the features"
+                )
+            if evaluate is not None:
+                values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
+            if run.workers > 1:
+                values = agreed(run.strategy, values)
+            checkpoint.record(epoch, values)
+            if monitor is not None:
+                tie = values[f"val_{tie_break}"] if tie_break else 0.0
+                weights = functools.partial(read_variables, model.variables)
+                better = best.offer(epoch, values[f"val_{monitor}"], weights, tie)
+                if not better and epoch >= best.first and best.waited(epoch):
+                    model.stop_training = True
+            if stop_when is not None and stop_when(checkpoint.logs):
+                model.stop_training = True
+            hooks.on_epoch_end(epoch, values)
+            checkpoint.save_if_due()
+            if model.stop_training:
+                break
+        hooks.on_train_end(logs)
+    if monitor is not None and best.weights:
+        write_variables(model.variables, best.weights)
+    checkpoint.finish()
+    return checkpoint.history
+
+
+class _Checkpoint:
+    """Where a training run stands, and the file that holds it."""
 
     def __init__(
-        self,
-        run: Run,
-        evaluate: Evaluate | None,
-        monitor: str | None,
-        tie_break: str | None,
-        best: BestEpoch,
-        epoch_start: Callable[[int], Mapping[str, float] | None] | None,
-        state: Sequence[Stateful],
-        stop_when: StopWhen | None,
+        self, model: keras.Model, run: Run, best: BestEpoch, state: Sequence[Stateful]
     ) -> None:
-        super().__init__()
-        self.run, self.evaluate, self.monitor, self.tie_break = run, evaluate, monitor, tie_break
-        self.epoch_start, self.state, self.stop_when = epoch_start, state, stop_when
-        self.best = best
+        self.model, self.run, self.best, self.state = model, run, best, state
+        self.variables = model_variables(model)
         self.logs: dict[str, list[float]] = {}
         self.next_epoch, self.finished = 0, False
-        self._extra: Mapping[str, float] = {}
         self._saved = time.monotonic()
 
     @property
@@ -90,17 +197,16 @@ class _Epochs(keras.callbacks.Callback):
         """What was logged so far, and the best epoch."""
         return History(self.logs, self.best.epoch, self.best.value, self.best.tie)
 
-    # -- checkpoints
-    def load(self, model: keras.Model, variables: list[Any]) -> None:
-        """Goes on from the checkpoint, or the one before it where that is damaged or another run's,
-        or afresh; each gives the same bytes. Such a one is told of.
+    def load(self) -> None:
+        """Resumes from the checkpoint, or from the one before it if that is damaged or another
+        run's (there is a warning), or starts afresh; each gives the same bytes.
         """
         if self.run.checkpoints is None:
             return
         before = [part.get_state() for part in self.state]
         for path, arrays in self.run.saved(CHECKPOINT):
             try:
-                return self._restore(arrays, model, variables)
+                return self._restore(arrays)
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
                 for part, state in zip(self.state, before, strict=True):
                     part.set_state(state)
@@ -109,13 +215,13 @@ class _Epochs(keras.callbacks.Callback):
                 self.next_epoch, self.finished = 0, False
                 warn_damaged(path, f"another model's ({' '.join(str(error).split())[:100]})")
 
-    def _restore(
-        self, arrays: dict[str, NDArray[Any]], model: keras.Model, variables: list[Any]
-    ) -> None:
-        """Takes a checkpoint's arrays; the model is changed last, when all else fitted."""
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Takes a checkpoint's arrays; the model is changed last, after all else has fitted."""
         record = from_text(arrays["record"])
         values, weights = unpack("variables", arrays), unpack("best", arrays)
-        if not fits(variables, values) or (weights and not fits(model.variables, weights)):
+        if not fits(self.variables, values) or (
+            weights and not fits(self.model.variables, weights)
+        ):
             raise ValueError("other shapes")
         best = self.best
         self.next_epoch, self.finished = int(record["next_epoch"]), bool(record["finished"])
@@ -133,7 +239,24 @@ class _Epochs(keras.callbacks.Callback):
             record[name] for name in ("best_epoch", "best_value", "best_tie")
         )
         best.weights = weights
-        write_variables(variables, values)
+        write_variables(self.variables, values)
+
+    def record(self, epoch: int, values: Mapping[str, float]) -> None:
+        """Appends an epoch's values to the logs and to TensorBoard."""
+        for name, value in values.items():
+            self.logs.setdefault(name, []).append(value)
+        self.run.scalars(epoch, values)
+        self.next_epoch = epoch + 1
+
+    def save_if_due(self) -> None:
+        """Saves if the last checkpoint is `run.checkpoint_seconds` old."""
+        if time.monotonic() - self._saved >= self.run.checkpoint_seconds:
+            self.save()
+
+    def finish(self) -> None:
+        """Marks the run as finished; the best weights are the model's by now."""
+        self.finished, self.best.weights = True, []
+        self.save()
 
     def save(self) -> None:
         """Writes the whole state as one file."""
@@ -154,155 +277,66 @@ class _Epochs(keras.callbacks.Callback):
         self.run.save(CHECKPOINT, arrays)
         self._saved = time.monotonic()
 
-    # -- Keras' hooks
-    def on_epoch_begin(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
-        self.run.go_on()
-        self._extra = (self.epoch_start(epoch) if self.epoch_start is not None else None) or {}
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        values = {
-            name: float(np.asarray(value))
-            for name, value in {**(logs or {}), **self._extra}.items()
-        }
-        if not np.isfinite(values.get("loss", 0.0)):
-            raise FloatingPointError(
-                f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or"
-                " standardise the features"
-            )
-        if self.evaluate is not None:
-            values |= {f"val_{name}": float(value) for name, value in self.evaluate().items()}
-        if self.run.workers > 1:
-            values = agreed(self.run.strategy, values)
-        for name, value in values.items():
-            self.logs.setdefault(name, []).append(value)
-        self.run.scalars(epoch, values)
-        self.next_epoch = epoch + 1
-        if self.monitor is not None:
-            tie = values[f"val_{self.tie_break}"] if self.tie_break else 0.0
-            better = self.best.offer(
-                epoch,
-                values[f"val_{self.monitor}"],
-                lambda: read_variables(self.model.variables),
-                tie,
-            )
-            if not better and epoch >= self.best.first and self.best.waited(epoch):
-                self.model.stop_training = True
-        if self.stop_when is not None and self.stop_when(self.logs):
-            self.model.stop_training = True
-        if (
-            self.run.checkpoints is not None
-            and time.monotonic() - self._saved >= self.run.checkpoint_seconds
-        ):
-            self.save()
-
-
-def train(
-    model: keras.Model,
-    batches: Callable[[int], Any],
-    *,
-    epochs: int,
-    steps_per_epoch: int,
-    run: Run,
-    evaluate: Evaluate | None = None,
-    monitor: str | None = None,
-    mode: str = "max",
-    tie_break: str | None = None,
-    patience: int | None = None,
-    min_epochs: int = 1,
-    epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
-    state: Sequence[Stateful] = (),
-    stop_when: StopWhen | None = None,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
-) -> History:
-    """Trains a compiled model, or goes on where a killed run stopped; the result is the same bit
-    for bit.
-
-    Args:
-        model: compiled; `compile(steps_per_execution=...)` takes several steps a call.
-        batches: `batches(first_step)` returns a `tf.data.Dataset` whose elements are functions of
-            (seed, step) alone, from that step on and for at least the steps that are left.
-        epochs, steps_per_epoch: how long to train.
-        run: checkpoints, TensorBoard, progress.
-        evaluate: called after each epoch; its values are logged as `val_<name>`.
-        monitor: the name (as `evaluate` gives it) that chooses the best epoch, whose weights are
-            restored at the end.
-        mode: "max" or "min".
-        tie_break: another name, lower being better, that decides between epochs with equal
-            monitored values (an AUC of 1 is soon reached on easy data); without it the first one
-            counts.
-        patience: stop after so many epochs without a better one.
-        min_epochs: earlier epochs are never the best.
-        epoch_start: called with the epoch before it begins; may set variables of the model; what it
-            returns is logged.
-        state: further objects whose arrays belong to a checkpoint.
-        stop_when: called with the logs so far after each epoch; True ends training. It depends on
-            nothing else, so that a resumed run agrees with an unbroken one.
-        callbacks: more Keras callbacks.
-
-    Returns:
-        The history over all epochs, those before a resume included.
-
-    Raises:
-        FloatingPointError: the loss is not finite.
+def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
+    """Returns `take(iterator, count)`, which makes `count` training steps and returns the last
+    one's logs; it is compiled once for as long as the model's compilation lasts.
     """
-    if getattr(model, "_compiled_steps", None) is None:  # a new one
-        free_earlier()
-    if not model.optimizer.built:
-        with run.scope():
-            model.optimizer.build(model.trainable_variables)
-    variables = model_variables(model)
-    best = BestEpoch(mode, patience, first=min_epochs - 1)
-    loop = _Epochs(run, evaluate, monitor, tie_break, best, epoch_start, state, stop_when)
-    loop.load(model, variables)
-    if not loop.finished and loop.next_epoch < epochs:
-        model.stop_training = False
-        stopped = best.waited(loop.next_epoch - 1) or (
-            stop_when is not None and loop.next_epoch > 0 and stop_when(loop.logs)
+    steps: Steps | None = getattr(model, "_compiled_steps", None)
+    # `compile` forgets the function of Keras' own loop, whose place this one takes.
+    if steps is None or steps is not model.train_function:
+        steps = _one_device(model) if strategy is None else _replicas(model, strategy)
+        model.train_function = model._compiled_steps = steps
+    return steps
+
+
+def _one_device(model: keras.Model) -> Steps:
+    if model.run_eagerly:  # its parts are compiled
+
+        def eagerly(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
+            for _ in range(int(count)):
+                logs = model.train_step(next(iterator))
+            return logs  # type: ignore[no-any-return]
+
+        return eagerly
+
+    # AutoGraph would convert all that a step calls, which takes longer than tracing it.
+    step = tf.function(
+        model.train_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile
+    )
+    if model.steps_per_execution == 1:  # a loop would be traced for nothing
+        return lambda iterator, _: step(next(iterator))
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def several(iterator: Any, count: Any) -> Any:
+        # Called at one place, as TensorFlow optimises the step's graph once for each.
+        traced = step.get_concrete_function(iterator.element_spec)
+        start = tf.nest.map_structure(
+            lambda value: tf.zeros(value.shape, value.dtype), traced.structured_outputs
         )
-        if not stopped:
-            iterator = iter(batches(loop.next_epoch * steps_per_epoch))
-            hooks = keras.callbacks.CallbackList(
-                [loop, *callbacks],
-                add_progbar=run.verbose > 0,
-                model=model,
-                verbose=run.verbose,
-                epochs=epochs,
-                steps=steps_per_epoch,
-            )
-            _epochs(model, iterator, hooks, range(loop.next_epoch, epochs), steps_per_epoch, run)
-    if not loop.finished:
-        loop.set_model(model)
-        if monitor is not None and best.weights:
-            write_variables(model.variables, best.weights)
-        loop.finished = True
-        best.weights = []
-        loop.save()
-    return loop.history
+        return tf.while_loop(
+            lambda number, _: number < count,
+            lambda number, _: (number + 1, traced(next(iterator))),
+            (tf.constant(0), start),
+            parallel_iterations=1,
+        )[1]
+
+    return several  # type: ignore[no-any-return]
 
 
-def _epochs(
-    model: keras.Model,
-    iterator: Iterator[Any],
-    hooks: keras.callbacks.CallbackList,
-    epochs: range,
-    steps_per_epoch: int,
-    run: Run,
-) -> None:
-    """Trains for some epochs, `model.steps_per_execution` steps a call. `model.fit` would do it for
-    one machine, but not for several (keras#20585).
-    """
-    take = compiled_steps(model, run.strategy)
-    hooks.on_train_begin()
-    logs: dict[str, float] = {}
-    for epoch in epochs:
-        model.reset_metrics()
-        hooks.on_epoch_begin(epoch)
-        for step in range(0, steps_per_epoch, model.steps_per_execution):
-            count = min(model.steps_per_execution, steps_per_epoch - step)
-            hooks.on_train_batch_begin(step)
-            logs = take(iterator, count)
-            hooks.on_train_batch_end(step + count - 1, logs)
-        hooks.on_epoch_end(epoch, logs)
-        if model.stop_training:
-            break
-    hooks.on_train_end(logs)
+def _replicas(model: keras.Model, strategy: Any) -> Steps:
+    # A loop inside the function would hold collective operations, which TensorFlow cannot run.
+    @tf.function(autograph=False, reduce_retracing=True)
+    def step(data: Any) -> Any:
+        return strategy.run(lambda whole: model.train_step(share_of(whole)), args=(data,))
+
+    def several(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
+        logs = {}
+        for _ in range(int(count)):
+            logs = step(next(iterator))
+        return {
+            name: strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+            for name, value in sorted(logs.items())
+        }
+
+    return several

@@ -1,15 +1,14 @@
-"""Compiled networks are costly to make: they are kept by what
-they depend on, and their weights are drawn anew.
-"""
+"""Estimators whose fits share a compiled network, and snapshots of their fitted state."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 Network = TypeVar("Network")
 
@@ -89,3 +88,40 @@ class ReusesNetworks:
             yield
         finally:
             self._networks, self._network = before, None
+
+
+class Snapshots:
+    """An estimator with a Keras model `model_`, whose fitted state can be kept and taken back."""
+
+    model_: Any
+
+    def snapshot(self) -> dict[str, Any]:
+        """Returns the fitted state as arrays and plain values, so that the estimator may be
+        refitted in place.
+        """
+        from neucrowd_tf.training.state import read_variables
+
+        state = {
+            name: copy.copy(value)
+            for name, value in vars(self).items()
+            if name.endswith("_") and name != "model_" and not name.startswith("_")
+        }
+        return {"state": state, "weights": read_variables(self.model_.variables)}
+
+    def from_snapshot(self, snapshot: dict[str, Any]) -> Self:
+        """Returns a fitted estimator of its own that is as this one was then."""
+        import keras
+        from sklearn.base import clone
+
+        made: Self = clone(self)
+        made.model_ = keras.models.clone_model(self.model_)
+        return made.load_snapshot(snapshot)
+
+    def load_snapshot(self, snapshot: dict[str, Any]) -> Self:
+        """Takes a snapshot's state in place; `model_` must be this estimator's own."""
+        from neucrowd_tf.training.state import write_variables
+
+        for name, value in snapshot["state"].items():
+            setattr(self, name, value)
+        write_variables(self.model_.variables, snapshot["weights"])
+        return self

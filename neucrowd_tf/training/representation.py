@@ -16,21 +16,24 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import (
+    Constraint,
     argument,
     estimator,
     fitted,
     flag,
     network,
     none,
+    number,
     one_of,
+    share,
     strengths,
+    text,
     whole,
+    widths,
 )
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.embedding_estimator import EmbeddingEstimator
-from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
-from neucrowd_tf.training.network_estimator import EpochEstimator
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 from neucrowd_tf.training.validation import hold_out
@@ -73,6 +76,48 @@ similarities = one_of("cosine", "euclidean")
 # networks of one estimator do not start alike; a prime, which no run of seeds reaches by chance.
 SECOND_SEED = 7919
 _MONITOR_ROWS = 5000
+
+
+@estimator
+class NetworkEstimator(CrowdEstimator):
+    """A crowd method with a network of fully connected layers; a subclass has defaults of its own.
+
+    References:
+        NeuCrowd, section 4.3, has the defaults.
+    """
+
+    hidden_units: Sequence[int] = argument(
+        (64, 32), widths, "widths of the fully connected layers, the last one's the embedding's."
+    )
+    # What Keras makes of it is checked where the layers are made: a function serves as well.
+    activation: Any = argument(
+        "sigmoid",
+        text | Constraint("a function", callable) | none,
+        "of the fully connected layers, by Keras' name.",
+    )
+    dropout: float = argument(
+        0.2, number(least=0, below=1), "share of units that a training step leaves out at random."
+    )
+    l2: float = argument(1e-2, number(least=0), "penalty on the squares of the layers' kernels.")
+    optimizer: str = argument("adam", text, "by Keras' name.")
+    learning_rate: float = argument(1e-3, number(above=0), "of the optimizer.")
+    batch_size: int = argument(128, whole(1), "instances a step.")
+    standardise: bool = argument(
+        True, flag, "whether features get mean 0 and deviation 1, as measured in training."
+    )
+
+
+@estimator
+class EpochEstimator(NetworkEstimator):
+    """A network that is trained in epochs, the best of which can be chosen on validation data."""
+
+    epochs: int = argument(20, whole(1), "how long to train.")
+    patience: int | None = argument(
+        None, none | whole(1), "stop after so many epochs without a better one; None does not."
+    )
+    validation_fraction: float = argument(
+        0.2, share, "the share of instances held out when `fit` gets no validation data."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,7 +341,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         `hidden_units`.
         """
         from neucrowd_tf.nn.encoders import dense_encoder
-        from neucrowd_tf.training.copies import user_network
+        from neucrowd_tf.training.state import user_network
 
         if self.encoder is not None:
             return user_network(self.encoder, seed, input_shape, pretrained=self.pretrained)

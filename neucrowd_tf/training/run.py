@@ -5,23 +5,27 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import json
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
+from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
+from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
 from neucrowd_tf.io.tables.writing import text_cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
 
 ANOTHER = "one of another run, other data or another version"
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
@@ -78,6 +82,9 @@ class Run:
         layout: how a user's CSV is written that a hyper-parameter names.
         owner: a digest of what is fitted, to what data (see `owner_of`): another's checkpoint is
             told of, and not gone on from.
+        callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
+            Checkpoints do not hold their state, nor do predictions stay the same if they change
+            weights by anything but the logs.
         stop: once set, by another thread, training ends at the next epoch with `KeyboardInterrupt`.
     """
 
@@ -89,6 +96,7 @@ class Run:
     prefix: str = ""
     layout: TableFormat = PLAIN
     owner: str = ""
+    callbacks: Sequence[Any] = ()
     stop: threading.Event | None = None
     _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
@@ -126,7 +134,7 @@ class Run:
     def meet(self) -> None:
         """Waits for the other processes, which have to call this too."""
         if self.workers > 1:
-            from neucrowd_tf.training.steps import agreed
+            from neucrowd_tf.nn.steps import agreed
 
             agreed(self.strategy, {"": 0.0})
 
@@ -263,3 +271,58 @@ class Run:
         """Writes out what TensorBoard's writer holds back."""
         for writer in self._writers.values():
             writer.flush()
+
+
+def owner_of(
+    estimator: Any, features: NDArray[Any], annotations: Annotations, *held: NDArray[Any]
+) -> str:
+    """Returns a digest of an estimator's arguments and of what it is fitted to, the same in each
+    process.
+
+    Args:
+        estimator: with `get_params`.
+        features: `[N, ...]`, or texts `[N]`.
+        annotations: of N instances.
+        held: what there is of validation data.
+    """
+    arrays = [features, annotations.class_names, annotations.vote_counts(), *held]
+    if annotations.has_identities:
+        arrays += [annotations.instances, annotations.annotators, annotations.labels]
+    identity = {
+        "class": _name(type(estimator)),
+        "arguments": _plain(estimator.get_params(deep=False)),
+        "data": [array_digest(np.asarray(array)) for array in arrays],
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Returns what of an argument is the same in each process: of a file its bytes, wherever it
+    lies, of an object its class.
+    """
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, (str, Path)):
+        return _digest(value)
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return array_digest(value)
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return [_name(type(value)), _plain(value.get_params(deep=False))]
+    return _name(value if hasattr(value, "__qualname__") else type(value))
+
+
+def _digest(text: str | Path) -> str:
+    try:
+        return digest(text) if Path(text).is_file() else str(text)
+    except (OSError, ValueError):  # a text that is no path; a file that cannot be read
+        return str(text)
+
+
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', '')}:{value.__qualname__}"

@@ -1,4 +1,4 @@
-"""Standardising: the mean and the scale of each column, and what counts as a constant column."""
+"""The mean and scale of each column, and computing in blocks of rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # would blow up.
 CONSTANT = 1e-7
 _ROWS = 8192
+ROWS = 4096  # that a network predicts at a time
 
 
 def standardise(
@@ -54,3 +55,16 @@ def standardise(
     squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
     return mean, np.where(deviation > CONSTANT * np.maximum(1.0, np.abs(mean)), deviation, 1.0)
+
+
+def in_blocks(
+    function: Callable[[NDArray[Any]], Any], features: NDArray[Any], rows: int = ROWS
+) -> NDArray[Any]:
+    """Returns `function` of `[M, ...]` features, computed on at most `rows` of them at a time.
+
+    Without features it is called once with none, which gives the result its shape.
+    """
+    starts = range(0, max(len(features), 1), rows)
+    return np.concatenate(
+        [np.asarray(function(features[start : start + rows])) for start in starts]
+    )

@@ -22,9 +22,9 @@ from neucrowd_tf.choice.recommendation import sentence as _sentence
 from neucrowd_tf.choice.search import Task, side_by_side
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import consensus_labels
 
 FAST = ("mv_lr", "ds_lr")
 

@@ -15,7 +15,7 @@ from neucrowd_tf.evaluation.without_truth import (
     score_without_truth,
 )
 from neucrowd_tf.metrics import classification_metrics
-from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.validation import consensus_labels
 
 
 def test_expected_metrics_by_hand() -> None:

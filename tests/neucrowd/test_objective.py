@@ -12,8 +12,8 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.representation import EmbeddingData
+from neucrowd_tf.training.validation import consensus_labels
 
 
 def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarray]:

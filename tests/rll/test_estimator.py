@@ -13,8 +13,8 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.rll import RLL
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.representation import EmbeddingData
+from neucrowd_tf.training.validation import consensus_labels
 
 QUICK: dict[str, Any] = {
     "epochs": 2,

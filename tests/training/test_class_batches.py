@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.class_batches import class_batches
+from neucrowd_tf.training.tuplets import class_batches
 
 LABELS = np.array([0] * 40 + [3] * 12 + [1] * 3)
 

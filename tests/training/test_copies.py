@@ -13,7 +13,7 @@ from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL
-from neucrowd_tf.training.copies import copy_network, user_network
+from neucrowd_tf.training.state import copy_network, user_network
 
 FEATURES = np.random.default_rng(0).normal(5.0, 100.0, size=(40, 3)).astype(np.float32)
 WORDS = np.array([["b"], ["a"], ["b"]])

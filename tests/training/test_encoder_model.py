@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.nn.encoders import dense_encoder
-from neucrowd_tf.training.encoder_model import EncoderModel
+from neucrowd_tf.training.tuplet_model import EncoderModel
 
 
 class Pull(EncoderModel):

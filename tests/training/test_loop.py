@@ -5,6 +5,7 @@ without being built again.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import pathlib
 import warnings
@@ -180,15 +181,18 @@ def test_which_epoch_is_the_best() -> None:
 
 
 class KillAt(keras.callbacks.Callback):
-    """Dies at the end of an epoch, when its checkpoint is written."""
+    """Kills a run between an epoch's checkpoint and what would follow."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__()
         self.epoch = epoch
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if epoch == self.epoch:
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        if epoch == self.epoch + 1:
             raise Killed
+
+    def on_train_end(self, logs: Any = None) -> None:
+        raise Killed
 
 
 def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pathlib.Path) -> None:
@@ -199,7 +203,7 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
     begun: list[int] = []
 
     def weights(
-        run: Run, scores: list[float], losses: list[float], callbacks: Any = (), **options: Any
+        run: Run, scores: list[float], losses: list[float], **options: Any
     ) -> tuple[list[np.ndarray], Any]:
         write_variables(model_variables(model), fresh)
         begun.clear()
@@ -209,7 +213,7 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
 
         history = train(
             model, batches, epochs=6, steps_per_epoch=1, run=run, evaluate=evaluate, monitor="score",  # noqa: E501
-            epoch_start=begun.append, callbacks=callbacks, **options,
+            epoch_start=begun.append, **options,
         )  # fmt: skip
         return read_variables(model.variables), history
 
@@ -253,7 +257,8 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
         expected, unbroken = weights(Run(), scores, losses, **options)
         run = Run(checkpoints=tmp_path / str(number), checkpoint_seconds=0)
         with pytest.raises(Killed):
-            weights(run, scores, losses, [KillAt(kill_at)], **options)
+            killed = dataclasses.replace(run, callbacks=[KillAt(kill_at)])
+            weights(killed, scores, losses, **options)
         found, history = weights(run, scores, losses, **options)
         assert (
             (history.best_epoch, history.epochs)

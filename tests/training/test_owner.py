@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.training.run import owner_of
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
 DENSE = np.array([[0, 1], [1, 1], [0, -1], [1, 0]])
@@ -59,7 +59,7 @@ def test_an_owner_is_the_same_in_each_process(repository: Path) -> None:
 import numpy as np
 from tests.training.test_owner import DENSE, TEXTS, Given
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.training.run import owner_of
 given = Given(seed=np.int64(3), act=np.tanh, each=[len, Given], other=object(), one={"a": 1.5})
 print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
 """

@@ -8,7 +8,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
-from neucrowd_tf.training.retracing import retracing_expected
+from neucrowd_tf.training.estimator import retracing_expected
 
 
 def test_many_fits_and_predictions_say_nothing(caplog):

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.training.blocks import in_blocks
-from neucrowd_tf.training.consensus import consensus_labels
-from neucrowd_tf.training.standardise import CONSTANT, standardise
-from neucrowd_tf.training.validation import BestEpoch
+from neucrowd_tf.training.standardise import CONSTANT, in_blocks, standardise
+from neucrowd_tf.training.validation import BestEpoch, consensus_labels
 
 
 class TestStandardise:

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.nn.steps import agreed, share_of
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.steps import agreed, share_of
 
 
 @pytest.fixture(scope="module")
