@@ -43,7 +43,7 @@ LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 LAZY = ("tensorflow", "keras", "tensorflow_probability", "tf_keras")
 # What an import inside a function may keep from loading, directly or through what it imports.
 HEAVY = (*LAZY, "tensorboard", "sklearn", "matplotlib", "PIL", "pyarrow", "imblearn", "scipy")
-LOOSE = 8
+LOOSE = 9
 COMMANDS = ("predict", "aggregate", "relabel", "convert")
 
 
