@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from neucrowd_tf.errors import DataError
 
 
 def row_place(row: int) -> str:
@@ -34,6 +37,10 @@ class LabelColumns:
         annotators_in_columns: whether the annotators are columns of a wide table.
         counts: `[A]` votes if annotators are unknown: row i is an item, a class in `labels` and
             its number of votes; `annotators` is empty.
+        coded: whether -1 is a missing label, as in a matrix without a header.
+        rows: the numbers of the rows if items have no ids.
+        codes: different texts, and the code of each label, of the roles for which they are known.
+        wrong: the error of a row of a wrong length, which is raised after those of the values.
     """
 
     layout: str
@@ -50,3 +57,7 @@ class LabelColumns:
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     annotators_in_columns: bool = False
     counts: Sequence[int] | None = None
+    coded: bool = False
+    rows: Sequence[str] = ()
+    codes: Mapping[str, tuple[list[str], Any]] = dataclasses.field(default_factory=dict)
+    wrong: DataError | None = None

@@ -225,7 +225,7 @@ class _Decision:
                 self.held["task"] = ids
         reason = ""
         item, annotator, label = (self.held[role] for role in ROLES)
-        if item and not self.flags["label"]:
+        if item and self.left and not self.flags["label"]:
             answers, questions = answers_of(table, item, annotator, self.left + label)
             if label:
                 self._check_label(label[0], answers, questions)
@@ -333,8 +333,7 @@ class _Decision:
         if not table.header or len(table) < 2:
             return
         if not all(
-            name in table.codes[name][0] and not name.startswith("column ")
-            for name in table.columns
+            not name.startswith("column ") and name in table[name] for name in table.columns
         ):
             return
         raise error(
@@ -381,7 +380,7 @@ class _Decision:
         self._check_votes(missing)
         filled = self._proposal(missing)
         if missing == ["label"] and filled["label"] in self.table.columns:
-            texts, codes = self.table.codes[filled["label"]]
+            texts, codes = self.table.codes(filled["label"])
             check_free_text(self.path, filled["label"], len(texts), len(codes))
         words = [WORDS[role] for role in missing]
         roles = f"{', '.join(words[:-1])} and {words[-1]}" if words[1:] else words[0]
@@ -525,18 +524,16 @@ def answers_of(
     annotators, workers = _codes(table, annotator)
     size = int(items.max(initial=-1)) + 1
     pair = items * len(annotators) + workers
-    pairs = len(np.unique(pair))
+    pairs = _count(pair)
     answers, questions = [], []
     for column in columns:
-        texts, codes = table.codes[column]
+        texts, codes = table.codes(column)
         present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
         if not 2 <= len(table.distinct(column)) <= MOST_ANSWERS:
             continue
-        if len(np.unique(items[present] * len(texts) + codes[present])) == len(
-            np.unique(items[present])
-        ):
+        if _count(items[present] * len(texts) + codes[present]) == _count(items[present]):
             continue  # constant within each item
-        apart = len(np.unique(pair * len(texts) + codes)) == len(codes)
+        apart = _count(pair * len(texts) + codes) == len(codes)
         if apart and len(codes) >= 1.5 * pairs:
             questions.append(column)
         elif size < len(codes):
@@ -583,10 +580,10 @@ def answer_column(
 def _codes(table: Table, columns: Sequence[str]) -> tuple[list[Any], Any]:
     """Returns the distinct texts of one column or of several, and the code of each row."""
     if len(columns) == 1:
-        return table.codes[columns[0]]
-    codes = table.codes[columns[0]][1]
+        return table.codes(columns[0])
+    codes = table.codes(columns[0])[1]
     for column in columns[1:]:
-        more, other = table.codes[column]
+        more, other = table.codes(column)
         _, codes = np.unique(codes * len(more) + other, return_inverse=True)
     return list(range(int(codes.max(initial=-1)) + 1)), codes
 
@@ -594,9 +591,15 @@ def _codes(table: Table, columns: Sequence[str]) -> tuple[list[Any], Any]:
 def _constant(table: Table, item: Sequence[str], column: str) -> bool:
     """Whether a column never differs within an item, although items have several rows."""
     _, items = _codes(table, item)
-    texts, codes = table.codes[column]
-    count = len(np.unique(items))
-    return count < len(codes) and len(np.unique(items * len(texts) + codes)) == count
+    texts, codes = table.codes(column)
+    count = _count(items)
+    return count < len(codes) and _count(items * len(texts) + codes) == count
+
+
+def _count(keys: Any) -> int:
+    """Returns how many different keys there are; sorting is faster than NumPy's hashing."""
+    ordered = np.sort(keys)
+    return int((ordered[1:] != ordered[:-1]).sum()) + (len(keys) > 0)
 
 
 def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
@@ -618,7 +621,7 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
     """Returns a column that neighbouring columns sum to in every row, and these columns."""
     numbers: dict[str, Any] = {}
     for column in table.columns:
-        texts, codes = table.codes[column]
+        texts, codes = table.codes(column)
         if len(texts) <= 1000 and all(re.fullmatch(r"\d{1,6}", text) for text in texts):
             numbers[column] = np.array([int(text) for text in texts])[codes]
     names = list(numbers)

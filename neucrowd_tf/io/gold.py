@@ -1,0 +1,273 @@
+"""Files beside the labels: true labels, a model's probabilities, and annotators' names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.files.reading import ending, read_text
+from neucrowd_tf.io.reader import match_items, report_on_stderr
+from neucrowd_tf.io.roles import is_gold, is_missing, is_second, named_columns
+from neucrowd_tf.io.schema import TableOptions, split_list
+from neucrowd_tf.io.table import Table, csv_parts, read_table
+from neucrowd_tf.io.tables.writing import name_of
+from neucrowd_tf.names import folded, roles_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+ROUNDED = 0.006  # of a probability with two digits
+
+
+def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:
+    """Reads a table that lies beside the labels.
+
+    Flags count as far as the file has such columns, and such a separator.
+
+    Returns:
+        the table, and the options that count.
+    """
+    options = dataclasses.replace(options, header="first")
+    if options.separator is not None and ending(path) not in (".parquet", ".pq"):
+        part = next(csv_parts(path, options, 1))
+        if len(part.columns) == 1:
+            options = dataclasses.replace(options, separator=None)
+    table = read_table(path, options)
+    lower = {column.casefold() for column in table.columns}
+    for flag in ("task_column", "label_column"):
+        if any(name.casefold() not in lower for name in getattr(options, flag)):
+            options = dataclasses.replace(options, **{flag: ()})
+    return table, options
+
+
+def item_columns(table: Table, options: TableOptions) -> list[str]:
+    """Returns the column of items of a table with a row per item: named, an alias, or a likely one.
+
+    Raises:
+        DataError: none, or two.
+    """
+    if options.task_column:
+        return named_columns(table.path, table.columns, options.task_column, "task_column")
+    named = roles_of(table.columns)["task"]
+    likely = [c for c in table.columns if folded(c) == "id"] or [
+        c for c in table.columns if is_second(c, "task")
+    ]
+    return [_only(table, named or likely, "task", "item")]
+
+
+def _only(table: Table, columns: Sequence[str], role: str, word: str) -> str:
+    shown = "Columns: " + ", ".join(table.columns[:12]) + ", ..." * (len(table.columns) > 12)
+    advice = f"Name it with --{role}_column"
+    if not columns:
+        raise error("missing_role", table.path, roles=word, columns=shown, advice=advice)
+    if len(columns) > 1:
+        words = {"first": columns[0], "second": columns[1], "role": word}
+        raise error("two_columns", table.path, columns=shown, advice=advice, **words)
+    return columns[0]
+
+
+def item_ids(table: Table, options: TableOptions) -> list[str]:
+    """Returns the ids of a table with a row per item.
+
+    Raises:
+        DataError: no column of ids, an empty id, or an item twice.
+    """
+    ids = table.joined(item_columns(table, options))
+    seen: dict[str, int] = {}
+    for row, item in enumerate(ids):
+        if not item.strip() or seen.setdefault(item, row) != row:
+            problem = f"item {item!r} occurs twice" if item.strip() else "an item has no id"
+            raise error("broken_file", table.path, table.place(row), problem=problem)
+    return ids
+
+
+def read_true_labels(
+    path: Path,
+    items: Sequence[str],
+    classes: Sequence[str],
+    options: TableOptions | None = None,
+    *,
+    drop: bool = False,
+    report: Callable[[str], None] = report_on_stderr,
+) -> NDArray[np.int64]:
+    """Reads a table with items and their true labels.
+
+    Args:
+        path: the file.
+        items: `[N]` ids as text.
+        classes: `[C]` names as text.
+        options: how the labels are written; see `read_beside`.
+        drop: whether the file may have other items, which are left out and counted.
+        report: takes a line about what was left out.
+
+    Returns:
+        `[N]` class codes, -1 for items without a true label.
+
+    Raises:
+        DataError: a missing column, an item or a class that is not there, or an item twice with
+            different labels.
+    """
+    table, options = read_beside(path, options or TableOptions())
+    ids = table.joined(item_columns(table, options))
+    hits = [*options.label_column] or roles_of(table.columns)["label"]
+    hits = hits or [column for column in table.columns if is_gold(column)]
+    hits = hits or [column for column in table.columns if is_second(column, "label")]
+    column = _only(table, hits, "label", "label")
+    column = named_columns(path, table.columns, [column], "label_column")[0]
+    known, codes = set(items), {name: code for code, name in enumerate(classes)}
+    names = [name_of(name, known) for name in ids]
+    places = match_items(names, items)
+    true = np.full(len(items), -1, dtype=np.int64)
+    missing = 0
+    for row, (place, cell) in enumerate(zip(places.tolist(), table[column], strict=True)):
+        label = name_of(cell, codes)
+        if is_missing(label, options) and label not in codes:
+            missing += 1
+        elif place < 0:
+            if drop:
+                continue
+            advice = "Leave such items out with --unmatched=drop"
+            words = {"item": ids[row], "count": len(items), "other": "the labels or features"}
+            raise error("unmatched_item", path, table.place(row), advice=advice, **words)
+        elif label not in codes:
+            shown = ", ".join(classes[:8])
+            raise error("unknown_class", path, table.place(row), label=label, classes=shown)
+        elif true[place] not in (-1, codes[label]):
+            problem = f"item {ids[row]!r} occurs twice, with different labels"
+            raise error("broken_file", path, table.place(row), problem=problem)
+        else:
+            true[place] = codes[label]
+    lost = int((places < 0).sum())
+    if (true < 0).all():
+        advice = f"Ids there look like {items[0]!r}" if items else "There are none"
+        if lost:
+            words = {"item": names[0], "count": len(items), "other": "the labels"}
+            raise error("unmatched_item", path, table.place(0), advice=advice, **words)
+        raise error("no_labels", path, problem="")
+    if missing or lost:
+        parts = [f"{missing:,} true labels are missing"] if missing else []
+        parts += [f"{lost:,} items without labels or features are left out"] if lost else []
+        report(f"{path.name}: {' and '.join(parts)}.")
+    return true
+
+
+def read_gold(
+    path: Path,
+    annotations: Annotations,
+    options: TableOptions | None = None,
+    *,
+    report: Callable[[str], None] = report_on_stderr,
+) -> dict[object, object]:
+    """Reads true labels of some items; those of other items are left out and counted.
+
+    Returns:
+        label by item, with the annotations' own names.
+
+    Raises:
+        DataError: see `read_true_labels`; no item that has labels.
+    """
+    items, classes = annotations.instance_names.tolist(), annotations.class_names.tolist()
+    names = [str(item) for item in items], [str(name) for name in classes]
+    true = read_true_labels(path, *names, options, drop=True, report=report)
+    return {items[at]: classes[true[at]] for at in np.flatnonzero(true >= 0).tolist()}
+
+
+def read_probabilities(
+    path: Path,
+    annotations: Annotations,
+    options: TableOptions | None = None,
+    *,
+    report: Callable[[str], None] = report_on_stderr,
+) -> NDArray[np.float64]:
+    """Reads a model's probabilities: an item and `p_<class>` for each class, as predictions.csv.
+
+    Returns:
+        `[N, C]` in the annotations' order, rows summing to one; an item that the file does not
+        have gets the mean.
+
+    Raises:
+        DataError: a missing column, numbers that are not probabilities, an item twice, or none of
+            the annotations' items.
+    """
+    table, options = read_beside(path, options or TableOptions())
+    names = [f"p_{name}" for name in annotations.class_names.tolist()]
+    columns = named_columns(path, table.columns, names, "classes")
+    extra = [name for name in table.columns if name.startswith("p_") and name not in columns]
+    if extra:
+        shown = ", ".join(names)
+        raise error("unknown_class", path, label=extra[0].removeprefix("p_"), classes=shown)
+    ids = [str(name) for name in annotations.instance_names.tolist()]
+    known = set(ids)
+    rows = [name_of(item, known) for item in item_ids(table, options)]
+    places = match_items(rows, ids)
+    values = np.full((len(ids), len(columns)), np.nan)
+    for row, cells in enumerate(zip(*(table[column] for column in columns), strict=True)):
+        if places[row] >= 0:
+            values[places[row]] = _probabilities(path, table.place(row), columns, cells)
+    bare = int(np.isnan(values[:, 0]).sum())
+    if bare == len(ids):
+        words = {"item": rows[0] if rows else "", "count": len(ids), "other": "the labels"}
+        raise error("unmatched_item", path, advice="Check the ids", **words)
+    if bare:
+        report(f"{path.name}: {bare:,} items are missing. They get the mean probabilities.")
+    return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
+
+
+def _probabilities(
+    path: Path, place: str, columns: Sequence[str], cells: Sequence[str]
+) -> NDArray[np.float64]:
+    """Returns a row of probabilities, which sum to one except for rounding."""
+    try:
+        numbers = np.array([float(cell) for cell in cells])
+    except ValueError:
+        numbers = np.array([-1.0])
+    if not (numbers >= 0).all() or not abs(numbers.sum() - 1) <= ROUNDED * len(cells):
+        advice = "Write probabilities from 0 that sum to 1"
+        words = {"column": ", ".join(columns), "value": ", ".join(cells)}
+        raise error("bad_feature", path, place, advice=advice, **words)
+    return np.asarray(numbers / numbers.sum())
+
+
+def read_names(source: str | Path, known: Collection[str] = ()) -> list[str]:
+    """Returns annotators' names, of a text that separates them by commas or of a file.
+
+    Args:
+        source: the text, or a file: one name per line, or a CSV whose first column has them.
+        known: the annotators of the labels; a line that is one of them is not split.
+
+    Raises:
+        DataError: a file that is not a table.
+        UsageError: no name, or one twice.
+    """
+    if isinstance(source, Path):
+        names = [name for name in _first_cells(source, known) if name]
+        names = names[bool(names) and bool(roles_of(names[:1])["worker"]) :]
+    else:
+        names = [name for name in split_list(source) if name]
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if not names or twice:
+        problem = f"{twice[0]!r} is listed twice" if twice else "there are no names"
+        raise UsageError(f"--ask: {problem}. List annotators' names, each once.")
+    return names
+
+
+def _first_cells(path: Path, known: Collection[str]) -> list[str]:
+    """Returns the first cell of each line, or the line if that is a name."""
+    first = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        whole = line.strip()
+        sign = "\t" if "\t" in whole else ";" if ";" in whole and "," not in whole else ","
+        cells = whole.split(sign) if '"' not in whole else list(split_list(whole))
+        if whole.count('"') % 2:
+            place = f"line {number}"
+            raise error("broken_file", path, place, problem="a quotation mark is not closed")
+        first.append(name_of(whole if whole in known else cells[0].strip(), known))
+    return first

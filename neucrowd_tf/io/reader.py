@@ -1,0 +1,621 @@
+"""Files of labels in any layout: read, checked, and reported in one to three lines."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io import importers
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.head import Head, is_json, unknown
+from neucrowd_tf.io.roles import SHOWN, Roles, decide, is_missing
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import Table, check_header_again
+from neucrowd_tf.io.values import (
+    bin_names,
+    check_characters,
+    check_classes,
+    check_ids,
+    check_not_names,
+    check_several,
+    check_spelling,
+    classes_of,
+    split_cell,
+)
+from neucrowd_tf.names import ROLES, encode, typed_names
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+find: Any = getattr(importers, "find", lambda head: None)
+MOST_CELLS = 10**9  # of a matrix in an NPY file
+RAREST = 5  # classes that are shown besides the most frequent ones
+LAYOUTS = {
+    "long": "long table",
+    "wide": "wide table",
+    "one_hot": "one-hot table",
+    "votes": "table of vote counts",
+    "pairs": "table with several annotators per row",
+    "matrix": "matrix without a header",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """Labels and what is to be said of how they were read.
+
+    Attributes:
+        annotations: the labels.
+        lines: what was read; a command prints it before anything else.
+        gold: labels that the file's tool marks as true, by item.
+        texts: what was labelled, by item, if the file has it.
+        columns: what the reader of the layout returned.
+        rows: `[A]` which of its labels the annotations are.
+        pairs: the item and the class of each instance, if cells had several labels.
+    """
+
+    annotations: Annotations
+    lines: tuple[str, ...]
+    gold: Mapping[str, str]
+    texts: Mapping[str, str]
+    columns: LabelColumns
+    rows: NDArray[np.int64]
+    pairs: tuple[tuple[str, str], ...] | None = None
+
+    def place(self, row: int) -> str:
+        """Returns where the file has annotation i."""
+        return self.columns.place(int(self.rows[row]))
+
+
+def report_on_stderr(line: str) -> None:
+    """Prints a line on stderr."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def read_annotations(
+    path: str | Path,
+    options: TableOptions | None = None,
+    *,
+    items: Sequence[str] | NDArray[Any] | None = None,
+    unmatched: Literal["error", "drop"] = "error",
+    report: Callable[[str], None] = report_on_stderr,
+) -> Reading:
+    """Reads labels in any layout.
+
+    Args:
+        path: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export.
+        options: how it is written, and which columns have which role.
+        items: `[N]` ids of a table of features; the annotations get their order. None takes the
+            file's own items.
+        unmatched: whether labels of other items are an error, or are left out and counted.
+        report: takes each line about what was read.
+
+    Returns:
+        the annotations, and what was read.
+
+    Raises:
+        DataError: a file that cannot be used; the message ends with the id of a check.
+        UsageError: an option that the file has no use for.
+    """
+    path, options = Path(path), options or TableOptions()
+    columns = read_columns(path, options)
+    values = _Values(columns, options, path)
+    reading = values.reading(None if items is None else [str(item) for item in items], unmatched)
+    for line in reading.lines:
+        report(line)
+    return reading
+
+
+# ----------------------------------------------------------------- layouts
+
+
+def read_columns(path: Path, options: TableOptions) -> LabelColumns:
+    """Returns items, annotators and labels as the file has them.
+
+    Raises:
+        DataError: a file whose layout or roles are not known.
+    """
+    head = Head(path, options)
+    if head.kind == "npy":
+        return _of_matrix(read_npy(path, MOST_CELLS), path)
+    tool = None if options.header == "none" or options.votes_columns else find(head)
+    if tool is not None:
+        return tool.read(head, options)
+    if head.kind in ("zip", "folder"):
+        problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
+        raise error("unreadable", path, problem=problem, advice="Name a file of labels")
+    flat = head.first is not None and not any(
+        isinstance(value, (dict, list)) for value in head.first.values()
+    )
+    if is_json(head) and (head.keys or not flat):
+        raise unknown(head)
+    for name in ("question", "first"):
+        if getattr(options, name):
+            raise UsageError(f"--{name}: {path} is not an annotation tool's export. Remove it.")
+    return columns_of(head.table(strict=False), options)
+
+
+def columns_of(table: Table, options: TableOptions) -> LabelColumns:
+    """Returns items, annotators and labels of a table.
+
+    Raises:
+        DataError: roles that have to be named, or rows that are not those of a table.
+    """
+    if not len(table):
+        raise error("no_labels", table.path, problem="; there are no rows")
+    roles = decide(table, options)
+    check_header_again(table)
+    items = table.joined(roles.task) if roles.task else [str(row) for row in range(len(table))]
+    words = {"task": ",".join(roles.task) or "the row's number"}
+    if roles.layout in ("long", "one_hot"):
+        words["worker"] = ",".join(roles.worker)
+    if roles.layout in ("long", "one_hot", "votes"):
+        words["label"] = ",".join(roles.label)
+    common: dict[str, Any] = {
+        "layout": LAYOUTS[roles.layout],
+        "roles": words,
+        "reason": roles.reason,
+        "unused": roles.unused(table.columns),
+        "wrong": table.wrong,
+    }
+    if roles.layout == "long":
+        workers = table.joined(roles.worker)
+        return LabelColumns(
+            items=items,
+            annotators=workers,
+            labels=table.joined(roles.label),
+            place=table.place,
+            codes={
+                role: table.codes(columns[0])
+                for role, columns in zip(ROLES, roles[1:4], strict=True)
+                if len(columns) == 1
+            },
+            **common,
+        )
+    if roles.layout == "one_hot":
+        workers = table.joined(roles.worker)
+        labels = _one_hot(table, roles, options)
+        return LabelColumns(
+            items=items, annotators=workers, labels=labels, place=table.place, **common
+        )
+    width = len(roles.label)
+    repeated = [item for item in items for _ in range(width)]
+    rows = zip(*(table[column] for column in roles.label), strict=True)
+    cells = [cell for row in rows for cell in row]
+
+    def place(at: int) -> str:
+        return f"{table.place(at // width)}, column {roles.label[at % width]!r}"
+
+    if roles.layout == "votes":
+        counts = _counts(table, cells, place)
+        names = [_class_of(column, roles.label) for column in roles.label] * len(table)
+        return LabelColumns(
+            items=repeated, annotators=(), labels=names, place=place, counts=counts, **common
+        )
+    if roles.layout == "pairs":
+        rows = zip(*(table[column] for column in roles.worker), strict=True)
+        names = [name for row in rows for name in row]
+    else:
+        names = list(roles.label) * len(table)
+    return LabelColumns(
+        items=repeated,
+        annotators=names,
+        labels=cells,
+        place=place,
+        annotators_in_columns=roles.layout != "pairs",
+        coded=not table.header,
+        rows=() if roles.task else tuple(items),
+        **common,
+    )
+
+
+def _class_of(column: str, columns: Sequence[str]) -> str:
+    """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
+    start = column
+    for other in columns:
+        while not other.startswith(start):
+            start = start[:-1]
+    cut = max(start.rfind(sign) for sign in "._ ") + 1
+    return column[cut:] if len(columns) > 1 else column
+
+
+def _counts(table: Table, cells: list[str], place: Callable[[int], str]) -> list[int]:
+    counts = []
+    for at, cell in enumerate(cells):
+        text = cell.strip().removesuffix(".0")
+        if not (text.isdigit() and len(text) < 10) and text:
+            column = place(at).rpartition(" column ")[2].strip("'")
+            raise error("bad_count", table.path, place(at), column=column, value=cell)
+        counts.append(int(text or 0))
+    return counts
+
+
+def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | list[str]]:
+    """Returns the class of which the column is 1 in each row."""
+    names = [_class_of(column, roles.label) for column in roles.label]
+    ones = ("1", "1.0", "true", "yes", "x")
+    columns = [[cell.strip().lower() in ones for cell in table[name]] for name in roles.label]
+    labels: list[str | list[str]] = []
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        chosen = [name for name, one in zip(names, cells, strict=True) if one]
+        if len(chosen) != 1 and options.multi_label is None:
+            shown = ", ".join(roles.label)
+            place = table.place(row)
+            raise error("one_hot", table.path, place, count=len(chosen), columns=shown)
+        labels.append(chosen[0] if options.multi_label is None else chosen)
+    return labels
+
+
+def _of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
+    """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
+        problem = f"expected a matrix of class codes, received shape {matrix.shape}"
+        raise error("broken_file", path, problem=f"{problem} of {matrix.dtype}")
+    if matrix.dtype.kind == "f":
+        whole = np.where(np.isfinite(matrix), matrix, -1)
+        if (whole != np.round(whole)).any():
+            raise error("broken_file", path, problem="the matrix has numbers that are not whole")
+        matrix = whole
+    rows, annotators = matrix.shape
+    width = annotators
+    cells = list(map(str, matrix.astype(np.int64).ravel().tolist()))
+    return LabelColumns(
+        layout="matrix",
+        items=[str(row) for row in range(rows) for _ in range(width)],
+        annotators=[str(column) for column in range(width)] * rows,
+        labels=cells,
+        place=lambda at: f"row {at // width}, column {at % width}",
+        annotators_in_columns=True,
+        coded=True,
+        rows=tuple(map(str, range(rows))),
+    )
+
+
+# ----------------------------------------------------------------- values
+
+
+class _Values:
+    """Labels as codes, checked; and the lines about them."""
+
+    def __init__(self, columns: LabelColumns, options: TableOptions, path: Path) -> None:
+        self.columns, self.options, self.path = columns, options, path
+        self.notes: list[str] = []
+        self.items, self.item_codes = columns.codes.get("task") or encode(columns.items)
+        self.names, self.codes = self._labels()
+        self.pairs: tuple[tuple[str, str], ...] | None = None
+        self.rows = np.arange(len(columns.items))
+        if columns.counts is not None:
+            self.counts = np.asarray(columns.counts)
+            return
+        self.annotators, self.annotator_codes = columns.codes.get("worker") or encode(
+            columns.annotators
+        )
+        self._leave_out_missing()
+        self.summary = self._summary()
+        if columns.wrong is not None and not options.bins:
+            self._check_ratings()
+            raise columns.wrong
+        self._split()
+        self._check()
+
+    def _labels(self) -> tuple[list[Any], NDArray[np.int64]]:
+        """Returns the different labels, and the code of each; a list of one label is the label."""
+        labels = self.columns.labels
+        if "label" in self.columns.codes:
+            return self.columns.codes["label"]
+        if list not in set(map(type, labels)):
+            return encode(labels)  # type: ignore[arg-type]
+        cells = []
+        for label in labels:
+            if isinstance(label, list):
+                several = len(label) != 1 or self.options.multi_label is not None
+                few = tuple(label[:1] if self.options.first else label)
+                cells.append(few if several and len(few) != 1 else few[0])
+            else:
+                cells.append(label)
+        return encode(cells)
+
+    def _leave_out_missing(self) -> None:
+        """Leaves out labels that are missing, or without item or annotator, and counts them."""
+        options = self.options
+        if self.columns.coded and options.missing is None:
+            absent = [name == "-1" or is_missing(name, options) for name in self.names]
+        else:
+            absent = [isinstance(name, str) and is_missing(name, options) for name in self.names]
+        held = ~np.array(absent, dtype=bool)[self.codes]
+        missing = int((~held).sum())
+        wide = self.columns.annotators_in_columns
+        if missing and not wide:
+            shown = ", ".join(repr(n) for n, out in zip(self.names, absent, strict=True) if out)
+            self.notes.append(f"{missing:,} labels are missing ({shown}).")
+        for names, codes, what in (
+            (self.items, self.item_codes, "item"),
+            (self.annotators, self.annotator_codes, "annotator"),
+        ):
+            empty = np.array([not name.strip() for name in names], dtype=bool)[codes] & held
+            if empty.any():
+                self.notes.append(f"{int(empty.sum()):,} labels without {what} are left out.")
+                held &= ~empty
+        if not held.any():
+            problem = "; all are missing" if len(held) else ""
+            raise error("no_labels", self.path, problem=problem)
+        if not held.all():
+            self._select(held)
+
+    def _select(self, chosen: NDArray[Any]) -> None:
+        """Continues with some of the labels; annotators of a wide table stay."""
+        self.rows = self.rows[chosen]
+        names, codes = encode(np.array(self.codes)[chosen].tolist())  # type: ignore[arg-type]
+        self.names, self.codes = [self.names[int(code)] for code in names], codes
+        names, codes = encode(self.item_codes[chosen].tolist())  # type: ignore[arg-type]
+        self.items, self.item_codes = [self.items[int(code)] for code in names], codes
+        self.annotator_codes = self.annotator_codes[chosen]
+        if not self.columns.annotators_in_columns:
+            names, codes = encode(self.annotator_codes.tolist())  # type: ignore[arg-type]
+            self.annotators = [self.annotators[int(code)] for code in names]
+            self.annotator_codes = codes
+
+    def _place(self, codes: NDArray[Any]) -> Callable[[int], str]:
+        """Returns where the first label of code i is."""
+
+        def place(code: int) -> str:
+            hits = np.flatnonzero(codes == code)
+            return self.columns.place(int(self.rows[hits[0]])) if len(hits) else ""
+
+        return place
+
+    def _check_ratings(self) -> None:
+        """Raises DataError for ratings before one for rows of other lengths."""
+        plain = [name for name in self.names if isinstance(name, str)]
+        check_classes(self.path, self._column, plain, np.ones(len(plain)), self.options)
+
+    @property
+    def _column(self) -> str:
+        return self.columns.roles.get("label", "label")
+
+    def _split(self) -> None:
+        """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
+        options, place = self.options, self._place(self.codes)
+        if options.multi_label is None:
+            check_several(self.path, self.names, place)
+            if options.bins:
+                binned = bin_names(self.path, self.names, options.bins)
+                self.names, codes = encode(binned)
+                self.codes = codes[self.codes]
+            return
+        cells = [
+            split_cell(self.path, name, options.multi_label, place(at))
+            for at, name in enumerate(self.names)
+        ]
+        used = list(dict.fromkeys(label for cell in cells for label in cell))
+        check_spelling(self.path, "label", used, lambda at: "", options)
+        check_characters(self.path, "label", used, lambda at: "")
+        classes = classes_of(self.path, used, options, lambda at: "")
+        chosen = np.array([[name in cell for name in classes] for cell in cells], dtype=np.int64)
+        width = len(classes)
+        self.pairs = tuple((item, name) for item in self.items for name in classes)
+        self.items = [f"{item} [{name}]" for item, name in self.pairs]
+        self.item_codes = (self.item_codes[:, None] * width + np.arange(width)).ravel()
+        self.annotator_codes = np.repeat(self.annotator_codes, width)
+        self.rows = np.repeat(self.rows, width)
+        self.names, self.codes = ["no", "yes"], chosen[self.codes].ravel()
+        self.options = dataclasses.replace(options, classes=("no", "yes"))
+        shown = ", ".join(classes[:SHOWN]) + ", ..." * (len(classes) > SHOWN)
+        self.notes.append(f"Each of {len(classes)} classes is a yes/no question: {shown}.")
+
+    def _check(self) -> None:
+        """Raises DataError for names and labels that cannot be used."""
+        path, options = self.path, self.options
+        check_ids(path, "item", self.items, self._place(self.item_codes))
+        where = self._place(self.annotator_codes)
+        check_spelling(path, "annotator", self.annotators, where, options)
+        check_ids(path, "annotator", self.annotators, where)
+        where = self._place(self.codes)
+        counts = np.bincount(self.codes, minlength=len(self.names))
+        self.notes += check_classes(path, self._column, self.names, counts, options)
+        check_spelling(path, "label", self.names, where, options)
+        check_characters(path, "label", self.names, where)
+        check_not_names(path, self.names, self.items, self.annotators)
+
+    # ------------------------------------------------------------- results
+
+    def reading(self, items: list[str] | None, unmatched: str) -> Reading:
+        """Returns the annotations and the lines."""
+        if self.columns.counts is not None:
+            return self._of_counts(items, unmatched)
+        place = self._place(self.codes)
+        classes = classes_of(self.path, self.names, self.options, place)
+        order = {name: code for code, name in enumerate(classes)}
+        labels = np.array([order[name] for name in self.names], dtype=np.int64)[self.codes]
+        shown = np.bincount(labels, minlength=len(classes))
+        held = self._without_duplicates()
+        instances, names = self._over(items, unmatched, held)
+        triple = (array[held] for array in (instances, self.annotator_codes, labels))
+        crowd = Annotations(
+            *triple,
+            instance_names=names,
+            annotator_names=typed_names(self.annotators),
+            class_names=typed_names(classes),
+            duplicates="all" if self.options.duplicates == "all" else "error",
+        )
+        return self._reading(crowd, shown, held)
+
+    def _reading(self, crowd: Annotations, counts: NDArray[Any], held: NDArray[Any]) -> Reading:
+        columns = self.columns
+        lines = [self.summary, " ".join(self._classes_line(crowd, counts)), *columns.notes]
+        rows = self.rows[held]
+        return Reading(crowd, tuple(lines), columns.gold, columns.texts, columns, rows, self.pairs)
+
+    def _of_counts(self, items: list[str] | None, unmatched: str) -> Reading:
+        """Returns annotations of vote counts alone."""
+        classes = classes_of(self.path, self.names, self.options, self._place(self.codes))
+        order = {name: code for code, name in enumerate(classes)}
+        labels = np.array([order[name] for name in self.names], dtype=np.int64)[self.codes]
+        if not self.counts.any():
+            raise error("no_labels", self.path, problem="; all counts are 0")
+        check_ids(self.path, "item", self.items, self._place(self.item_codes))
+        held = np.ones(len(labels), dtype=bool)
+        instances, names = self._over(items, unmatched, held)
+        votes = np.zeros((len(names), len(classes)), dtype=np.int64)
+        np.add.at(votes, (instances[held], labels[held]), self.counts[held])
+        crowd = Annotations.from_votes(
+            votes, instance_names=names, class_names=typed_names(classes)
+        )
+        total = int(self.counts.sum())
+        self.summary = (
+            f"{self.path.name}: {self.columns.layout}, {total:,} votes on {len(self.items):,} items"
+            f"; item {self.columns.roles['task']}"
+        )
+        return self._reading(crowd, votes.sum(axis=0), held)
+
+    def _without_duplicates(self) -> NDArray[np.bool_]:
+        """Returns which labels count if an annotator labelled an item several times."""
+        rule = self.options.duplicates
+        keys = self.item_codes * len(self.annotators) + self.annotator_codes
+        order = np.argsort(keys, kind="stable")
+        same = keys[order][1:] == keys[order][:-1]
+        held = np.ones(len(keys), dtype=bool)
+        if not same.any():
+            return held
+        if rule == "error":
+            row = int(order[1:][same].min())
+            raise error(
+                "duplicate_pair",
+                self.path,
+                self.columns.place(int(self.rows[row])),
+                item=self.items[self.item_codes[row]],
+                annotator=self.annotators[self.annotator_codes[row]],
+            )
+        count = int(same.sum())
+        done = {"last": "last used", "first": "first used", "all": "all used"}[rule]
+        self.notes.insert(
+            0, f"Duplicate (item, annotator) pairs: {count:,}, {done} (--duplicates)."
+        )
+        if rule != "all":
+            held[order[:-1][same] if rule == "last" else order[1:][same]] = False
+        return held
+
+    def _over(
+        self, items: list[str] | None, unmatched: str, held: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Returns the instance of each label, and the instances' names; changes `held`."""
+        if items is None:
+            return self.item_codes, typed_names(self.items)
+        if self.columns.rows:
+            if len(self.columns.rows) != len(items):
+                problem = f"{len(self.columns.rows):,} rows without ids for {len(items):,} items"
+                raise error("broken_file", self.path, problem=problem)
+            places = np.array([int(item) for item in self.items], dtype=np.int64)
+        elif self.pairs is not None:
+            raise UsageError("--multi_label: features have no use for several questions per item.")
+        else:
+            places = match_items(self.items, items)
+        lost = np.flatnonzero(places < 0)
+        if len(lost) and (unmatched == "error" or len(lost) == len(places)):
+            all_lost = len(lost) == len(places)
+            similar = f"Ids there look like {items[0]!r}" if items else "There are none"
+            raise error(
+                "unmatched_item",
+                self.path,
+                self._place(self.item_codes)(int(lost[0])),
+                item=self.items[int(lost[0])],
+                count=len(items),
+                other="the features",
+                advice=similar if all_lost else "Leave such labels out with --unmatched=drop",
+            )
+        instances = places[self.item_codes]
+        if len(lost):
+            self.notes.append(
+                f"{int((instances < 0).sum()):,} labels of {len(lost):,} items without features are"
+                " left out (--unmatched)."
+            )
+        held &= instances >= 0
+        return instances, typed_names(items)
+
+    # ------------------------------------------------------------- lines
+
+    def _summary(self) -> str:
+        """Returns the first line."""
+        columns = self.columns
+        words = {"task": "item", "worker": "annotator", "label": "label"}
+        roles = ", ".join(
+            f"{word} {columns.roles[role]}" for role, word in words.items() if role in columns.roles
+        )
+        people = int((np.bincount(self.annotator_codes) > 0).sum())
+        line = (
+            f"{self.path.name}: {columns.layout}, {_number(len(self.codes), 'label')} of"
+            f" {_number(len(self.items), 'item')} by {_number(people, 'annotator')}"
+        )
+        line += f"; {roles}" if roles else ""
+        return line + (f" ({columns.reason})" if columns.reason else "")
+
+    def _classes_line(self, crowd: Annotations, counts: NDArray[Any]) -> Iterator[str]:
+        """Yields the sentences of the second line."""
+        order = np.argsort(-counts, kind="stable").tolist()
+        shown = [f"{crowd.class_names[code]} ({int(counts[code]):,})" for code in order]
+        if len(shown) > SHOWN + RAREST:
+            rare = f"; rarest: {', '.join(shown[-RAREST:])}; {len(shown) - SHOWN - RAREST} others"
+            yield f"classes: {', '.join(shown[:SHOWN])}{rare}."
+        else:
+            yield f"classes: {', '.join(shown)}."
+        columns = self.columns
+        if columns.annotators_in_columns:
+            more = len(self.annotators) - SHOWN
+            few = ", ".join(self.annotators[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+            yield f"Annotators: {few}."
+        if columns.unused:
+            more = len(columns.unused) - SHOWN
+            few = ", ".join(columns.unused[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+            yield f"Unused columns: {few}."
+        if columns.left_out:
+            out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
+            yield f"Left out: {out}."
+        yield from self.notes
+        if columns.counts is None:
+            if len(self.annotators) == 1:
+                yield "There is one annotator."
+            elif int(crowd.vote_counts().sum(axis=1).max(initial=0)) == 1:
+                yield "Each item has one label."
+            if np.sum(counts > 0) == 1:
+                yield "All labels are the same."
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]:
+    """Returns where each name is among `items`, -1 if it is not.
+
+    Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
+    """
+    places = {item: place for place, item in enumerate(items)}
+    found = np.array([places.get(name, -1) for name in names], dtype=np.int64)
+    if (found >= 0).all():
+        return found
+    stems: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        stems.setdefault(_stem(item), []).append(place)
+    own: dict[str, int] = {}
+    for name in names:
+        own[_stem(name)] = own.get(_stem(name), 0) + 1
+    for at in np.flatnonzero(found < 0).tolist():
+        hits = stems.get(_stem(names[at]), [])
+        if len(hits) == 1 and own[_stem(names[at])] == 1:
+            found[at] = hits[0]
+    return found
+
+
+def _stem(name: str) -> str:
+    """Returns an id without a file's ending of two to four letters and digits."""
+    start, dot, end = name.rpartition(".")
+    return start if dot and 2 <= len(end) <= 4 and end.isalnum() and not end.isdigit() else name

@@ -1,0 +1,235 @@
+"""What labels and names are: missing, several in a cell, ratings, free text, and their spelling."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.roles import MOST_ANSWERS, check_free_text
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import natural_key, plain_integers
+
+ALL = ("all",)  # of --classes: any number of classes
+FEW = 10  # different numbers without a line
+JOINTS = (",", ";", "/", "+", "&", " ")  # signs that a line names if they join classes
+_CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
+Place = Callable[[int], str]
+
+
+def normal(name: str) -> str:
+    """Returns what two spellings of a name have in common: NFKC, no outer spaces, casefolded."""
+    return unicodedata.normalize("NFKC", name).strip().casefold()
+
+
+def check_spelling(
+    path: Path, what: str, names: Sequence[str], place: Place, options: TableOptions
+) -> None:
+    """Raises DataError for two names that differ only in case, spaces or Unicode form.
+
+    Args:
+        path: the file.
+        what: "label" or "annotator".
+        names: the different names.
+        place: where name i is first.
+        options: whether names are exact.
+    """
+    if options.exact_names:
+        return
+    seen: dict[str, str] = {}
+    for at, name in enumerate(names):
+        other = seen.setdefault(normal(name), name)
+        if other != name:
+            raise error("similar_names", path, place(at), what=what + "s", first=other, second=name)
+
+
+def check_characters(path: Path, what: str, names: Sequence[str], place: Place) -> None:
+    """Raises DataError for a name with control characters or U+FFFD; see `check_spelling`."""
+    for at, name in enumerate(names):
+        if not name.isprintable() and (bad := _CONTROL.search(name)) is not None:
+            code = ord(bad[0])
+            shown = "the replacement character U+FFFD" if code == 0xFFFD else "a control character"
+            raise error("bad_characters", path, place(at), what=what, name=name, characters=shown)
+
+
+def check_ids(path: Path, what: str, names: Sequence[str], place: Place) -> None:
+    """Raises DataError for an id that a spreadsheet rounded; see `check_spelling`."""
+    check_characters(path, what, names, place)
+    for at, name in enumerate(names):
+        if "+" in name and _CUT.fullmatch(name) is not None:
+            raise error("cut_id", path, place(at), what=what, name=name)
+
+
+def check_several(path: Path, names: Sequence[str | tuple[str, ...]], place: Place) -> None:
+    """Raises DataError for cells of several labels: lists, newlines and `|`."""
+    for at, name in enumerate(names):
+        sign = _sign_of(name)
+        if sign:
+            shown = name if isinstance(name, str) else list(name)
+            raise error("multi_label", path, place(at), value=shown, sign=sign)
+
+
+def _sign_of(name: str | tuple[str, ...]) -> str:
+    """Returns the value of --multi_label for a cell, "" if it has one label."""
+    if isinstance(name, tuple):
+        return "list"
+    if name[:1] == "[" and name.rstrip()[-1:] == "]":
+        return "list"
+    return "newline" if "\n" in name.strip() else "'|'" if "|" in name else ""
+
+
+def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -> list[str]:
+    """Returns the labels of a cell.
+
+    Args:
+        path: the file.
+        name: the cell.
+        sign: the value of --multi_label.
+        place: where the cell is.
+
+    Raises:
+        DataError: a cell that is not a list.
+    """
+    if isinstance(name, tuple):
+        return list(name)
+    if sign == "list":
+        text = name.strip()
+        try:
+            values = json.loads(text)
+        except ValueError:
+            # Python's own spelling of a list of texts.
+            values = re.findall(r"""'([^']*)'|"([^"]*)\"""", text) if text[:1] == "[" else [text]
+            values = [a or b for a, b in values] if text[:1] == "[" else values
+        if not isinstance(values, list):
+            values = [values]
+        if any(isinstance(value, (dict, list)) for value in values):
+            problem = f"{name[:60]!r} is not a list of classes"
+            raise error("broken_file", path, place, problem=problem)
+        return [str(value) for value in values]
+    parts = name.split("\n" if sign == "newline" else sign)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def numbers_of(names: Sequence[str]) -> list[float] | None:
+    """Returns the names as numbers, or None if one is not a finite number."""
+    try:
+        values = [float(name) for name in names]
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def check_classes(
+    path: Path, column: str, names: Sequence[str], counts: Any, options: TableOptions
+) -> list[str]:
+    """Returns lines about the classes that occur.
+
+    Args:
+        path: the file.
+        column: the column of labels.
+        names: the classes.
+        counts: `[C]` how often each occurs.
+        options: whether they are named, or any are accepted.
+
+    Raises:
+        DataError: ratings, or free text.
+    """
+    lines = []
+    numbers = numbers_of(names)
+    if numbers is not None and not options.classes:
+        if len(names) > MOST_ANSWERS:
+            low, high = min(numbers), max(numbers)
+            raise error("ratings", path, count=len(names), low=low, high=high)
+        if len(names) > FEW:
+            lines.append(
+                f"{len(names)} different numbers are read as classes (--bins makes fewer of them)."
+            )
+    elif not options.classes:
+        check_free_text(path, column, len(names), int(np.sum(counts)))
+    if "-1" in names and numbers is not None and options.missing is None:
+        count = int(counts[list(names).index("-1")])
+        lines.append(f"{count:,} labels are -1, read as a class (--missing=-1 leaves them out).")
+    known = set(names)
+    for sign in JOINTS if numbers is None else ():
+        made = [name for name in names if _joins(name, sign, known)]
+        if made:
+            shown = "1 class is" if len(made) == 1 else f"{len(made)} classes are"
+            lines.append(f"{shown} made of other classes: --multi_label={sign!r}.")
+            break
+    return lines
+
+
+def _joins(name: str, sign: str, known: set[str]) -> bool:
+    parts = [part.strip() for part in name.split(sign)]
+    return len(parts) > 1 and all(part in known for part in parts)
+
+
+def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[str]:
+    """Returns the bin of each rating, as the text of its range.
+
+    Args:
+        path: the file.
+        names: the ratings.
+        bins: how many bins of equal width, or their edges.
+
+    Raises:
+        DataError: a label that is not a number, or outside the edges.
+    """
+    numbers = numbers_of(names)
+    if numbers is None:
+        text = next(name for name in names if numbers_of([name]) is None)
+        raise error("unknown_class", path, label=text, classes="numbers, as --bins needs")
+    edges = (
+        np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
+        if len(bins) == 1
+        else np.asarray(bins)
+    )
+    if min(numbers) < edges[0] or max(numbers) > edges[-1]:
+        other = min(numbers) if min(numbers) < edges[0] else max(numbers)
+        raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
+    place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+    return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]
+
+
+def class_order(names: Sequence[str]) -> list[str]:
+    """Returns class names sorted: as numbers if all are, otherwise as text."""
+    if plain_integers(names):
+        return sorted(names, key=int)
+    if numbers_of(names) is not None:
+        return sorted(names, key=float)
+    if all(re.fullmatch(r"-?[\d.]+ to -?[\d.]+", name) for name in names):
+        return sorted(names, key=lambda name: float(name.split(" to ")[0]))
+    return sorted(names, key=lambda name: (natural_key(name), name))
+
+
+def classes_of(path: Path, names: Sequence[str], options: TableOptions, place: Place) -> list[str]:
+    """Returns all classes in their order: those that the user lists, or those in use, sorted.
+
+    Raises:
+        DataError: a label that is not listed.
+    """
+    if not options.classes or options.classes == ALL:
+        return class_order(names)
+    for at, name in enumerate(names):
+        if name not in options.classes:
+            shown = ", ".join(options.classes)
+            raise error("unknown_class", path, place(at), label=name, classes=shown)
+    return list(options.classes)
+
+
+def check_not_names(
+    path: Path, classes: Sequence[str], items: Sequence[str], annotators: Sequence[str]
+) -> None:
+    """Raises DataError if all labels are names of annotators or of items, and not numbers."""
+    if len(classes) < 2 or plain_integers(classes):
+        return
+    for names, what in ((annotators, "annotators"), (items, "items")):
+        if len(classes) <= len(names) and set(classes) <= set(names):
+            raise error("names_as_labels", path, what=what)
