@@ -17,6 +17,7 @@ from baselines import (
     max_mig,
     mbem,
     metric_learning,
+    neucrowd_joint,
     raykar,
     smote_two_stage,
     trace_reg,

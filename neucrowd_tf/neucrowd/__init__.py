@@ -1,8 +1,10 @@
-"""NeuCrowd, room by room as the paper names them: assurance, safety, robust anchor, joint learning,
-sampler, estimator; and, ours, `neucrowd_joint`: posterior, joint model, joint.
+"""NeuCrowd, part by part as the paper names them.
+
+Assurance, safety, robust anchor, joint learning, sampler and estimator; and the released code's
+settings.
 """
 
 from neucrowd_tf.neucrowd.estimator import NeuCrowd
-from neucrowd_tf.neucrowd.joint import NeuCrowdJoint
+from neucrowd_tf.neucrowd.released import ReleasedNeuCrowd
 
-__all__ = ["NeuCrowd", "NeuCrowdJoint"]
+__all__ = ["NeuCrowd", "ReleasedNeuCrowd"]

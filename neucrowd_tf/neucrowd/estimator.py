@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import logit
@@ -21,7 +21,6 @@ from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
     EQUAL_PRESETS,
-    RELEASED,
     SECOND_SEED,
     EmbeddingData,
     RepresentationEstimator,
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neucrowd_tf.datasets import CrowdDataset
+    from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 
 
 @estimator
 class NeuCrowd(RepresentationEstimator):
-    """Embedding from n-tuplets with robust anchors, safety-aware sampling and a hardness-predicting
-    sampling network.
+    """Embedding from n-tuplets with robust anchors, safety-aware sampling and a sampling network.
 
     Works on annotations and on vote counts alone, for two classes (as in the paper) and for more:
     then each class is the positive one in turn, with a robust anchor of its own in each batch.
@@ -68,18 +67,7 @@ class NeuCrowd(RepresentationEstimator):
     weight_inside: bool = argument(
         True,
         flag,
-        "whether the label assurance multiplies inside the exponent, as printed, or outside it.",
-    )
-    weight_loss: bool = argument(
-        False,
-        flag,
-        "whether the positive's assurance multiplies its tuplet's loss instead, and the posterior"
-        " is without assurances.",
-    )
-    assurance: str = argument(
-        "agreement",
-        one_of("agreement", "share"),
-        '"agreement" (definition 2) or "share" of votes for the label, as released.',
+        "whether the label assurance multiplies inside the exponent, as published, or outside it.",
     )
     similarity: str = argument(
         "euclidean", similarities, '"euclidean" (section 3.3.3) or "cosine".'
@@ -90,51 +78,28 @@ class NeuCrowd(RepresentationEstimator):
         number(least=0, most=1),
         "how likely an unsafe example is drawn relative to a safe one; 0 excludes them.",
     )
-    safety_start: int = argument(0, whole(0), "the first epoch (from 0) that draws by safety.")
-    neighbourhood: str = argument(
-        "others",
-        one_of("others", "itself"),
-        '"others" (k the root of the batch size) or "itself" (k = root of the instances + 1, the'
-        " example among them and equal sums safe, as released).",
-    )
     safety_margin: float = argument(0.0, number(), "delta of definition 3.")
     anchor: str = argument(
         "mean",
-        one_of("mean", "sum", "scaled", "none"),
-        '"mean" (assurance-weighted mean), "sum" (definition 4 as printed), "scaled" (the sum over'
-        ' the number of tuplets, as released) or "none" (-RA).',
-    )
-    anchor_space: str = argument(
-        "embedding",
-        one_of("embedding", "input"),
-        'where anchors are combined: "embedding", or "input", which embeds the combined features.',
+        one_of("mean", "sum", "none"),
+        'the robust anchor: "mean" (assurance-weighted mean), "sum" (definition 4 as published) or'
+        ' "none" (-RA).',
     )
     sampling_network: bool = argument(True, flag, "section 3.3.4; False leaves it out (-SN).")
     pool_factor: int = argument(
         2, whole(1), "how many candidates the sampling network scores for each tuplet that is kept."
     )
-    selection: str = argument(
-        "learned",
-        one_of("learned", "random", "oracle"),
-        'what keeps a candidate: the "learned" score, a "random" draw, or an "oracle" that knows'
-        " the loss.",
-    )
-    hardness: str = argument(
-        "loss",
-        one_of("loss", "probability"),
-        'what the sampling network learns: the "loss" or, as released, the "probability" of the'
-        " positive.",
-    )
     sampler_warmup: int = argument(1, whole(0), "epochs before it selects.")
+
+    # The first epoch (from 0) that draws by safety.
+    safety_start: ClassVar[int] = 0
 
     safe_: NDArray[np.bool_] | None = fitted()
     assurance_: NDArray[np.float32] = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         prepared = self._prepare(data, consensus_labels(data.annotations, self.seed))
-        self.assurance_ = label_assurance(  # definition 2
-            prepared.annotations.vote_counts(), self.assurance
-        )
+        self.assurance_ = self._assurance(prepared.annotations.vote_counts())  # definition 2
         self.safe_ = None
         with run.scope():
             model, tuplets = self._network(prepared)  # sections 3.3.2 to 3.4
@@ -148,11 +113,14 @@ class NeuCrowd(RepresentationEstimator):
         )
         self._classify(model, prepared, run)
 
+    def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
+        """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
+        return label_assurance(votes)
+
     def _sample_safely(
         self, model: Any, labels: NDArray[np.int64], epoch: int
     ) -> Mapping[str, float] | None:
-        """Finds the safe examples anew in the current embedding space and draws them more often,
-        before each epoch.
+        """Finds the safe examples in the current embedding space and draws them more often.
 
         References:
             NeuCrowd, section 3.3.1, definition 3.
@@ -161,30 +129,31 @@ class NeuCrowd(RepresentationEstimator):
             return None
         # Deviation: once an epoch instead of once an iteration; embeddings move little within 20
         # steps.
-        released = self.neighbourhood == "itself"
-        around = len(labels) if released else self.batch_size
-        k = neighbourhood_size(around, len(labels)) + released
-        self.safe_ = safe_examples(
-            model.embed_instances(),
-            labels,
-            self.assurance_,
-            k=k,
-            margin=self.safety_margin,
-            with_itself=released,
-        )
+        self.safe_ = self._safe_examples(model.embed_instances(), labels)
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
 
+    def _safe_examples(
+        self, embeddings: NDArray[Any], labels: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Returns which of the instances `[n]` are safe."""
+        k = neighbourhood_size(self.batch_size, len(labels))
+        return safe_examples(embeddings, labels, self.assurance_, k=k, margin=self.safety_margin)
+
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
-        """Returns, for figures, how well "unsafe" found wrong consensus labels, how far predicted
-        hardness went with the loss in the last epoch, and how linear the classifier is.
+        """Returns scores of safety, hardness and linearity for evaluation.json.
+
+        Returns:
+            `unsafe_precision` and `unsafe_recall` of wrong consensus labels among unsafe instances;
+                `safe_share` and `hardness_correlation` (of predicted hardness with the loss) in the
+                last epoch; `logit_linearity`, see `_linearity`.
         """
         figures: dict[str, Any] = {}
         if self.safe_ is not None and dataset.truth is not None:
             rows, labels = self.rows_[self.kept_], self.train_labels_[self.kept_]
-            found = mislabel_detection(self.safe_, labels, dataset.truth[rows])
-            figures = {f"unsafe_{name}": found[name] for name in ("precision", "recall")}
+            scores = mislabel_detection(self.safe_, labels, dataset.truth[rows])
+            figures = {f"unsafe_{name}": scores[name] for name in ("precision", "recall")}
         for name in ("safe_share", "hardness_correlation"):
             if name in self.history_:
                 figures[name] = self.history_[name][-1]
@@ -193,23 +162,23 @@ class NeuCrowd(RepresentationEstimator):
         return {name: value if np.isfinite(value) else None for name, value in figures.items()}
 
     def _linearity(self, dataset: CrowdDataset) -> float:
-        """Returns R2, on test instances, of a linear function of the features that was fitted to
-        the logits of all others: near 1, the embedding adds nothing that is not linear. With fewer
-        instances than features it is a lower bound.
+        """Returns R2, on test instances, of a linear fit to the logits of all other instances.
+
+        Near 1, the embedding adds nothing that is not linear. With fewer instances than features it
+        is a lower bound.
         """
         from sklearn.linear_model import Ridge
 
         others = [dataset.features]
         if dataset.validation is not None:
             others.append(dataset.validation.features)
-        parts = [np.concatenate(others), dataset.test.features]
-        flat = [self._scale(part).reshape(len(part), -1) for part in parts]
-        logits = [logit(self.predict_proba(part)[:, 1].clip(1e-6, 1 - 1e-6)) for part in parts]
+        splits = [np.concatenate(others), dataset.test.features]
+        flat = [self._scale(rows).reshape(len(rows), -1) for rows in splits]
+        logits = [logit(self.predict_proba(rows)[:, 1].clip(1e-6, 1 - 1e-6)) for rows in splits]
         return float(Ridge().fit(flat[0], logits[0]).score(flat[1], logits[1]))
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the embedding network and the sampling network as one model, and its batches."""
-        from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
         from neucrowd_tf.neucrowd.sampler import SamplingNetwork
         from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
 
@@ -218,26 +187,27 @@ class NeuCrowd(RepresentationEstimator):
             seed = self.seed + SECOND_SEED
             sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)
         # Deviation: the posterior's sum leaves the anchor out.
-        model = NeuCrowdModel(
+        model = self._model_class()(
             self._make_encoder(shape, self.seed),
             data.features,
             TupletIndex(data.labels, self.n - 2),
             self.assurance_,
             sampler=sampler,
-            anchor=self.anchor,  # type: ignore[arg-type]
-            anchor_space=self.anchor_space,  # type: ignore[arg-type]
+            anchor=self.anchor,
             pool_factor=self.pool_factor,
             warmup_steps=self.sampler_warmup * self.steps_per_epoch,
             eta=self.eta,
             similarity_name=self.similarity,
             offset=self.offset,
             weight_inside=self.weight_inside,
-            weight_loss=self.weight_loss,
             slot_dropout=self.slot_dropout,
-            selection=self.selection,  # type: ignore[arg-type]
-            hardness=self.hardness,
         )
         return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
+
+    def _model_class(self) -> type[NeuCrowdModel]:
+        from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
+
+        return NeuCrowdModel
 
 
 _WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
@@ -256,35 +226,19 @@ _WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
         {"safety_aware": False, "anchor": "none", "sampling_network": False},
     ),
 }
-_SPACE: dict[str, tuple[Any, ...]] = {
+SPACE: dict[str, tuple[Any, ...]] = {
     "eta": (1.0, 2.0, 5.0, 10.0),
     "offset": (0.5, 1.0, 2.0, 4.0),
     "weight_inside": (True, False),
     **ENCODER_SPACE,
     "unsafe_weight": (0.1, 0.3, 0.6),
 }
-_PAPER = (
+PAPER = (
     "Hao, Ding and Liu: NeuCrowd: Neural Sampling Network for Representation Learning with"
     " Crowdsourced Labels"
 )
 for _name, (_summary, _defaults) in _WITHOUT.items():
     register_method(
-        _name, summary=_summary, defaults=_defaults, presets=EQUAL_PRESETS, space=_SPACE,
-        paper=_PAPER,
+        _name, summary=_summary, defaults=_defaults, presets=EQUAL_PRESETS, space=SPACE,
+        paper=PAPER,
     )(NeuCrowd)  # fmt: skip
-register_method(
-    "neucrowd_released",
-    summary="NeuCrowd with the settings of its released code",
-    defaults={
-        **RELEASED,
-        "weight_inside": False,
-        "assurance": "share",
-        "anchor": "scaled",
-        "unsafe_weight": 0.02,
-        "safety_start": 1,
-        "neighbourhood": "itself",
-        "hardness": "probability",
-    },
-    space=_SPACE,
-    paper=_PAPER,
-)(NeuCrowd)

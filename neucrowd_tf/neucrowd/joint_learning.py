@@ -4,7 +4,7 @@ sampling network picks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -18,9 +18,6 @@ from neucrowd_tf.training.tuplets import TupletIndex
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-AnchorRule = Literal["mean", "sum", "scaled", "none"]
-Selection = Literal["learned", "random", "oracle"]
 
 
 class NeuCrowdModel(TupletModel):
@@ -40,28 +37,20 @@ class NeuCrowdModel(TupletModel):
         assurance: NDArray[np.float32],
         *,
         sampler: SamplingNetwork | None,
-        anchor: AnchorRule,
-        anchor_space: Literal["embedding", "input"],
+        anchor: str,
         pool_factor: int,
         warmup_steps: int,
         eta: float,
         similarity_name: str,
         offset: float,
         weight_inside: bool,
-        weight_loss: bool = False,
         slot_dropout: bool = False,
-        selection: Selection = "learned",
-        hardness: str = "loss",
     ) -> None:
         """Sets up training; see `TupletModel` and `NeuCrowd`.
 
         Args:
             assurance: `[N]` label assurance of each instance.
             warmup_steps: how long the sampling network learns before it selects.
-            selection: what the sampling network's pool is cut down by: its "learned" scores, at
-                "random", or an "oracle", the loss itself.
-            hardness: what the scores are trained towards, the "loss" or, as released, the
-                "probability" of the positive, the least being the hardest.
         """
         super().__init__(
             encoder,
@@ -72,15 +61,12 @@ class NeuCrowdModel(TupletModel):
             similarity_name=similarity_name,
             offset=offset,
             weight_inside=weight_inside,
-            weight_loss=weight_loss,
             slot_dropout=slot_dropout,
         )
-        self.selection, self.by_probability = selection, hardness == "probability"
         self.sampler = sampler
         self.robust_anchor = None
         if anchor != "none":
             self.robust_anchor = RobustAnchor(len(index.classes), anchor)
-        self.anchor_space = anchor_space
         self.pool_factor = pool_factor if sampler is not None else 1
         self.warmup_steps = warmup_steps
         self.trackers = [
@@ -97,12 +83,7 @@ class NeuCrowdModel(TupletModel):
         if self.robust_anchor is None:
             return embeddings[:, 0]
         assurance = tf.gather(self.confidence, tuplets[:, 0])
-        if self.anchor_space == "embedding":
-            return self.robust_anchor(embeddings[:, 0], assurance, classes)
-        raw = tf.reshape(tf.gather(self.instances, tuplets[:, 0]), [tf.shape(tuplets)[0], -1])
-        shape = self.instances.shape[1:]
-        centre = tf.reshape(self.robust_anchor(raw, assurance, classes), [-1, *shape])
-        return tf.cast(self.encoder(centre, training=True), tf.float32)
+        return self.robust_anchor(embeddings[:, 0], assurance, classes)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         step = tf.cast(tf.convert_to_tensor(self.optimizer.iterations), tf.int64)
@@ -128,15 +109,15 @@ class NeuCrowdModel(TupletModel):
         # once the warm-up is over.
         if self.pool_factor == 1:
             return tuplets, classes
-        if self.selection == "oracle":
-            scores = self.tuplet_losses(tuplets, classes, training=False)
-        else:
-            scores = self.hardness(sampler, tuplets, training=False)
-            scores = -scores if self.by_probability else scores
-        step = -1 if self.selection == "random" else step
+        scores = self.pool_scores(sampler, tuplets, classes)
         keep = tuplets.shape[0] // self.pool_factor
         rows = keep_hardest(scores, keep, step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
+
+    def pool_scores(self, sampler: SamplingNetwork, tuplets: Any, classes: Any) -> Any:
+        """Returns the scores `[pool]` of tuplets, the highest of which are kept."""
+        del classes
+        return self.hardness(sampler, tuplets, training=False)
 
     def representation_step(self, tuplets: Any, classes: Any) -> tuple[Any, list[Any], list[Any]]:
         """Returns the losses `[batch]` of the tuplets, and the embedding network's variables with
@@ -161,9 +142,7 @@ class NeuCrowdModel(TupletModel):
         References:
             NeuCrowd, section 3.3.4 and section 3.4, step 3.
         """
-        hardness = tf.stop_gradient(hardness)
-        if self.by_probability:
-            hardness = tf.exp(-hardness)
+        hardness = self.target(tf.stop_gradient(hardness))
         with tf.GradientTape() as tape:
             predicted = self.hardness(sampler, tuplets, training=True)
             error = tf.square(predicted - hardness)
@@ -180,5 +159,24 @@ class NeuCrowdModel(TupletModel):
     def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
         """Returns the predicted hardness `[batch]` of tuplets `[batch, n]`."""
         features, places = self.distinct(tuplets)
-        scores = sampler.scores(sampler.score_table(features, training), places)
-        return tf.sigmoid(scores) if self.by_probability else scores
+        return sampler.scores(sampler.score_table(features, training), places)
+
+    def target(self, losses: Any) -> Any:
+        """Returns what the sampling network learns of tuplets with these losses `[batch]`."""
+        return losses
+
+
+class ReleasedModel(NeuCrowdModel):
+    """The released code's sampling network, which learns the probability of the positive."""
+
+    def pool_scores(self, sampler: SamplingNetwork, tuplets: Any, classes: Any) -> Any:
+        """Returns scores by which the least probable positive is the hardest."""
+        return -super().pool_scores(sampler, tuplets, classes)
+
+    def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
+        """Returns the predicted probability `[batch]` of the positives of tuplets `[batch, n]`."""
+        return tf.sigmoid(super().hardness(sampler, tuplets, training))
+
+    def target(self, losses: Any) -> Any:
+        """Returns the probabilities `[batch]` of the positives."""
+        return tf.exp(-losses)

@@ -201,3 +201,5 @@ class ReleasedRLL(RLL):
     """RLL with the released code's Beta prior, which is one for two classes."""
 
     max_classes: ClassVar[int | None] = 2
+    slot_dropout: ClassVar[bool] = True
+    raw_head: ClassVar[bool] = True

@@ -59,7 +59,6 @@ EQUAL_PRESETS: dict[str, dict[str, Any]] = {"syn1": {"l2": 1e-3}, "syn2": {"l2":
 RELEASED: dict[str, Any] = {
     "normal_biases": True,
     "embedding_dropout": True,
-    "slot_dropout": True,
     "batch_size": 512,
     "steps_per_epoch": 60_000 // 512,
     "epochs": 10,
@@ -67,8 +66,6 @@ RELEASED: dict[str, Any] = {
     "standardise": False,
     "optimizer": "adadelta",
     "learning_rate": 1.0,
-    "head_standardise": False,
-    "head_balanced": True,
     "Cs": (1.0,),
 }
 similarities = one_of("cosine", "euclidean")
@@ -160,6 +157,10 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
     """
 
     distributed: ClassVar[bool] = True
+    # What released code does otherwise: an instance in several slots of a batch has a dropout mask
+    # in each; the logistic regression takes the embedding as it is, and its classes weigh the same.
+    slot_dropout: ClassVar[bool] = False
+    raw_head: ClassVar[bool] = False
 
     encoder: Any = argument(
         None,
@@ -183,18 +184,6 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
     )
     embedding_dropout: bool = argument(
         False, flag, "whether the embedding is dropped out too, as released."
-    )
-    slot_dropout: bool = argument(
-        False,
-        flag,
-        "whether an instance that stands in several slots of a batch has a dropout mask in each, as"
-        " released, and not one for all.",
-    )
-    head_standardise: bool = argument(
-        True, flag, "whether the logistic regression standardises the embedding."
-    )
-    head_balanced: bool = argument(
-        False, flag, "whether its classes weigh the same, whatever their sizes."
     )
     steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
     monitor: str = argument(
@@ -306,7 +295,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> LinearHead:
         weight = None
-        if self.head_balanced:
+        if self.raw_head:
             counts = np.bincount(labels, minlength=len(self.classes_))
             weight = len(labels) / (np.count_nonzero(counts) * counts[labels])
         return fit_logistic(
@@ -317,7 +306,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
             validation,
             weight,
             seed=self.seed,
-            standardise=self.head_standardise,
+            standardise=not self.raw_head,
         )
 
     def _classify(self, model: Any, data: EmbeddingData, run: Run) -> None:

@@ -139,7 +139,6 @@ class TupletModel(EncoderModel):
         similarity_name: str,
         offset: float = 1.0,
         weight_inside: bool = True,
-        weight_loss: bool = False,
         slot_dropout: bool = False,
     ) -> None:
         """Sets up training.
@@ -150,13 +149,11 @@ class TupletModel(EncoderModel):
             index: the instances by class.
             confidence: `[N]` in each instance's label, within [0, 1]; NeuCrowd's assurance.
             eta, similarity_name, offset, weight_inside: see `neucrowd_tf.nn.tuplet_loss`.
-            weight_loss: whether the positive's confidence multiplies its tuplet's loss, and the
-                posterior is without confidences.
             slot_dropout: see `EncoderModel`.
         """
         super().__init__(encoder, features, slot_dropout=slot_dropout)
         self.index = index
-        self.eta, self.weight_inside, self.weight_loss = eta, weight_inside, weight_loss
+        self.eta, self.weight_inside = eta, weight_inside
         self.similarity_name, self.offset = similarity_name, offset
         self.confidence = tf.constant(confidence, dtype=tf.float32)
         self.cumulative = self.add_weight(
@@ -208,18 +205,16 @@ class TupletModel(EncoderModel):
 
     def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
         """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""
-        relevance = similarity(
-            self.similarity_name, embeddings[:, 1:], anchors[:, None, :], self.offset
-        )
-        confidence = tf.gather(self.confidence, tuplets[:, 1:])
-        if self.weight_loss:
-            even = tf.ones_like(confidence)
-            return -confidence[:, 0] * tuplet_log_likelihood(
-                relevance, even, eta=self.eta, weight_inside=True
-            )
         return -tuplet_log_likelihood(
-            relevance, confidence, eta=self.eta, weight_inside=self.weight_inside
+            self.relevance(anchors, embeddings),
+            tf.gather(self.confidence, tuplets[:, 1:]),
+            eta=self.eta,
+            weight_inside=self.weight_inside,
         )
+
+    def relevance(self, anchors: Any, embeddings: Any) -> Any:
+        """Returns similarities `[batch, n - 1]` of the anchors to the tuplets' other members."""
+        return similarity(self.similarity_name, embeddings[:, 1:], anchors[:, None, :], self.offset)
 
     def batch_losses(self, data: Any) -> Any:
         return self.tuplet_losses(*self.draw(data))

@@ -85,16 +85,6 @@ def test_the_robust_anchor_layer_is_what_trains(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(losses, -np.log(terms[:, 0] / terms.sum(axis=1)), rtol=1e-3)
 
 
-def test_anchors_combined_in_input_space_are_embedded_afterwards() -> None:
-    model, (tuplets, which), method, _ = made(
-        anchor="sum", anchor_space="input", sampling_network=False
-    )
-    raw, anchors = np.asarray(model.instances), tuplets.numpy()[:, 0]
-    expected = model.embed(sum(method.assurance_[c] * raw[c] for c in anchors)[None])
-    found = model.anchors(model.embed_rows(tuplets, training=False), tuplets, which)
-    np.testing.assert_allclose(found, np.repeat(expected, len(anchors), axis=0), rtol=1e-4)
-
-
 def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:
     model, (pool, which), method, _ = made(pool_factor=3, sampler_warmup=2)
     assert pool.shape[0] == 3 * method.batch_size

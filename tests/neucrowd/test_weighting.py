@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,7 @@ import tensorflow as tf
 from scipy.special import expit
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.neucrowd import NeuCrowd, ReleasedNeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.safety import mislabel_detection, safe_examples
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
@@ -20,27 +19,18 @@ from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 TINY: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 2, "batch_size": 16, "hidden_units": (8, 4)}
 
 
-def pull(assurance: float, scores: list[float], **form: Any) -> float:
-    """The gradient on the positive's similarity; `form` is that of the loss."""
-    weight_loss = form.pop("weight_loss", False)
-    confidence = [1.0] * 3 if weight_loss else [assurance, 1.0, 1.0]
+def pull(assurance: float, scores: list[float], inside: bool = True) -> float:
+    """The gradient on the positive's similarity."""
     values = tf.Variable(scores)
     with tf.GradientTape() as tape:
-        loss = -tuplet_log_likelihood(values, tf.constant(confidence), eta=5.0, **form)
-        loss = loss * assurance if weight_loss else loss
+        confidence = tf.constant([assurance, 1.0, 1.0])
+        loss = -tuplet_log_likelihood(values, confidence, eta=5.0, weight_inside=inside)
     return float(-tape.gradient(loss, values)[0])
 
 
-@pytest.mark.parametrize(
-    "form", [{"weight_inside": True}, {"weight_inside": True, "weight_loss": 1}]
-)
-def test_before_it_is_near_a_less_assured_positive_pulls_less(form: dict[str, Any]) -> None:
-    # By hand, all similarities 1, loss weighted: the posterior is 1/3, the gradient A * 5 * 2/3.
-    even = [1.0, 1.0, 1.0]
-    if "weight_loss" in form:
-        assert pull(0.5, even, **form) == pytest.approx(0.5 * 5 * 2 / 3, rel=1e-5)
-    found = [pull(a, even, **form) for a in (0.1, 1 / 7, 0.3, 0.5, 1.0)]
-    assert found == sorted(found)
+def test_before_it_is_near_a_less_assured_positive_pulls_less() -> None:
+    pulls = [pull(a, [1.0, 1.0, 1.0]) for a in (0.1, 1 / 7, 0.3, 0.5, 1.0)]
+    assert pulls == sorted(pulls)
 
 
 def test_inside_the_pull_is_assurance_times_what_the_posterior_lacks() -> None:
@@ -48,29 +38,20 @@ def test_inside_the_pull_is_assurance_times_what_the_posterior_lacks() -> None:
     # the positive is near (2 and 0, C = 2) a sure one's p is e^10 / (e^10 + 2), a doubtful one's
     # e^(10/7) / (e^(10/7) + 2) = .676: its pull is 5/7 * .324 = .231, the sure one's .0005.
     near = [2.0, 0.0, 0.0]
-    doubtful, sure = (pull(a, near, weight_inside=True) for a in (1 / 7, 1.0))
+    doubtful, sure = (pull(a, near) for a in (1 / 7, 1.0))
     lacks = 2 / (np.exp(10 / 7) + 2)
     assert doubtful == pytest.approx(5 / 7 * lacks, rel=1e-5)
     assert sure == pytest.approx(5 * 2 / (np.exp(10) + 2), rel=1e-2)
     assert doubtful == pytest.approx(0.2315, abs=1e-4) and sure < doubtful / 100
 
 
-@pytest.mark.parametrize("scores", [[1.0, 1.0, 1.0], [0.5, -0.5, -1.0], [1.0, 0.0, 0.0]])
-def test_in_a_weighted_loss_the_pull_is_the_assurance_wherever_it_stands(
-    scores: list[float],
-) -> None:
-    form: dict[str, Any] = {"weight_inside": True, "weight_loss": 1}
-    ratio = pull(1 / 7, scores, **form) / pull(1.0, scores, **form)
-    assert ratio == pytest.approx(1 / 7, rel=1e-3)
-
-
 def test_outside_the_exponent_a_less_assured_positive_pulls_more() -> None:
     # Near convergence 1 - p is about B / (A exp(eta R)): a seventh of the assurance, seven times
     # the pull. With the released code's share of votes, at least 4 / 7, it is at most 7 / 4 times.
     far = [1.0, -1.0, -1.0]
-    ratio = pull(1 / 7, far, weight_inside=False) / pull(1.0, far, weight_inside=False)
+    ratio = pull(1 / 7, far, inside=False) / pull(1.0, far, inside=False)
     assert ratio == pytest.approx(7.0, rel=0.01)
-    ratio = pull(4 / 7, far, weight_inside=False) / pull(1.0, far, weight_inside=False)
+    ratio = pull(4 / 7, far, inside=False) / pull(1.0, far, inside=False)
     assert ratio == pytest.approx(7 / 4, rel=0.01)
 
 
@@ -140,44 +121,24 @@ def crowd() -> tuple[np.ndarray, Annotations]:
     return x, Annotations.from_dense(votes, num_classes=2)
 
 
-def test_ways_of_selecting_differ_and_are_logged_on_the_same_tuplets() -> None:
-    x, annotations = crowd()
-    fits = {
-        how: NeuCrowd(**TINY, selection=how, sampler_warmup=0, seed=1).fit(x, annotations)
-        for how in ("learned", "random", "oracle")
-    }
-    losses = {how: fit.history_["loss"] for how, fit in fits.items()}
-    assert losses["oracle"][0] > losses["random"][0]  # the hardest of twice as many
-    assert losses["learned"] != losses["random"]
-    for fit in fits.values():
-        assert len(fit.history_["val_fixed_tuplet_loss"]) == 2
-        assert len(fit.history_["hardness_correlation"]) == len(fit.history_["safe_share"]) == 2
-
-
-@functools.cache
-def plainly_fitted() -> np.ndarray:
-    x, annotations = crowd()
-    return NeuCrowd(**TINY, unsafe_weight=0.02, seed=1).fit(x, annotations).predict_proba(x)
-
-
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"weight_loss": True},
-        pytest.param({"normal_biases": True}, marks=pytest.mark.slow),
-        pytest.param({"embedding_dropout": True}, marks=pytest.mark.slow),
-        pytest.param({"slot_dropout": True}, marks=pytest.mark.slow),
-        pytest.param({"head_standardise": False, "head_balanced": True}, marks=pytest.mark.slow),
-        pytest.param({"anchor": "scaled"}, marks=pytest.mark.slow),
-        pytest.param({"hardness": "probability", "sampler_warmup": 0}, marks=pytest.mark.slow),
-        pytest.param({"assurance": "share"}, marks=pytest.mark.slow),
-        pytest.param({"neighbourhood": "itself"}, marks=pytest.mark.slow),
-        pytest.param({"safety_start": 1}, marks=pytest.mark.slow),
-    ],
+    "option",
+    ["slot_dropout", "raw_head", "_assurance", "_safe_examples", "safety_start", "_model_class"],
 )
-def test_released_readings_change_the_fit(options: dict[str, Any]) -> None:
+@pytest.mark.slow
+def test_each_released_reading_changes_the_fit(option: str) -> None:
     x, annotations = crowd()
-    plain = plainly_fitted()
-    other = NeuCrowd(**{**TINY, "unsafe_weight": 0.02, "seed": 1, **options}).fit(x, annotations)
-    assert np.isfinite(other.predict_proba(x)).all()
-    assert not np.array_equal(plain, other.predict_proba(x))
+    one = type("One", (NeuCrowd,), {option: vars(ReleasedNeuCrowd)[option]})
+    arguments = {**TINY, "unsafe_weight": 0.02, "sampler_warmup": 0, "seed": 1}
+    plain, other = (
+        kind(**arguments).fit(x, annotations).predict_proba(x) for kind in (NeuCrowd, one)
+    )
+    assert np.isfinite(other).all() and not np.array_equal(plain, other)
+
+
+def test_the_released_sampling_network_predicts_probabilities() -> None:
+    x, annotations = crowd()
+    model = ReleasedNeuCrowd(**TINY, seed=1).fit(x, annotations)
+    assert 0.0 < model.history_["predicted_hardness"][-1] < 1.0
+    shares = annotations.vote_counts().max(axis=1) / 5
+    np.testing.assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)

@@ -10,9 +10,13 @@ import pytest
 from sklearn.datasets import make_blobs
 
 import neucrowd_tf
+from baselines.neucrowd_joint import (
+    NeuCrowdJoint,
+    crowd_posterior,
+    posterior_assurance,
+    refreshed_posterior,
+)
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.neucrowd import NeuCrowdJoint
-from neucrowd_tf.neucrowd.posterior import crowd_posterior, posterior_assurance, refreshed_posterior
 from neucrowd_tf.training import Run
 from neucrowd_tf.two_stage.softprob import SoftProb
 

@@ -1,6 +1,4 @@
-"""The residual of `neucrowd_joint`: an embedding and a linear map of it, trained on tuplets and on
-posteriors beside a linear classifier that stays as it is.
-"""
+"""The residual of `neucrowd_joint`: an embedding and a linear map, trained beside a classifier."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from neucrowd_tf.training.tuplet_model import TupletModel
 from neucrowd_tf.training.tuplets import TupletIndex
 
@@ -18,7 +17,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class ResidualModel(TupletModel):
+class WeightedTupletModel(TupletModel):
+    """A tuplet model in which the positive's assurance weighs its tuplet's loss.
+
+    The posterior is without assurances.
+    """
+
+    def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
+        """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""
+        relevance = self.relevance(anchors, embeddings)
+        likelihood = tuplet_log_likelihood(
+            relevance, tf.ones_like(relevance), eta=self.eta, weight_inside=True
+        )
+        return -tf.gather(self.confidence, tuplets[:, 1]) * likelihood
+
+
+class ResidualModel(WeightedTupletModel):
     """Trains f and V of the logits `linear(x) + f(x) V`.
 
     A batch is `[batch, n + 1]` uniform numbers: n for a tuplet and one for an instance. Its loss is
@@ -49,10 +63,7 @@ class ResidualModel(TupletModel):
             trust: how much the cross-entropy counts.
             l2: penalty on V's squares.
         """
-        super().__init__(
-            encoder, features, index, assurance, eta=eta, similarity_name="euclidean",
-            weight_loss=True,
-        )  # fmt: skip
+        super().__init__(encoder, features, index, assurance, eta=eta, similarity_name="euclidean")
         self.posterior = tf.constant(posterior, tf.float32)
         self.logits = tf.constant(logits, tf.float32)
         self.trust, self.l2 = trust, l2

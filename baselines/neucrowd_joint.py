@@ -1,18 +1,24 @@
-"""neucrowd_joint: NeuCrowd's tuplets as the residual of a linear classifier that is trained against
-posteriors. Ours, not the paper's.
+"""neucrowd_joint: NeuCrowd's tuplets as the residual of a linear classifier trained on posteriors.
+
+The method is ours, not the paper's.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, StratifiedKFold
 
+from neucrowd_tf.aggregation import DawidSkene
+from neucrowd_tf.aggregation.crowd_and_classifier import alternate, evidence
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths, whole
-from neucrowd_tf.neucrowd.joint_linear import entropy, fold_rows, linear_stage
-from neucrowd_tf.neucrowd.posterior import posterior_assurance
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.linear import soft_path
@@ -23,12 +29,16 @@ from neucrowd_tf.training.standardise import standardise
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.neucrowd.joint_linear import Rows
-    from neucrowd_tf.neucrowd.joint_model import Member
+    from baselines.neucrowd_joint_model import Member
+
+    Rows = tuple[NDArray[Any], NDArray[Any]]  # features and class probabilities
 
 _QUARTER_DECADES = tuple(float(10.0 ** (k / 4)) for k in range(-16, 5))
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the residual
 _MEMBER_STRIDE = 7907  # member m draws from seed + m times this prime
+_PSEUDO = 0.1  # a label that an annotator never gave is rare, not impossible
+_LEAST = 1e-4  # how sure a classifier may be that an instance is not of a class
+_PATIENCE = 3  # strengths in a row that are worse than the best before weaker ones are left
 
 
 @register_method(
@@ -132,7 +142,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         Members are trained in one network, one after another: it is compiled once, and begins from
         each member's own weights.
         """
-        from neucrowd_tf.neucrowd.joint_model import Member
+        from baselines.neucrowd_joint_model import Member
         from neucrowd_tf.training.loop import train
         from neucrowd_tf.training.state import model_variables, read_variables, write_variables
         from neucrowd_tf.training.tuplets import uniform_batches
@@ -164,7 +174,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         """Returns the compiled network that members are trained in; None where no tuplet can be
         drawn.
         """
-        from neucrowd_tf.neucrowd.joint_model import ResidualModel
+        from baselines.neucrowd_joint_model import ResidualModel
         from neucrowd_tf.nn.encoders import make_optimizer
         from neucrowd_tf.training.tuplets import TupletIndex
 
@@ -271,3 +281,141 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
             share = self.residual_share_ / len(members)
             second.set_weights([share * np.concatenate([member.kernel for member in members])])
         return model
+
+
+# --------------------------------------------------------------------- the linear classifier
+
+
+def fold_rows(labels: NDArray[np.integer[Any]], folds: int, seed: int) -> list[NDArray[np.intp]]:
+    """Returns the rows of each fold; empty for fewer than two instances."""
+    count = min(folds, len(labels))
+    if count < 2:
+        return []
+    counts = np.bincount(labels)
+    stratified = counts[counts > 0].min() >= count
+    splitter: Any = (StratifiedKFold if stratified else KFold)(
+        count, shuffle=True, random_state=seed
+    )
+    return [rows for _, rows in splitter.split(labels, labels)]
+
+
+def linear_stage(
+    x: NDArray[Any],
+    crowd: Annotations,
+    held: Rows | None,
+    parts: list[NDArray[np.intp]],
+    Cs: Sequence[float],
+    rounds: int,
+) -> dict[str, NDArray[Any]]:
+    """Returns the last `posterior` `[N, C]`, the `left_out` logits `[N, C]` of each instance from
+    the classifier that was trained without it, and the `strength` that was chosen.
+
+    Args:
+        x: `[N, d]` features, standardised.
+        held: validation features and one-hot labels, or None.
+        parts: rows of each fold.
+        Cs: strengths to choose from, once; the rounds keep it.
+        rounds: how often the posterior is estimated anew, where annotators are known.
+
+    References:
+        Raykar et al. (2010), Learning from crowds, section 2.4.
+    """
+    posterior = crowd_posterior(crowd)
+    strength, left_out = choose_strength(x, posterior, held, parts, Cs)
+    for _ in range(rounds if crowd.has_identities else 0):
+        predicted = np.exp(log_softmax(left_out, axis=1))
+        posterior = refreshed_posterior(crowd, posterior, predicted)
+        _, left_out = choose_strength(x, posterior, None, parts, [strength])
+    return {"posterior": posterior, "left_out": left_out, "strength": np.array(strength)}
+
+
+def choose_strength(
+    x: NDArray[Any],
+    posterior: NDArray[Any],
+    held: Rows | None,
+    parts: list[NDArray[np.intp]],
+    Cs: Sequence[float],
+) -> tuple[float, NDArray[np.float64]]:
+    """Returns the strength with the least log loss on left-out and held-out rows, and the logits of
+    left-out rows.
+    """
+    every = np.arange(len(x))
+    paths = [
+        soft_path(x[rest], posterior[rest], Cs)
+        for rest in (np.setdiff1d(every, part) for part in parts)
+    ]
+    whole = soft_path(x, posterior, Cs) if held is not None else None
+    losses: list[float] = []
+    best = Cs[0], np.log(np.maximum(posterior, 1e-4))
+    for strength in Cs:
+        logits = np.zeros(posterior.shape)
+        for part, path in zip(parts, paths, strict=True):
+            kernel, bias = next(path)
+            logits[part] = x[part] @ kernel + bias
+        loss = entropy(posterior, logits) if parts else 0.0
+        if held is not None and whole is not None:
+            kernel, bias = next(whole)
+            loss += entropy(held[1], held[0] @ kernel + bias)
+        if parts and (not losses or loss < min(losses)):
+            best = strength, logits
+        losses.append(loss)
+        if len(losses) - 1 - int(np.argmin(losses)) >= _PATIENCE:
+            break
+    return best
+
+
+def entropy(targets: NDArray[Any], logits: NDArray[Any]) -> float:
+    """Returns the cross-entropy, summed over rows."""
+    return float(-(targets * log_softmax(logits, axis=1)).sum())
+
+
+# --------------------------------------------------------------------- the posterior
+
+
+def crowd_posterior(annotations: Annotations) -> NDArray[np.float64]:
+    """Returns `[N, C]` class probabilities from the annotations alone: Dawid-Skene's posterior, or
+    the shares of votes where it is not known who voted.
+
+    References:
+        Dawid and Skene (1979), equation 2.5.
+    """
+    if not annotations.has_identities:
+        votes = annotations.vote_counts().astype(np.float64)
+        return votes / votes.sum(axis=1, keepdims=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is only where the rounds begin
+        return np.asarray(DawidSkene().fit(annotations).probas_)
+
+
+def refreshed_posterior(
+    annotations: Annotations, posterior: NDArray[Any], predicted: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Returns `[N, C]` posteriors in which a classifier's probabilities are each instance's prior,
+    and annotators' confusion matrices, estimated from the last posterior, judge its annotations.
+
+    Without identities the shares of votes are all that annotations say, and are returned again.
+
+    Args:
+        posterior: `[N, C]` of the last round.
+        predicted: `[N, C]` probabilities from classifiers that were not trained on the instance:
+            one that was would only repeat the posterior it learnt.
+
+    References:
+        Raykar et al. (2010), Learning from crowds, section 2.4, with C classes.
+    """
+    if not annotations.has_identities:
+        return crowd_posterior(annotations)
+    return alternate(
+        evidence(annotations), predicted, posterior, pseudo_counts=_PSEUDO, max_iter=1, least=_LEAST
+    ).probas
+
+
+def posterior_assurance(posterior: NDArray[Any]) -> NDArray[np.float32]:
+    """Returns definition 2's assurance with a posterior `[N, C]` in place of shares of votes:
+    `(C max q - 1) / (C - 1)`.
+
+    References:
+        NeuCrowd, definition 2.
+    """
+    classes = posterior.shape[1]
+    return ((classes * posterior.max(axis=1) - 1.0) / (classes - 1.0)).astype(np.float32)

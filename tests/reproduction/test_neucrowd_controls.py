@@ -1,0 +1,76 @@
+"""The controls of NeuCrowd: the weighted loss, ways of selecting, anchors in input space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.neucrowd.assurance import label_assurance
+from neucrowd_tf.training.consensus import consensus_labels
+from neucrowd_tf.training.representation import EmbeddingData
+from reproduction.controls.neucrowd import ControlledNeuCrowd
+
+TINY: dict[str, Any] = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 16, "hidden_units": (8, 4)}
+
+
+def crowd() -> tuple[np.ndarray, Annotations]:
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    x = (rng.normal(size=(60, 5)) + truth[:, None]).astype(np.float32)
+    votes = np.where(rng.random((60, 5)) < 0.75, truth[:, None], rng.integers(2, size=(60, 5)))
+    return x, Annotations.from_dense(votes, num_classes=2)
+
+
+def untrained(**options: Any) -> tuple[Any, Any, Any]:
+    """A model that has not been trained, its tuplets and their classes."""
+    x, annotations = crowd()
+    method = ControlledNeuCrowd(**TINY, n=4, dropout=0.0, seed=1, **options)
+    data = method._check(x, annotations, None)
+    labels = consensus_labels(data.annotations, method.seed)
+    prepared = EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
+    method.assurance_ = label_assurance(data.annotations.vote_counts())
+    model, batches = method._network(prepared)
+    return (model, *model.draw(next(iter(batches(0)))))
+
+
+def test_in_a_weighted_loss_the_assurance_multiplies_the_plain_loss() -> None:
+    model, tuplets, classes = untrained(weight_loss=True, anchor="none")
+    losses = model.tuplet_losses(tuplets, classes, training=False).numpy()
+    embedded, assurance = model.embed_instances(), model.confidence.numpy()
+    for loss, members in zip(losses, tuplets.numpy(), strict=True):
+        distances = np.linalg.norm(embedded[members[1:]] - embedded[members[0]], axis=1)
+        terms = np.exp(-5.0 * distances)
+        expected = -assurance[members[1]] * np.log(terms[0] / terms.sum())
+        assert loss == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def test_selections() -> None:
+    first, pool, which = untrained(selection="random")
+    drawn, _ = first.select(first.sampler, pool, which, tf.constant(99, tf.int64))
+    np.testing.assert_array_equal(drawn, pool.numpy()[: len(drawn)])
+    model, pool, which = untrained(selection="oracle")
+    losses = model.tuplet_losses(pool, which, training=False).numpy()
+    hardest, _ = model.select(model.sampler, pool, which, tf.constant(99, tf.int64))
+    order = np.argsort(-losses, kind="stable")[: len(hardest)]
+    np.testing.assert_array_equal(hardest, pool.numpy()[order])
+
+
+def test_anchors_combined_in_input_space_are_embedded_afterwards() -> None:
+    model, tuplets, which = untrained(
+        anchor="sum", anchor_space="input", sampling_network=False, assurance="share"
+    )
+    raw, anchors = np.asarray(model.instances), tuplets.numpy()[:, 0]
+    expected = model.embed(sum(model.confidence.numpy()[c] * raw[c] for c in anchors)[None])
+    result = model.anchors(model.embed_rows(tuplets, training=False), tuplets, which)
+    np.testing.assert_allclose(result, np.repeat(expected, len(anchors), axis=0), rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_it_fits() -> None:
+    x, annotations = crowd()
+    model = ControlledNeuCrowd(**TINY, selection="oracle", weight_loss=True).fit(x, annotations)
+    assert np.isfinite(model.predict_proba(x)).all()
