@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.training.consensus import consensus_labels
 from neucrowd_tf.training.representation import EmbeddingData
+from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.neucrowd import ControlledNeuCrowd
 
 TINY: dict[str, Any] = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 16, "hidden_units": (8, 4)}
