@@ -1,12 +1,12 @@
-"""How long `auto` takes, of which what in each candidate's cross-validation.
+"""The duration of `auto`, and of each candidate's cross-validation.
 
     python -m benchmarks.auto [--tables=labelme,music,simulated] [--data_dir=DIR] [--seed=1]
         [--budget=SECONDS] [--json]
 
-Nine tenths of LabelMe's and of Music's training instances, as the study draws them (left out where
---data_dir has them not), and a simulated table of 5,000 instances, 200 features and 203 annotators
-with 20,000 labels. `seconds` is a fit by the clock, the import of TensorFlow not counted;
-`cpu_seconds` that of all cores, which a busy machine changes little.
+The tables are nine tenths of LabelMe's and of Music's training instances, as the study draws them
+(only with --data_dir), and a simulated table of 5,000 instances, 200 features and 203 annotators
+with 20,000 labels. `seconds` is a fit by the clock without the import of TensorFlow. `cpu_seconds`
+is that of all cores, which a busy machine changes little.
 """
 
 from __future__ import annotations

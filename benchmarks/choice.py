@@ -1,28 +1,27 @@
-"""Which criterion chooses well without truth, and what an average saves: every candidate of `auto`
-on datasets that have truth, then each criterion's choice scored by it.
+"""The study of `auto`: all its candidates on datasets with truth, and the regret of each criterion.
 
     python -m benchmarks.choice collect --output=DIR [--data_dir=DIR]
-        [--part=given|more|crowds|unseen|kinds|last|later]
+        [--part=given|more|crowds|unseen|later]
         [--datasets=labelme,music] [--draws=1,2,3] [--crowds=given,half,spam,shared,rare]
     python -m benchmarks.choice table --input=DIR [--json] [--output=results/choice.md]
 
-`collect` fits what `auto` would try in its budget, and goes on where it was stopped: one file a
-dataset, draw, crowd and candidate. A draw of real data is nine tenths of its rows; simulated data
-is drawn anew. Crowds: `given` as it is; `half` of the labels; `spam` a third of the annotators
-answer at random; `shared` for a fifth of the instances, those at one side of the feature space,
-seven labels in ten are the same wrong class; `rare` every second class keeps a tenth of its
-instances. The part `given` is the datasets as they are, `more` nine more draws of LabelMe, looked
-at when the rule was fixed, `crowds` one draw of each with each other crowd and two tables of other
-shapes (`wine`, `many_classes`), `unseen` two draws of eight tables, most of them small, `kinds` two
-of ten more, each with a kind of crowd of its own, `last` one more draw of those eighteen, `later`
-three draws of eleven tables that were written when the rule was fixed, which nothing was changed
-for.
+`collect` fits the candidates that fit into `auto`'s budget. It writes one file per dataset, draw,
+crowd and candidate, and continues an interrupted collection. A draw of real data is nine tenths of
+its rows; simulated data is redrawn. Crowds: `given` is the crowd as it is; `half` has half of the
+labels; in `spam` a third of the annotators answer at random; in `shared`, seven labels in ten are
+the same wrong class for the fifth of the instances at one side of the feature space; in `rare`,
+every second class keeps a tenth of its instances.
 
-Regret is the test accuracy of the best candidate minus that of what was chosen; where classes are
-not met as often as in training (usps_syn, and crowds of the kind `rare`, which thin what is trained
-on alone) it is balanced accuracy, and the target is balanced. `auto` is its rule with the
-candidates that were tried; gold labels are drawn from the training instances, so many times a
-table.
+The part `given` has the datasets as they are. `more` has nine more draws of LabelMe. `crowds` has
+one draw of each with each other crowd, and two tables of other shapes (`wine`, `many_classes`).
+`unseen` has two draws of eight tables, most of them small. `later` has three draws of eleven tables
+that were written after the rule was fixed, and nothing was changed for them. results/choice.md has
+two further parts, and names the commit that made them.
+
+Regret is the test accuracy of the best candidate minus that of the chosen one. If classes are not
+as frequent as in training (usps_syn, and crowds of the kind `rare`, which thin only the training
+rows) it is balanced accuracy, and the target is balanced. `auto` is its rule with the candidates
+that were tried. Gold labels are drawn from the training instances, ten times per table.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,31 +42,38 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from scipy.stats import t
 
-from benchmarks.choice_kinds import KINDS
-from benchmarks.choice_later import CONTROLS, LATER, LATER_DRAWS
-from benchmarks.choice_tables import CROWDS, DRAWS, SHAPES, UNSEEN, drawn, with_crowd
+from benchmarks.choice_criteria import SINGLE, posterior_agreement
+from benchmarks.choice_tables import (
+    CONTROLS,
+    CROWDS,
+    DRAWS,
+    LATER,
+    LATER_DRAWS,
+    SHAPES,
+    UNSEEN,
+    drawn,
+    with_crowd,
+)
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.choice import Auto, calibration, criteria, ranking, search, weights
+from neucrowd_tf.choice import Auto, pooling, ranking, search
 from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.candidates import affordable
+from neucrowd_tf.choice.evidence import Evidence
+from neucrowd_tf.evaluation.intervals import mean_interval
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.metrics import expected_calibration_error
 from neucrowd_tf.training.validation import consensus_labels
 
 GIVEN = ("labelme", "music", "usps_syn", "gsad_syn", "syn1", "breast_cancer", "digits", "cifar10n")
 BALANCED = ("usps_syn",)
-# The draw that no decision has seen.
-CONFIRMED = 10602
 # Datasets, draws and crowds of each part.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]] = {
     "given": (GIVEN, DRAWS, CROWDS[:1]),
     "more": (("labelme",), tuple(range(4, 13)), CROWDS[:1]),
     "crowds": ((*GIVEN, *SHAPES), DRAWS[:1], CROWDS),
     "unseen": (tuple(UNSEEN), DRAWS[:2], CROWDS[:1]),
-    "kinds": (tuple(KINDS), (10600, 10601), CROWDS[:1]),
-    "last": ((*KINDS, *UNSEEN), (CONFIRMED,), CROWDS[:1]),
     "later": (tuple(LATER), LATER_DRAWS, CROWDS[:1]),
 }
 FOLDS, GOLD, GOLD_DRAWS = 3, 50, 10
@@ -185,16 +191,11 @@ class Collected:
             num_annotators=annotators,
             num_classes=classes,
         )
-        self.evidence = criteria.Evidence.of(crowd, self.consensus, 0)
+        self.evidence = Evidence.of(crowd, self.consensus, 0)
 
     def score(self, probabilities: NDArray[Any]) -> float:
         """Returns the accuracy on test truth."""
         return accuracy(probabilities, self.labels, self.balanced)
-
-    def known(self, gold: NDArray[np.int64] | None = None) -> ranking.Known:
-        """Returns what gold labels `[N]` (-1 for none) tell of the candidates."""
-        rows = np.full(len(self.truth), -1) if gold is None else gold
-        return ranking.Known.of(rows, self._alive)
 
     @functools.cached_property
     def _alive(self) -> dict[str, NDArray[np.float64]]:
@@ -202,56 +203,50 @@ class Collected:
         first = self.fold == 0
         right = {n: p[first].argmax(axis=1) == self.consensus[first] for n, p in self.held.items()}
         base, root = right["mv_lr"].astype(np.float64), np.sqrt(first.sum())
-        found = {}
+        alive = {}
         for name, hits in right.items():
             gap = hits - base
             if gap.mean() + search.ERRORS * gap.std(ddof=1) / root > -search.HOPELESS:
-                found[name] = self.held[name]
-        return found
+                alive[name] = self.held[name]
+        return alive
 
-    @functools.cached_property
-    def _scored(self) -> ranking.Scored:
-        return ranking.Scored.of(self._alive, self.evidence, balanced=self.balanced)
+    def _average(
+        self, codes: NDArray[np.int64] | None = None
+    ) -> tuple[ranking.Ranked, list[float], NDArray[np.float64]]:
+        """Returns what `auto` averages given gold labels `[N]` (-1 for none): the members, their
+        weights, and the log of their mean on test data.
+        """
+        codes = np.full(len(self.truth), -1) if codes is None else codes
+        gold = ranking.Gold.of(codes, self._alive)
+        ranked = ranking.rank(self._alive, self.evidence, gold, balanced=self.balanced)
+        weights = pooling.weigh(self._alive, ranked, self.evidence, gold, balanced=self.balanced)
+        return ranked, weights, mean_logits([self.test[name] for name in ranked.members], weights)
 
     def auto(self) -> dict[str, NDArray[np.float64]]:
-        """Returns what `auto` predicts for test data, by its temperature: none, its own, and one
-        that is fitted with the truth of the same held-out instances, which tells what could be had.
+        """Returns what `auto` predicts for test data without a temperature, with its own, and with
+        one that is fitted to the truth of the same held-out instances.
         """
-        known = self.known()
-        chosen = ranking.with_known(self._scored, known)
-        each = self._weights(chosen, known)
-        logits = mean_logits([self.test[name] for name in chosen.kept], each)
-        found = {"without": np.exp(logits)}
-        for when, rows in (("with", known.rows), ("by truth", self.truth)):
-            fit = calibration.calibrate(
-                [self.held[name] for name in chosen.kept],
-                [chosen.corrections[name] for name in chosen.kept],
-                each,
-                self.evidence,
-                rows,
-            )
-            found[when] = softmax(logits / fit.temperature + fit.shift, axis=1)
-        return found
+        ranked, weights, logits = self._average()
+        predicted = {"without": np.exp(logits)}
+        for when, codes in (("with", np.full(len(self.truth), -1)), ("by truth", self.truth)):
+            fit = pooling.calibrate(self.held, ranked, weights, self.evidence, codes)
+            predicted[when] = softmax(logits / fit.temperature + fit.shift, axis=1)
+        return predicted
 
-    def with_gold(self, gold: NDArray[np.int64]) -> float:
-        """Returns the score of what `auto` averages given gold labels `[N]` (no temperature changes
-        which class is the likeliest).
+    def with_gold(self, codes: NDArray[np.int64]) -> float:
+        """Returns the score of what `auto` averages given gold labels (no temperature changes the
+        most likely class).
         """
-        known = self.known(gold)
-        chosen = ranking.with_known(self._scored, known)
-        each = self._weights(chosen, known)
-        shift = np.average([chosen.corrections[name] for name in chosen.kept], axis=0, weights=each)
-        return self.score(mean_logits([self.test[name] for name in chosen.kept], each) - shift)
-
-    def _weights(self, chosen: ranking.Ranked, known: ranking.Known) -> list[float]:
-        return weights.weigh(self._alive, chosen, self.evidence, known, balanced=self.balanced)
+        ranked, weights, logits = self._average(codes)
+        corrections = [ranked.corrections[name] for name in ranked.members]
+        return self.score(logits - np.average(corrections, axis=0, weights=weights))
 
 
 def regrets(folder: Path) -> dict[str, float]:
     """Returns each rule's regret on one table, and the calibration errors of `auto`."""
     table = Collected(folder)
-    unknown = ranking.Known.of(np.full(len(table.truth), -1), table.held)
-    ranked = ranking.rank(table.held, table.evidence, unknown, balanced=table.balanced)
+    none = ranking.Gold.of(np.full(len(table.truth), -1), table.held)
+    ranked = ranking.rank(table.held, table.evidence, none, balanced=table.balanced)
     seen = {n: _shifted(p, ranked.corrections[n]) for n, p in table.held.items()}
     shifted = {n: _shifted(p, ranked.corrections[n]) for n, p in table.test.items()}
     scored = {name: table.score(p) for name, p in shifted.items()}
@@ -269,7 +264,7 @@ def regrets(folder: Path) -> dict[str, float]:
         np.mean([best - table.with_gold(gold) for gold in _gold(table)])
     )
     for when, probabilities in predicted.items():
-        error = calibration.expected_calibration_error(probabilities, table.labels)
+        error = expected_calibration_error(table.labels, probabilities)
         found[f"{ERROR} {when}"] = error
     found["best"] = best
     return found
@@ -279,15 +274,14 @@ def _scores(
     seen: Mapping[str, NDArray[np.float64]], table: Collected
 ) -> dict[str, dict[str, float]]:
     """Returns every criterion's score of every candidate."""
-    single: Mapping[str, Callable[..., float]] = criteria.SINGLE
     scores = {
         name: {one: rule(p, table.evidence) for one, p in seen.items()}
-        for name, rule in single.items()
+        for name, rule in SINGLE.items()
     }
-    scores["consensus of the others and the crowd"] = criteria.posterior_agreement(
+    scores["consensus of the others and the crowd"] = posterior_agreement(
         seen, table.evidence, balanced=table.balanced
     )
-    scores["mean rank of all these"] = criteria.mean_rank(scores)
+    scores["mean rank of all these"] = ranking.mean_rank(scores)
     return scores
 
 
@@ -311,31 +305,19 @@ def _shifted(probabilities: NDArray[Any], correction: NDArray[Any]) -> NDArray[n
     return np.asarray(softmax(np.log(np.maximum(probabilities, 1e-12)) - correction, axis=1))
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Returns mean and half width of the 95 % interval (t); infinite for one value."""
-    if len(values) < 2:
-        return float(np.mean(values)), float("inf")
-    error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
-    return float(np.mean(values)), float(t.ppf(0.975, len(values) - 1)) * error
-
-
 PARTS_OF_PAGE = (
     *("as given", "LabelMe again", "small tables", "other crowds", "other shapes"),
-    *("kinds of crowds", "confirmed on", "written later", "control"),
+    *("written later", "control"),
 )
 
 
 def _kind(name: str) -> str:
     """Returns which part of the study a table belongs to."""
     dataset, draw, crowd = name.rsplit("-", 2)
-    if int(draw) == CONFIRMED:
-        return "confirmed on"
     if dataset in CONTROLS:
         return "control"
     if dataset in LATER:
         return "written later"
-    if dataset in KINDS:
-        return "kinds of crowds"
     if dataset in UNSEEN:
         return "small tables"
     if dataset in SHAPES:
@@ -356,8 +338,7 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         "",
         "Made by `python -m benchmarks.choice`, which says what is measured. Regret in points: mean"
         " over tables with its 95 % interval (t), and the largest. A negative one is better than"
-        " every single candidate. The rule was made on all tables but those it was"
-        " confirmed on.",
+        " every single candidate. The rule was made on all tables but those written later.",
         "",
         "| rule | "
         + " | ".join(f"{part} ({len(names)}) | largest" for part, names in parts.items())
@@ -368,18 +349,18 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         cells = []
         for names in parts.values():
             values = [100 * found[name][rule] for name in names]
-            middle, half = interval(values)
-            spread = f" ± {half:.1f}" if len(values) > 1 else ""
-            cells += [f"{middle:.1f}{spread}", f"{max(values):.1f}"]
+            mean = mean_interval(values)
+            spread = f" ± {mean.high - mean.estimate:.1f}" if len(values) > 1 else ""
+            cells += [f"{mean.estimate:.1f}{spread}", f"{max(values):.1f}"]
         lines.append(f"| {rule} | {' | '.join(cells)} |")
     with_gold = f"auto with {GOLD} gold labels"
     gains = [100 * (row["auto"] - row[with_gold]) for row in found.values()]
     draws = f"{GOLD_DRAWS} draws of them each"
-    middle, half = interval(gains)
+    mean = mean_interval(gains)
     lines += [
         "",
-        f"{GOLD} gold labels gain {middle:.3f} ± {half:.3f} points over all {len(found)} tables,"
-        f" {draws}, {min(gains):.2f} to {max(gains):.2f}.",
+        f"{GOLD} gold labels gain {mean.estimate:.3f} ± {mean.high - mean.estimate:.3f} points"
+        f" over all {len(found)} tables, {draws}, {min(gains):.2f} to {max(gains):.2f}.",
         "",
         "`auto`, table by table (dataset, draw, crowd); calibration error on test truth: without"
         " temperature, with it, and, to compare, with one fitted to the truth of the training"
@@ -402,7 +383,7 @@ def _several(kind: type, text: str) -> list[Any]:
 
 def main() -> None:
     """Reads the arguments and collects, or writes the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(description="The study of auto.")
     commands = parser.add_subparsers(dest="command", required=True)
     first = commands.add_parser("collect")
     first.add_argument("--output", type=Path, required=True)

@@ -114,7 +114,7 @@ def imbalance_ratio(class_counts: ArrayLike) -> float:
     return float(counts.max() / max(1.0, counts.min())) if counts.size else float("nan")
 
 
-def beyond_chance(observed: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
+def chance_corrected(observed: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
     """Returns agreement corrected for chance, `(observed - chance) / (1 - chance)`.
 
     Fleiss' and Cohen's kappa and Krippendorff's alpha differ only in what they call chance. NaN if
@@ -149,7 +149,7 @@ def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
         return float("nan")
     observed = float((((counts**2).sum(axis=1) - votes) / (votes * (votes - 1))).mean())
     shares = counts.sum(axis=0) / votes.sum()
-    return float(beyond_chance(observed, (shares**2).sum()))
+    return float(chance_corrected(observed, (shares**2).sum()))
 
 
 def krippendorff_alpha(annotations: Annotations | ArrayLike) -> float:
@@ -177,7 +177,7 @@ def krippendorff_alpha(annotations: Annotations | ArrayLike) -> float:
     observed = float(((votes**2 - (counts**2).sum(axis=1)) / (votes - 1)).sum()) / total
     by_class = counts.sum(axis=0).astype(np.float64)
     expected = (total**2 - float((by_class**2).sum())) / (total * (total - 1.0))
-    return float(beyond_chance(1.0 - observed, 1.0 - expected))
+    return float(chance_corrected(1.0 - observed, 1.0 - expected))
 
 
 def annotator_accuracy(

@@ -1,4 +1,4 @@
-"""Choosing a method without truth."""
+"""`auto`: the choice of a method without true labels."""
 
 from neucrowd_tf.choice.auto import Auto
 

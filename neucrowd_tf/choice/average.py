@@ -1,4 +1,4 @@
-"""The mean of fitted classifiers as one classifier, calibrated, which exports as one model."""
+"""The calibrated geometric mean of fitted classifiers, as one classifier that can be exported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neucrowd_tf.arguments import estimator, fitted
 from neucrowd_tf.training.estimator import CrowdEstimator
 from neucrowd_tf.training.run import Run
 
-# A member that is sure beyond this does not overrule all others together.
+# A smaller probability counts as this, so that one certain member does not overrule all others.
 LEAST = 1e-4
 
 
@@ -32,7 +32,7 @@ def mean_logits(
 
     Args:
         predictions: `[M, C]` by member.
-        weights: how much each member counts; None for all alike.
+        weights: of the members; None for equal weights.
     """
     logs = [log_probabilities(one) for one in predictions]
     return np.asarray(log_softmax(np.average(logs, axis=0, weights=weights), axis=1))
@@ -46,14 +46,14 @@ class Average(CrowdEstimator):
 
     Attributes:
         members_: fitted estimators, M.
-        names_: what they are called, `[M]`.
-        weights_: w, how much each counts, `[M]`; they sum to one.
-        temperature_: T; above 1 makes less sure.
-        shift_: `[C]` added to the logits: minus the log of the classes' shares where these are to
-            count as equal, else zeros.
+        names_: their names, `[M]`.
+        weights_: w, `[M]`; they sum to one.
+        temperature_: T; above 1 makes probabilities less extreme.
+        shift_: `[C]` added to the logits: minus the log class shares for a balanced target, else
+            zeros.
     """
 
-    takes_texts: ClassVar[bool] = True  # the members make the same numbers of them
+    takes_texts: ClassVar[bool] = True  # the members convert them to the same numbers
     distributed: ClassVar[bool] = True
 
     members_: list[Any] = fitted()
@@ -71,19 +71,20 @@ class Average(CrowdEstimator):
         shift: NDArray[np.float64],
         weights: Sequence[float] | NDArray[np.float64] | None = None,
     ) -> Self:
-        """Returns the average of fitted estimators of the same classes and features; all count
-        alike where no weights are given.
+        """Returns the average of fitted estimators of the same classes and features.
+
+        Without weights all members count equally.
         """
-        made, first = cls(), members[0]
+        average, first = cls(), members[0]
         texts = hasattr(first, "text_features_")
-        made.classes_ = first.classes_
-        made.feature_shape_ = () if texts else first.feature_shape_
-        made.n_features_in_ = 1 if texts else first.n_features_in_
-        made.members_, made.names_ = list(members), list(names)
-        given = np.ones(len(members)) if weights is None else np.asarray(weights, np.float64)
-        made.weights_ = given / given.sum()
-        made.temperature_, made.shift_ = float(temperature), np.asarray(shift, dtype=np.float64)
-        return made
+        average.classes_ = first.classes_
+        average.feature_shape_ = () if texts else first.feature_shape_
+        average.n_features_in_ = 1 if texts else first.n_features_in_
+        average.members_, average.names_ = list(members), list(names)
+        shares = np.ones(len(members)) if weights is None else np.asarray(weights, np.float64)
+        average.weights_ = shares / shares.sum()
+        average.temperature_, average.shift_ = float(temperature), np.asarray(shift, np.float64)
+        return average
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         logits = mean_logits(
@@ -92,7 +93,7 @@ class Average(CrowdEstimator):
         return np.asarray(softmax(logits / self.temperature_ + self.shift_, axis=1))
 
     def inference_model(self) -> Any:
-        """Returns a Keras model that holds the members' and averages them."""
+        """Returns a Keras model that contains the members' models and averages them."""
         import keras
 
         shape = tuple(self.members_[0].feature_shape_)
@@ -100,20 +101,18 @@ class Average(CrowdEstimator):
         logs = []
         for number, member in enumerate(self.members_):
             model = member.inference_model()
-            model.name = f"member_{number}"  # Keras takes no two of one name
+            model.name = f"member_{number}"  # Keras requires different names
             probabilities = model(inputs)["probabilities"]
             probabilities = keras.ops.cast(probabilities, "float32")
             logs.append(keras.ops.log(keras.ops.maximum(probabilities, LEAST)))
         weights = self.weights_.astype(np.float32)[:, None, None]
         mean = keras.ops.sum(keras.ops.stack(logs) * weights, axis=0)
-        # A row's sum, which `predict_proba` takes out before, would cancel in the softmax.
+        # `mean_logits` also subtracts each row's log sum, which cancels in the softmax.
         shifted = mean / self.temperature_ + self.shift_[None].astype(np.float32)
         return keras.Model(inputs, {"probabilities": keras.ops.softmax(shifted, axis=-1)})
 
     def refitted(self, features: Any, annotations: Annotations, run: Run) -> Average:
-        """Returns the average of the same members, fitted to other (more) instances; how they are
-        averaged stays.
-        """
+        """Returns the same average of members fitted to other instances."""
         members = [
             clone(member).fit(features, annotations, run=run.stage(name))
             for member, name in zip(self.members_, self.names_, strict=True)
@@ -121,4 +120,5 @@ class Average(CrowdEstimator):
         return Average.of(members, self.names_, self.temperature_, self.shift_, self.weights_)
 
     def text_layer(self) -> Any:
+        """Returns the layer that converts texts to the members' features."""
         return self.members_[0].text_layer()

@@ -1,4 +1,4 @@
-"""Which methods are tried on a table, with settings that follow from its size and its features."""
+"""The methods that `auto` tries on a table, with settings from its size and its features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import skew
 
-# Imported so that they register the methods that are tried.
+# Imported to register the methods that are tried.
 from neucrowd_tf import crowd_layers, crowding, dasc, iced, neucrowd, registry, rll, two_stage
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
@@ -20,19 +20,18 @@ from neucrowd_tf.training.text_features import is_text
 
 BASELINE = "mv_lr"
 ROOMS = (crowd_layers, crowding, dasc, iced, neucrowd, rll, two_stage)
-# Four strengths instead of nine: none of the others was ever chosen in the study.
+# Four strengths instead of nine: the study never chose one of the others.
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
-# Gradient steps of a fit with small and with large batches, most of them on long tables.
+# Most gradient steps of a fit with small and with large batches.
 MOST_STEPS, LARGE_BATCH_STEPS = 1000, 200
-# Self-training adds this share of the answers that nobody gave in each of its rounds: M of DASC's
+# Self-training adds this share of the missing annotations in each of its rounds. M of DASC's
 # section 4.1 is .17 to .34 of LabelMe's empty cells.
 QUOTA, ROUNDS = 0.17, 5
-# About how many numbers are made of a text.
+# About this many numbers represent a text.
 TEXT_INPUTS = 100
-# Seconds of all cores together that candidates may take, and on a table of at most so many numbers:
-# there, all that are quick fit in.
+# Seconds of all cores together that candidates may take, also on a table of at most SMALL numbers.
 BUDGET, SMALL_BUDGET, SMALL = 30.0, 60.0, 75_000
-# ICED balances classes: it comes early where the largest is so many times the smallest.
+# ICED balances classes: it comes early if the largest is this many times the smallest.
 IMBALANCED = 3.0
 
 
@@ -41,9 +40,9 @@ class Candidate:
     """A method with settings.
 
     Attributes:
-        name: how it is called among the candidates.
+        name: the candidate's name.
         method: its name in the registry.
-        hparams: what its constructor is given beside the seed.
+        hparams: the constructor's arguments except the seed.
         cost: predicted seconds of one fit on one core.
     """
 
@@ -57,17 +56,16 @@ class Candidate:
         return registry.method(self.method).make(seed=seed, **self.hparams)
 
     def with_strength(self, strength: float | None) -> Candidate:
-        """Returns the candidate with one regularisation strength in place of a choice; itself for
-        None.
-        """
+        """Returns the candidate with one regularisation strength; itself for None."""
         if strength is None:
             return self
         return dataclasses.replace(self, hparams={**self.hparams, "Cs": (strength,)})
 
 
 def is_skewed(features: NDArray[Any]) -> bool:
-    """Returns whether features are amounts with long tails (never negative, median skewness above
-    1), which a square root evens out.
+    """Returns whether features are skewed amounts, which a square root makes more even.
+
+    They are if none is negative and their median skewness is above 1.
     """
     if is_text(features):
         return False
@@ -79,8 +77,9 @@ def is_skewed(features: NDArray[Any]) -> bool:
 
 
 def has_blank_features(features: NDArray[Any]) -> bool:
-    """Returns whether features are shares within [0, 1], many of which are at their least in most
-    rows (border pixels): standardised, those are noise.
+    """Returns whether features are within [0, 1] and often at their minimum, like border pixels.
+
+    Standardised, such features are noise.
     """
     if is_text(features):
         return False
@@ -88,17 +87,18 @@ def has_blank_features(features: NDArray[Any]) -> bool:
     return bool(flat.min() >= 0 and flat.max() <= 1 and np.mean(flat == flat.min(axis=0)) > 0.25)
 
 
-def _epochs(rows: int, batch: int, wanted: int, most: int) -> int:
-    """Returns the epochs wanted, fewer where they are more than so many steps, 5 at least."""
-    return max(5, min(wanted, math.ceil(most / math.ceil(rows / batch))))
+def _epochs(rows: int, batch: int, most: int, steps: int) -> int:
+    """Returns at most `most` epochs of at most `steps` steps together, but 5 epochs or more."""
+    return max(5, min(most, math.ceil(steps / math.ceil(rows / batch))))
 
 
 def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
-    """Returns three kinds of settings: *dropout* (batches of 128), *large* (dropout, batches of
-    512, few steps) and *norm* (batch normalisation in place of dropout, twice the epochs).
+    """Returns three kinds of settings.
 
-    On a small table the first and the last have batches of 32 and a hundred epochs: in 150 steps of
-    128 rows a network learns no more than a line.
+    They are *dropout* (batches of 128), *large* (dropout, batches of 512, few steps) and *norm*
+    (batch normalisation in place of dropout, twice the epochs). On a small table the first and the
+    last have batches of 32 and a hundred epochs: in 150 steps of 128 rows a network learns no more
+    than a line.
     """
     rows, common = len(features), {"square_root": is_skewed(features)}
     large = {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)}
@@ -114,18 +114,19 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
 
 
 def _is_small(features: NDArray[Any]) -> bool:
-    """Returns whether a table has few numbers."""
+    """Returns whether a table has few numbers in all."""
     return len(features) * _inputs(features) <= SMALL
 
 
 def _inputs(features: NDArray[Any]) -> int:
-    """Returns how many numbers an instance has."""
+    """Returns the number of features of an instance."""
     return TEXT_INPUTS if is_text(features) else int(np.prod(features.shape[1:]))
 
 
 def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candidate]:
-    """Returns what may be tried on a table, the most useful for its cost first; some of it may not
-    run on the data (`reason_against`).
+    """Returns the candidates for a table, the most useful for their cost first.
+
+    Some of them may not run on the data, see `reason_against`.
 
     Args:
         features: `[N, ...]` of annotated instances.
@@ -136,11 +137,11 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     classes, annotators = annotations.num_classes, annotations.num_annotators
     kinds = _networks(features)
     empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
-    # A round in which a class is lost starts again once: where it goes on, the method is hopeless.
+    # A round that loses a class restarts once; if it loses one again, the method is hopeless.
     quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS, "restarts": 1}
     blank = {"standardise": not has_blank_features(features)}
-    # Seconds on one core of 2024: regressions by their cells, networks by their steps, a second to
-    # build one; a step of a crowd layer by the cells of its heads' outputs, too.
+    # Seconds on one core of 2024: regressions by their cells, networks by their steps and a second
+    # to build one, a step of a crowd layer also by the cells of its heads' outputs.
     linear = 0.1 + 1e-7 * rows * inputs * classes
 
     def network(kind: str, heads: bool, fits: int = 1) -> float:
@@ -154,7 +155,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
 
     tuplets = 6.0 + 1e-3 * rows
     lr = {"Cs": STRENGTHS}
-    found = [
+    table = [
         (BASELINE, BASELINE, lr, linear),
         ("ds_lr", "ds_lr", lr, linear),
         ("crowd_layer", "crowd_layer", kinds["dropout"], network("dropout", True)),
@@ -169,11 +170,11 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("neucrowd", "neucrowd", {}, 4 * tuplets),
         ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
     ]
-    return [Candidate(*one) for one in found]
+    return [Candidate(*one) for one in table]
 
 
 def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candidate:
-    """Returns the candidate of that name, or the method with its defaults.
+    """Returns the candidate with a name, else the method with that name and its defaults.
 
     Raises:
         UsageError: there is neither.
@@ -188,14 +189,14 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
 def affordable(
     features: NDArray[Any], annotations: Annotations, budget: float | None, *, balanced: bool
 ) -> tuple[list[Candidate], dict[str, str]]:
-    """Returns the candidates that run on the data within a budget, and why the others do not.
+    """Returns the candidates that run on the data within a budget, and why others do not.
 
     Args:
         features: `[N, ...]`.
         annotations: of N instances.
-        budget: predicted seconds on one core, cross-validation and last fit together; None for
-            what suits the table's size.
-        balanced: whether classes are to count alike.
+        budget: predicted seconds on one core for cross-validation and last fit; None for the
+            default of the table's size.
+        balanced: whether all classes count equally.
     """
     if budget is None:
         budget = SMALL_BUDGET if _is_small(features) else BUDGET
@@ -214,10 +215,7 @@ def affordable(
         # Three folds on two thirds of the rows, then all rows.
         cost = 3 * one.cost
         if reason is None and spent + cost > budget and one.name != BASELINE:
-            reason = (
-                f"it would take about {cost:.0f} s more than the budget of {budget:g} s leaves room"
-                " for"
-            )
+            reason = f"its {cost:.0f} s do not fit into the budget of {budget:g} s"
         if reason is None:
             chosen.append(one)
             spent += cost
@@ -230,9 +228,7 @@ def reason_against(candidate: Candidate, annotations: Annotations) -> str | None
     """Returns why a method cannot run on the annotations, or None."""
     method = registry.method(candidate.method)
     if method.requires_identities and not annotations.has_identities:
-        return (
-            "it needs to know which annotator gave which label, and the data holds vote counts only"
-        )
+        return "it needs the annotator of each label, and the data has vote counts only"
     if method.max_classes is not None and annotations.num_classes > method.max_classes:
         return f"it handles at most {method.max_classes} classes"
     if method.uses_truth:

@@ -95,7 +95,7 @@ def agreement(annotations: Annotations, models: Sequence[str] = ()) -> Agreement
         total = max(len(labels), 1)
         shares = [np.bincount(one, minlength=counts.shape[1]) / total for one in (labels, others)]
         same = float((labels == others).mean()) if len(labels) else float("nan")
-        kappa = float(statistics.beyond_chance(same, shares[0] @ shares[1]))
+        kappa = float(statistics.chance_corrected(same, shares[0] @ shares[1]))
         compared.append(Pair(code, -1, len(labels), same, kappa))
     return Agreement(
         int((votes > 1).sum()),
@@ -134,7 +134,7 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     first, second = np.nonzero(np.triu(shared >= least, 1))
     total = shared[first, second]
     observed = same[first, second] / total
-    kappa = statistics.beyond_chance(observed, chance[first, second] / total**2)
+    kappa = statistics.chance_corrected(observed, chance[first, second] / total**2)
     columns_of = (chosen[first], chosen[second], total.astype(int), observed, kappa)
     shown = (Pair(*one) for one in zip(*(c.tolist() for c in columns_of), strict=True))
     return sorted(shown, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))

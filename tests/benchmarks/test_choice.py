@@ -79,7 +79,7 @@ def test_crowds_keep_instances_and_their_annotations_together() -> None:
 
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_other_shapes(name: str) -> None:
-    x, crowd, truth, test, labels = SHAPES[name](1)
+    x, crowd, truth, test, labels = SHAPES[name](1, None)
     assert len(x) == crowd.num_instances == len(truth)
     assert crowd.annotated.all()
     assert x.shape[1] == test.shape[1] and len(test) == len(labels)

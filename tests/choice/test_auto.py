@@ -17,8 +17,7 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.choice import search
 from neucrowd_tf.choice.auto import Auto
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
-from neucrowd_tf.choice.ranking import paired_interval
-from neucrowd_tf.choice.recommendation import sentence as _sentence
+from neucrowd_tf.choice.recommendation import gold_sentence, sentence
 from neucrowd_tf.choice.search import Task, side_by_side
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
@@ -68,32 +67,6 @@ def broken() -> Iterator[str]:
     del registry._METHODS["broken_for_a_test"]
 
 
-def test_the_interval_by_hand() -> None:
-    """Differences 1, 0, 0, 0: mean .25, variance .25. With two folds the error is sqrt(.25 * (1 +
-    2) / 4) = .4330.
-
-    The 97.5 % point of t with 3 degrees of freedom is 3.1824: .25 - 1.3781 and .25 + 1.3781.
-    """
-    middle, low, high = paired_interval([1, 1, 0, 1], [0, 1, 0, 1], folds=2)
-    assert (middle, low, high) == pytest.approx((0.25, -1.1281, 1.6281), abs=1e-4)
-    wider = paired_interval([1, 1, 0, 1], [0, 1, 0, 1], folds=2, comparisons=4)
-    assert wider[1] < low and wider[2] > high
-    assert paired_interval([1, 0], [1, 0], folds=3) == (0.0, 0.0, 0.0)
-
-
-def test_noise_is_seldom_called_more_than_noise() -> None:
-    """Two methods that are right with the same probability: the interval leaves zero out in at most
-    5 % of trials.
-    """
-    rng = np.random.default_rng([21, 5])
-    missed = 0
-    for _ in range(400):
-        first, second = rng.random((2, 200)) < 0.8
-        _, low, high = paired_interval(first, second, folds=3)
-        missed += not low <= 0 <= high
-    assert missed / 400 < 0.05
-
-
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Auto, Path]:
     """A fit on the crowd with spammers, and where its checkpoints are."""
@@ -108,15 +81,10 @@ def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     features, crowd, truth = _crowd()
     found = fitted[0]
     recommended = found.recommendation_
-    assert (
-        recommended["method"] == "ds_lr"
-        and recommended["more_than_noise"] is True
-        and recommended["low"] > 0
-    )
-    assert (
-        "ds_lr is recommended" in recommended["text"]
-        and "which is more than noise" in recommended["text"]
-    )
+    assert recommended["method"] == "ds_lr" and recommended["low"] > 0
+    assert recommended["more_than_noise"] is True
+    assert recommended["text"].startswith("Recommended: ds_lr. ")
+    assert "so the difference is more than noise" in recommended["text"]
     assert [row["method"] for row in recommended["methods"]] == ["mv_lr", "ds_lr"]
     # The consensus is close to the truth here, so the score is close to the accuracy; held-out
     # predictions are those scored.
@@ -130,40 +98,34 @@ def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     assert found.confusion_matrices_.shape == (9, 2, 2) and not hasattr(found, "transform")
 
 
+def _reasons(found: Auto) -> dict[str, str]:
+    rows = found.recommendation_["methods"]
+    return {row["method"]: row["reason"] for row in rows if row["score"] is None}
+
+
 def test_no_difference_is_told() -> None:
     features, crowd, _ = _crowd(spam=0)
     recommended = Auto(FAST).fit(features, crowd).recommendation_
     assert recommended["method"] == "mv_lr" or recommended["more_than_noise"] is False
-    assert "no more than noise" in recommended["text"] or "none of the other" in recommended["text"]
+    text = recommended["text"]
+    assert "The interval includes 0" in text or "No other method is better" in text
 
 
 def test_vote_counts_leave_out_what_needs_identities() -> None:
     features, crowd, _ = _crowd(spam=0)
     votes = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
     found = Auto((*FAST, "crowd_layer")).fit(features, votes)
-    reasons = {
-        row["method"]: row["reason"]
-        for row in found.recommendation_["methods"]
-        if row["score"] is None
-    }
-    assert set(reasons) == {"ds_lr", "crowd_layer"} and all(
-        "vote counts" in reason for reason in reasons.values()
-    )
-    assert (
-        found.recommendation_["method"] == "mv_lr"
-        and "nothing else could be tried" in found.recommendation_["text"]
-    )
+    reasons = _reasons(found)
+    assert set(reasons) == {"ds_lr", "crowd_layer"}
+    assert all("vote counts" in reason for reason in reasons.values())
+    assert found.recommendation_["method"] == "mv_lr"
+    assert "No other method could be tried" in found.recommendation_["text"]
 
 
 def test_failures_are_left_out(broken: str) -> None:
     features, crowd, _ = _crowd()
     found = Auto((broken, "ds_lr"), jobs=1).fit(features, crowd)
-    reasons = {
-        row["method"]: row["reason"]
-        for row in found.recommendation_["methods"]
-        if row["score"] is None
-    }
-    assert reasons == {broken: "no such device"}
+    assert _reasons(found) == {broken: "no such device"}
     scored = [row["method"] for row in found.recommendation_["methods"] if row["score"] is not None]
     assert [name for name in scored if name != "average"] == ["mv_lr", "ds_lr"]  # mv_lr always is
 
@@ -191,7 +153,7 @@ def test_another_runs_fit_is_told_and_not_taken(fitted: tuple[Auto, Path], tmp_p
     features, crowd, _ = _crowd()
     task = search.Task(candidate, features, crowd, (), 1, tmp_path, "another")
     with pytest.warns(UserWarning, match=rf"{kept.name}: .* received one of another run.* afresh"):
-        assert search.kept(task) is None
+        assert search.saved(task) is None
     assert not (tmp_path / kept.name).exists()
 
 
@@ -257,15 +219,16 @@ def test_small_and_odd_data() -> None:
 
 
 def test_the_recommendation_counts_its_comparisons() -> None:
-    best = {
-        "method": "ds_lr",
-        "score": 0.8,
-        "difference": 0.1,
-        "low": -0.05,
-        "high": 0.25,
-        "more_than_noise": False,
-    }
-    assert "(95 % interval -5.0 to 25.0 points, for one comparison)" in _sentence(
-        best, ["ds_lr"], 2, 3
+    best = {"method": "ds_lr", "score": 0.8, "difference": 0.1, "low": -0.05, "high": 0.25}
+    best["more_than_noise"] = False
+    text = sentence(best, ["ds_lr"], 2, 3)
+    assert "+10.0 points [-5.0, +25.0]" in text and "95% interval for one comparison)" in text
+    assert "for 2 comparisons together)" in sentence(best, ["ds_lr"], 3, 3)
+    by_gold = {"labels": 50, "right": 0.9, "right_low": 0.79, "right_high": 0.96}
+    by_gold |= {"difference": 0.02, "difference_low": -0.01, "difference_high": 0.05}
+    # Only one figure is called accuracy: that on true labels.
+    assert "accuracy is" not in text
+    assert gold_sentence(by_gold, ["ds_lr"]) == (
+        "On 50 true labels its accuracy is 90% [79%, 96%], +2.0 points [-1.0, +5.0] compared with"
+        " mv_lr."
     )
-    assert "for 2 comparisons together)" in _sentence(best, ["ds_lr"], 3, 3)

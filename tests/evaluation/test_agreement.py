@@ -62,7 +62,7 @@ def test_too_few_instances_with_two_labels_are_not_judged() -> None:
     assert agreement(Annotations.from_dense(dense)).enough
 
 
-def test_beyond_chance_by_hand() -> None:
+def test_chance_corrected_by_hand() -> None:
     # (.75 - .5) / .5 = .5; full agreement by chance alone says nothing.
-    corrected = statistics.beyond_chance([0.75, 1.0], [0.5, 1.0])
+    corrected = statistics.chance_corrected([0.75, 1.0], [0.5, 1.0])
     np.testing.assert_allclose(corrected, [0.5, np.nan])

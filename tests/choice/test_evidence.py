@@ -1,4 +1,4 @@
-"""How much members of the average count: by hand, against a loop, and what does not change it."""
+"""The crowd's labels as evidence: two criteria, the consensus' mistakes, and members' weights."""
 
 from __future__ import annotations
 
@@ -6,8 +6,62 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.choice import criteria, ranking
-from neucrowd_tf.choice.weights import DRAWN_TO_MEAN, MOST_ROWS, fit_weights, weigh
+from neucrowd_tf.choice.evidence import FOLDS, Evidence, determinant, label_log_likelihood
+from neucrowd_tf.choice.pooling import MOST_ROWS, SHRINKAGE, consensus_mistakes, fit_weights, weigh
+from neucrowd_tf.choice.ranking import Gold, Ranked, rank
+
+
+def _crowd(size: int) -> Annotations:
+    truth = np.random.default_rng([61, 0]).integers(0, 3, size)
+    return simulation.simulate(truth, simulation.from_skills(np.full((4, 3), 0.8)), 0)
+
+
+def test_a_label_s_likelihood_against_a_loop() -> None:
+    crowd = _crowd(30)
+    rng = np.random.default_rng([61, 1])
+    predicted = rng.dirichlet(np.ones(3), 30)
+    evidence = Evidence.of(crowd, crowd.vote_counts().argmax(axis=1), 0)
+    logs = []
+    for fold in range(FOLDS):
+        matrices = evidence.errors(predicted * (evidence.folds != fold)[:, None])
+        for instance, annotator, label in zip(
+            crowd.instances, crowd.annotators, crowd.labels, strict=True
+        ):
+            if evidence.folds[instance] == fold:
+                emitted = matrices[annotator, :, label]
+                logs.append(np.log(sum(predicted[instance, c] * emitted[c] for c in range(3))))
+    found = label_log_likelihood(predicted, evidence)
+    assert found == pytest.approx(np.mean(logs))
+    np.testing.assert_allclose(evidence.errors(predicted).sum(axis=2), 1.0)
+
+
+def test_the_determinant_by_hand_and_blind_to_names_of_classes() -> None:
+    """Two instances of each class, labelled rightly and predicted so: the table is diag(2, 2) with
+    half a label added to each cell and divided by the sum of 6: det = (2.5^2 - .5^2) / 36 = 1 / 6.
+    """
+    crowd = Annotations([0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 1, 1], num_classes=2)
+    evidence = Evidence.of(crowd, np.array([0, 0, 1, 1]), 0)
+    predicted = np.eye(2)[[0, 0, 1, 1]]
+    assert determinant(predicted, evidence) == pytest.approx(np.log(1 / 6))
+    assert determinant(predicted[:, ::-1], evidence) == pytest.approx(np.log(1 / 6))
+    assert determinant(np.eye(2)[[0, 1, 0, 1]], evidence) < np.log(1 / 6)
+
+
+def test_predictions_tell_how_often_the_consensus_is_wrong() -> None:
+    """Two labels an instance, each right in two of three cases, and so is their consensus; labels
+    alone think better of it. Predictions that are right in 95 of 100 cases tell it.
+    """
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 600)
+    skills = simulation.from_skills(np.full((6, 3), 2 / 3))
+    crowd = simulation.simulate(truth, skills, 3, rates=1 / 3)
+    consensus = crowd.vote_counts().argmax(axis=1)
+    evidence = Evidence.of(crowd, consensus, 0)
+    predicted = np.where(rng.random(600) < 0.95, truth, (truth + 1) % 3)
+    right = float((consensus == truth).mean())
+    found = np.diag(consensus_mistakes(evidence, predicted)).mean()
+    alone = np.diag(consensus_mistakes(evidence, consensus)).mean()
+    assert abs(found - right) < 0.1 and abs(found - right) < abs(alone - right) / 3
 
 
 def _drawn(size: int) -> tuple[list[np.ndarray], np.ndarray]:
@@ -29,8 +83,8 @@ def test_two_members_by_hand() -> None:
     found = fit_weights(members, likely, np.ones(1))
     assert found[0] - found[1] == pytest.approx(0.6602, abs=1e-3)
     many = [np.repeat(one, 500, axis=0) for one in members]
-    told = fit_weights(many, np.repeat(likely, 500, axis=0), np.ones(500))
-    assert told[0] > 5 * told[1]
+    more = fit_weights(many, np.repeat(likely, 500, axis=0), np.ones(500))
+    assert more[0] > 5 * more[1]
 
 
 def test_weights_against_a_loop() -> None:
@@ -38,7 +92,7 @@ def test_weights_against_a_loop() -> None:
     counts = np.linspace(0.5, 1.5, 20)
 
     def loss(weights: np.ndarray) -> float:
-        total = DRAWN_TO_MEAN * 2 * ((weights - weights.mean()) ** 2).sum()
+        total = SHRINKAGE * 2 * ((weights - weights.mean()) ** 2).sum()
         for row in range(20):
             pooled = np.prod([p[row] ** w for p, w in zip(predictions, weights, strict=True)], 0)
             pooled /= pooled.sum()
@@ -67,7 +121,7 @@ def test_known_labels_and_the_crowd_weigh() -> None:
     truth = rng.integers(0, 2, 400)
     crowd = simulation.simulate(truth, simulation.from_skills(np.full((5, 2), 0.7)), 5, rates=0.6)
     consensus = crowd.vote_counts().argmax(axis=1)
-    evidence = criteria.Evidence.of(crowd, consensus, 0)
+    evidence = Evidence.of(crowd, consensus, 0)
 
     def member(right: float) -> np.ndarray:
         classes = np.where(rng.random(400) < right, truth, 1 - truth)
@@ -75,13 +129,13 @@ def test_known_labels_and_the_crowd_weigh() -> None:
 
     held = {"good": member(0.9), "bad": member(0.6)}
     zeros = dict.fromkeys(held, np.zeros(2))
-    ranked = ranking.Ranked(["good", "bad"], ["good", "bad"], zeros, {})
-    unknown = ranking.Known.of(np.full(400, -1), held)
+    ranked = Ranked(["good", "bad"], ["good", "bad"], zeros, {})
+    unknown = Gold.of(np.full(400, -1), held)
     good, bad = weigh(held, ranked, evidence, unknown)
     assert good + bad == pytest.approx(1) and good > 0.6
-    told, _ = weigh(held, ranked, evidence, ranking.Known.of(truth, held))
-    assert told > good
-    alone = ranking.Ranked(["good", "bad"], ["good"], zeros, {})
+    certain, _ = weigh(held, ranked, evidence, Gold.of(truth, held))
+    assert certain > good
+    alone = Ranked(["good", "bad"], ["good"], zeros, {})
     assert weigh(held, alone, evidence, unknown) == [1.0]
     assert MOST_ROWS > 400
 
@@ -93,16 +147,16 @@ def test_a_rare_class_is_corrected_as_far_as_labels_tell() -> None:
     """
     truth = np.repeat([0, 1], [90, 10])
     crowd = Annotations(np.arange(100), np.zeros(100, int), truth, num_classes=2)
-    evidence = criteria.Evidence.of(crowd, truth, 0)
+    evidence = Evidence.of(crowd, truth, 0)
     rare = np.where(truth == 1, 0.3, 0.05)
     held = {
         "timid": np.stack([1 - rare, rare], axis=1),
         "even": np.where(np.eye(2)[truth] > 0, 0.9, 0.1),
     }
-    scored = ranking.Scored.of(held, evidence, balanced=True)
+    none = Gold.of(np.full(100, -1), held)
+    scored = rank(held, evidence, none, balanced=True)
     shares = np.log(held["timid"].mean(axis=0))
     # log(.7 / .3) = .85, and the log shares differ by log(.925 / .075) = 2.5: a half suffices.
     np.testing.assert_allclose(scored.corrections["timid"], 0.5 * shares)
     assert not scored.corrections["even"].any()
-    assert scored.agrees["timid"].mean() == pytest.approx(1.0)
-    assert not ranking.Scored.of(held, evidence, balanced=False).corrections["timid"].any()
+    assert not rank(held, evidence, none).corrections["timid"].any()

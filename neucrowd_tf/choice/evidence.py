@@ -1,0 +1,147 @@
+"""A crowd's labels of held-out instances, and two criteria that score predictions by them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.aggregation import crowd_and_classifier as together
+from neucrowd_tf.annotations import Annotations
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Array = NDArray[np.float64]
+_TINY = 1e-12
+# Annotators' matrices are shrunk to the crowd's mean matrix by this many pseudo-counts per row.
+POOLING = 3.0
+FOLDS = 5
+ROUNDS = 3  # of posteriors and annotators' matrices in turns
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """A crowd's labels of N held-out instances.
+
+    Attributes:
+        one_hot: `[N, R * C]` label counts.
+        instances: `[A]` codes of the labels' instances.
+        annotators: `[A]` codes, all 0 for vote counts.
+        labels: `[A]` class codes.
+        weights: `[A]` how often the label was given (1 except for vote counts).
+        consensus: `[N]` Dawid and Skene's labels, or the majority's.
+        folds: `[N]` the instances' part in a cross-validation of annotators' matrices.
+        num_classes: C.
+    """
+
+    one_hot: csr_matrix
+    instances: NDArray[np.int64]
+    annotators: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    weights: Array
+    consensus: NDArray[np.int64]
+    folds: NDArray[np.int64]
+    num_classes: int
+
+    @classmethod
+    def of(cls, annotations: Annotations, consensus: NDArray[np.int64], seed: int) -> Evidence:
+        """Collects the labels of annotations."""
+        size = annotations.num_instances
+        folds = np.random.default_rng([seed, 0xC401]).permutation(size) % FOLDS
+        one_hot = together.evidence(annotations)
+        cells = one_hot.tocoo()
+        annotators, labels = np.divmod(cells.col.astype(np.int64), annotations.num_classes)
+        return cls(
+            one_hot,
+            cells.row.astype(np.int64),
+            annotators,
+            labels,
+            cells.data.astype(np.float64),
+            np.asarray(consensus),
+            folds,
+            annotations.num_classes,
+        )
+
+    def errors(self, probas: Array) -> Array:
+        """Returns annotators' matrices `[R, C true, C observed]` under probabilities `[N, C]`.
+
+        An instance whose probabilities are all zero is left out.
+        """
+        return together.error_matrices(self.one_hot, probas, pooled)
+
+    def posterior(self, predicted: NDArray[np.int64]) -> together.Posterior:
+        """Returns the posterior of the true classes given the labels and a model's predictions.
+
+        The predictions count as one more annotator. Labels alone would make their consensus look
+        too reliable: on sparse tables it seemed right for 80% of the instances and was for 65%.
+
+        Args:
+            predicted: `[N]` held-out class codes.
+
+        References:
+            Dawid and Skene (1979), Maximum likelihood estimation of observer error-rates.
+        """
+        size = self.num_classes
+        guesses = np.eye(size)[predicted]
+
+        def prior(probas: Array) -> Array:
+            shares = (probas.sum(axis=0) + 1) / (len(probas) + size)
+            model = probas.T @ guesses + 1 / size
+            model /= model.sum(axis=1, keepdims=True)
+            return np.asarray(shares * model[:, predicted].T)
+
+        start = np.eye(size)[self.consensus]
+        return together.alternate(self.one_hot, prior, start, pseudo_counts=pooled, max_iter=ROUNDS)
+
+
+def pooled(counts: Array) -> Array:
+    """Returns pseudo-counts that shrink annotators' matrices to the crowd's mean matrix."""
+    size = counts.shape[-1]
+    mean = counts.sum(axis=0) + 1.0 / size + np.eye(size)
+    return np.asarray(POOLING * mean / mean.sum(axis=1, keepdims=True))
+
+
+def joint_table(probabilities: Array, evidence: Evidence) -> Array:
+    """Returns the joint table `[C, C]` of predicted classes and labels."""
+    size = evidence.num_classes
+    guesses = probabilities.argmax(axis=1)[evidence.instances]
+    table = np.bincount(guesses * size + evidence.labels, evidence.weights, size * size)
+    return np.asarray(table.reshape(size, size) / table.sum())
+
+
+def determinant(probabilities: Array, evidence: Evidence) -> float:
+    """Returns the log absolute determinant of the table of predicted classes and labels.
+
+    Half a label is added to each cell. The determinant does not depend on how often a class is
+    predicted.
+
+    References:
+        Kong (2020), Dominantly truthful multi-task peer prediction with a constant number of tasks.
+    """
+    joint = joint_table(probabilities, evidence) + 0.5 / evidence.weights.sum()
+    return float(np.linalg.slogdet(joint / joint.sum())[1])
+
+
+def label_log_likelihood(probabilities: Array, evidence: Evidence) -> float:
+    """Returns the mean log likelihood of a label, sum_c p(c) A[c, label].
+
+    Each annotator's matrix A comes from the predictions for the other folds' instances.
+    """
+    logs = np.zeros(len(evidence.labels))
+    for fold in range(FOLDS):
+        held_out = evidence.folds == fold
+        matrices = evidence.errors(probabilities * ~held_out[:, None])
+        chosen = held_out[evidence.instances]
+        emitted = matrices[evidence.annotators[chosen], :, evidence.labels[chosen]]
+        likely = (probabilities[evidence.instances[chosen]] * emitted).sum(axis=1)
+        logs[chosen] = np.log(likely + _TINY)
+    return float(np.average(logs, weights=evidence.weights))
+
+
+CRITERIA: dict[str, Any] = {
+    "determinant": determinant,
+    "likelihood of a label": label_log_likelihood,
+}
