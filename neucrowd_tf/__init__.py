@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Mace,
         MajorityVote,
         Mmsr,
+        ShrunkDawidSkene,
         Wawa,
         ZeroBasedSkill,
     )
@@ -64,6 +65,7 @@ _WHERE = {
     "Kos": "aggregation",
     "Mace": "aggregation",
     "Mmsr": "aggregation",
+    "ShrunkDawidSkene": "aggregation",
     "Wawa": "aggregation",
     "ZeroBasedSkill": "aggregation",
     "CrowdLayer": "crowd_layers",
@@ -99,6 +101,7 @@ __all__ = [
     "Mace",
     "MajorityVote",
     "Mmsr",
+    "ShrunkDawidSkene",
     "NeuCrowd",
     "RLL",
     "Wawa",

@@ -22,7 +22,7 @@ FLOORS = (
     ("persistence", "datasets.core", "datasets.splits"),
     ("registry",),
     ("aggregation", "nn"),
-    ("datasets", "labelling"),
+    ("certainty", "datasets", "labelling"),
     ("training",),
     ("crowd_layers",),
     ("two_stage", "rll", "neucrowd", "crowding", "dasc", "iced"),

@@ -16,6 +16,7 @@ from neucrowd_tf.aggregation.kos import Kos
 from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.aggregation.mmsr import Mmsr
+from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.aggregation.weighted_vote import (
     GoldMajorityVote,
     IterativeWeightedMajorityVote,
@@ -33,6 +34,7 @@ def _maker(kind: Callable[..., Aggregator]) -> Callable[[int], Aggregator]:
 AGGREGATORS: dict[str, Callable[[int], Aggregator]] = {
     "majority_vote": _maker(MajorityVote),
     "dawid_skene": _maker(DawidSkene),
+    "shrunk_dawid_skene": _maker(ShrunkDawidSkene),
     "one_coin": _maker(partial(DawidSkene, one_coin=True)),
     "fast_dawid_skene": _maker(partial(DawidSkene, hard=True)),
     "glad": _maker(Glad),

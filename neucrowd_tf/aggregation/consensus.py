@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from scipy.special import softmax
 
 from neucrowd_tf.aggregation.base import Aggregator, apply_gold, expected_skills
 from neucrowd_tf.aggregation.bwa import BWA
@@ -16,6 +17,7 @@ from neucrowd_tf.aggregation.glad import Glad
 from neucrowd_tf.aggregation.ibcc import IBCC
 from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote, majority_labels
+from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.aggregation.weighted_vote import (
     IterativeWeightedMajorityVote,
     Wawa,
@@ -85,6 +87,12 @@ def held_out_score(
     return float(np.log(np.maximum((probas[held.instances] * said).sum(axis=1), 1e-12)).sum())
 
 
+def geometric_mean(*probas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the normalised geometric mean `[N, C]` of several methods' probabilities."""
+    scores = np.mean([np.log(np.maximum(one, 1e-12)) for one in probas], axis=0)
+    return np.asarray(softmax(scores, axis=1))
+
+
 @estimator
 class Consensus(Aggregator):
     """Chooses among methods, and combines them, without truth.
@@ -95,10 +103,14 @@ class Consensus(Aggregator):
     Else annotations are held out in turn, and the `best` methods that predict them best from the
     rest are averaged.
 
+    The result is the normalised geometric mean of these probabilities, shrunk Dawid-Skene's and
+    GLAD's: the last two overturn few unanimous labels where annotations are sparse
+    (`python -m benchmarks.certainty`).
+
     Vote counts alone get the majority vote.
 
     Attributes: see `Aggregator`, and
-        chosen_: the names of the methods whose mean `probas_` are.
+        chosen_: the names of the methods that were chosen.
         gain_: by how many nats EBCC's bound rises with more groups.
         scores_: each method's mean log probability of a held-out annotation; empty where EBCC was
             chosen.
@@ -129,14 +141,17 @@ class Consensus(Aggregator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             members = self._members(crowd, gold)
-        self.chosen_ = tuple(members)
-        found = list(members.values())
-        self.probas_ = np.mean([one.probas_ for one in found], axis=0)
-        self.priors_ = np.mean([one.priors_ for one in found], axis=0)
+            self.chosen_, fits = tuple(members), list(members.values())
+            self.probas_ = np.mean([one.probas_ for one in fits], axis=0)
+            if crowd.has_identities:
+                glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold)
+                fits.append(ShrunkDawidSkene(seed=self.seed).fit(crowd, gold))
+                self.probas_ = geometric_mean(self.probas_, glad.probas_, fits[-1].probas_)
+        self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
         self.errors_ = self.skills_ = None
-        known = [one.errors_ for one in found if one.errors_ is not None]
-        if known:
-            self.errors_ = np.mean(known, axis=0)
+        matrices = [one.errors_ for one in fits if one.errors_ is not None]
+        if matrices:
+            self.errors_ = np.mean(matrices, axis=0)
             self.skills_ = expected_skills(self.errors_, self.priors_)
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)

@@ -1,0 +1,124 @@
+"""The alternative annotator test: may a model take the place of people who annotate?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+FEWEST_PEOPLE, FEWEST_ITEMS = 2, 30
+FALSE_DISCOVERIES = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class AlternativeTest:
+    """What the test says about one model.
+
+    Attributes:
+        winning_rate: the share of people whom the model may replace; it passes from 0.5 on.
+        advantage: the mean probability that the model agrees with the other people at least as
+            well as the person who is left out.
+        annotators: `[P]` codes of the people who were compared.
+        p_values: `[P]` of "the person is better than the model by epsilon or more".
+        advantages: `[P]` the probability for each person.
+    """
+
+    winning_rate: float
+    advantage: float
+    annotators: NDArray[np.int64]
+    p_values: NDArray[np.float64]
+    advantages: NDArray[np.float64]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the model may replace at least half of the people."""
+        return self.winning_rate >= 0.5
+
+
+def alternative_test(
+    crowd: Annotations, model: int, *, models: NDArray[np.bool_] | None = None, epsilon: float = 0.1
+) -> AlternativeTest:
+    """Compares a model with each person, by how well both agree with the other people.
+
+    Args:
+        crowd: with identities; the model is one of the annotators.
+        model: its code.
+        models: `[R]` which annotators are models; by default this one.
+        epsilon: how much worse than a person a cheaper model may be: 0.2 for experts as people,
+            0.15 for skilled annotators, 0.1 for crowd workers.
+
+    Raises:
+        DataError: nobody has 30 items that the model and another person labelled, too.
+
+    References:
+        Calderon, Reichart and Dror (2025), The alternative annotator test for LLM-as-a-judge,
+        section 3; Benjamini and Yekutieli (2001) for several tests at once.
+    """
+    other = np.arange(crowd.num_annotators) == model if models is None else models
+    people = crowd.select(~other[crowd.annotators])
+    own = crowd.select(crowd.annotators == model)
+    label = np.full(crowd.num_instances, -1)
+    label[own.instances] = own.labels
+    votes = people.vote_counts()
+    usable = (label >= 0) & (votes.sum(axis=1) >= FEWEST_PEOPLE)
+    rows = np.flatnonzero(usable[people.instances])
+    item, who, said = people.instances[rows], people.annotators[rows], people.labels[rows]
+    # Agreement with the others: their votes for a label, the person's own vote taken away.
+    by_model = votes[item, label[item]] - (label[item] == said)
+    by_person = votes[item, said] - 1
+    compared, p_values, advantages = [], [], []
+    for person in np.unique(who):
+        mine = who == person
+        if mine.sum() < FEWEST_ITEMS:
+            continue
+        wins = by_model[mine] >= by_person[mine]
+        losses = by_person[mine] >= by_model[mine]
+        compared.append(person)
+        p_values.append(_p_value(losses.astype(float) - wins, epsilon))
+        advantages.append(wins.mean())
+    if not compared:
+        raise DataError(
+            "alternative test: nobody has 30 items that the model and one more person labelled."
+            " Collect more labels of the model's items."
+        )
+    rejected = benjamini_yekutieli(np.array(p_values), FALSE_DISCOVERIES)
+    return AlternativeTest(
+        float(rejected.mean()),
+        float(np.mean(advantages)),
+        np.array(compared),
+        np.array(p_values),
+        np.array(advantages),
+    )
+
+
+def _p_value(differences: NDArray[Any], epsilon: float) -> float:
+    """Returns the p-value of "the mean is epsilon or more", by Student's one-sided test."""
+    if np.ptp(differences) == 0:
+        return float(differences[0] >= epsilon)
+    return float(stats.ttest_1samp(differences, epsilon, alternative="less").pvalue)
+
+
+def benjamini_yekutieli(p_values: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
+    """Returns which hypotheses are rejected at a false discovery rate, whatever their dependence.
+
+    Args:
+        p_values: `[P]`.
+        rate: of false discoveries among those that are rejected.
+    """
+    order, size = np.argsort(p_values), len(p_values)
+    ranks = np.arange(1, size + 1)
+    limits = ranks / size * rate / (1.0 / ranks).sum()
+    below = np.flatnonzero(p_values[order] <= limits)
+    rejected = np.zeros(size, dtype=bool)
+    if len(below):
+        rejected[order[: below[-1] + 1]] = True
+    return rejected

@@ -1,0 +1,59 @@
+"""Estimates of means from few gold labels and many inferred ones, with valid intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from neucrowd_tf.certainty.recalibration import LEVEL, Estimate
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+def prediction_powered_mean(
+    values: ArrayLike, predicted: ArrayLike, others: ArrayLike, *, level: float = LEVEL
+) -> Estimate:
+    """Returns a mean over all instances; predictions narrow its interval but do not bias it.
+
+    The estimate is mean(values) + t (mean(others) - mean(predicted)). The weight t of the
+    predictions minimises the variance, so useless predictions get weight 0.
+
+    Args:
+        values: `[n]` what gold labels say (1 where an inferred label is right, for example), of
+            instances that were drawn at random.
+        predicted: `[n]` what was predicted for these instances.
+        others: `[m]` what was predicted for the others.
+        level: of the interval.
+
+    Raises:
+        DataError: fewer than two gold labels, or shapes that differ.
+
+    Example:
+        >>> round(prediction_powered_mean([1, 0, 1, 1], [1, 0, 1, 1], [1, 1, 0, 0]).value, 3)
+        0.633
+
+    References:
+        Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference,
+        example 1 with the weight of section 6.
+    """
+    y, f, g = (np.asarray(each, dtype=np.float64) for each in (values, predicted, others))
+    if len(y) < 2 or y.shape != f.shape or y.ndim != 1 or g.ndim != 1:
+        raise DataError(
+            f"prediction-powered mean: {len(y)} gold values and {len(f)} predictions of them."
+            " Give at least two gold labels, and a prediction of each."
+        )
+    n, m = len(y), max(len(g), 1)
+    if not len(g):
+        g = f
+    spread = np.concatenate([f, g]).var(ddof=1)
+    weight = 0.0
+    if spread > 0:
+        weight = float(np.clip(np.cov(y, f)[0, 1] / ((1 + n / m) * spread), 0.0, 1.0))
+    value = float(y.mean() + weight * (g.mean() - f.mean()))
+    variance = (y - weight * f).var(ddof=1) / n + weight**2 * spread / m
+    half = float(stats.norm.ppf(0.5 + level / 2)) * float(np.sqrt(variance))
+    return Estimate(value, value - half, value + half)

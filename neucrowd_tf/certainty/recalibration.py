@@ -1,0 +1,285 @@
+"""Recalibrated probabilities of inferred labels, and a crowd's expected accuracy.
+
+Models of a crowd are too sure, because annotators share mistakes. How much too sure was learned
+on public crowds whose true labels are known: a logistic regression on the posterior's logit and
+the vote share's logit says how often an inferred label is right. Each crowd differs from the
+average crowd by a shift of this logit, (a, b): logit + a + b * logit. Without gold labels the
+shift is unknown and only widens the intervals. Gold labels estimate it.
+
+The coefficients are in `recalibration.json`; `python -m benchmarks.certainty --learn` makes them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+LEVEL = 0.8  # of all intervals
+DRAWS = 200  # of a crowd's shift
+SURE = 1e-3  # posteriors are clipped to [SURE, 1 - SURE], vote shares to [0.02, 0.98]
+
+
+class Estimate(NamedTuple):
+    """A value with its 80% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@functools.cache
+def coefficients() -> dict[str, Any]:
+    """Returns the coefficients that were learned on public crowds."""
+    source = importlib.resources.files("neucrowd_tf.certainty") / "recalibration.json"
+    values: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+    return values
+
+
+def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
+    """Returns `[N, 2]`: the logits of each inferred label's posterior and smoothed vote share.
+
+    Args:
+        probas: `[N, C]` posteriors.
+        votes: `[N, C]` vote counts; the share is (k + 1 / C) / (n + 1).
+    """
+    rows, labels = np.arange(len(probas)), probas.argmax(axis=1)
+    shares = (votes[rows, labels] + 1.0 / probas.shape[1]) / (votes.sum(axis=1) + 1.0)
+    top = np.clip(probas[rows, labels], SURE, 1 - SURE)
+    return np.stack([logit(top), logit(np.clip(shares, 0.02, 0.98))], axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """How often inferred labels are right, given their posterior and vote share.
+
+    Attributes:
+        weights: `[3]` of the intercept and `evidence`.
+        shift: `[2]` expected shift (a, b) of this crowd; zero without gold labels.
+        covariance: `[2, 2]` of the shift.
+
+    Example:
+        >>> from neucrowd_tf import Consensus
+        >>> from neucrowd_tf.datasets.bundled import load_cancer
+        >>> crowd = load_cancer(seed=0).annotations
+        >>> certainty = Calibration.learned().apply(Consensus().fit(crowd).probas_,
+        ...                                         crowd.vote_counts())
+        >>> certainty.accuracy().low < certainty.accuracy().value
+        True
+    """
+
+    weights: Array
+    shift: Array
+    covariance: Array
+
+    @classmethod
+    def learned(cls) -> Calibration:
+        """Returns the calibration that was learned on public crowds."""
+        values = coefficients()
+        covariance = np.array(values["covariance"]) * values["widening"] ** 2
+        return cls(np.array(values["weights"]), np.zeros(2), covariance)
+
+    def logits(self, probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
+        """Returns `[N]` logits of being right, before the crowd's shift."""
+        logits: Array = self.weights[0] + evidence(probas, votes) @ self.weights[1:]
+        return logits
+
+    def fitted(
+        self, probas: Array, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
+    ) -> Calibration:
+        """Returns the calibration with this crowd's shift estimated from gold labels.
+
+        The estimate is the posterior mode under the shift's prior, with Laplace's approximation.
+
+        Args:
+            probas: `[N, C]` posteriors that were inferred without the gold labels.
+            votes: `[N, C]` vote counts.
+            gold: `[N]` class codes, -1 where there is none.
+        """
+        rows = np.flatnonzero((gold >= 0) & (votes.sum(axis=1) > 0))
+        if not len(rows):
+            return self
+        z = self.logits(probas[rows], votes[rows])
+        right = (probas[rows].argmax(axis=1) == gold[rows]).astype(np.float64)
+        design = np.stack([np.ones(len(z)), z], axis=1)
+        precision = np.linalg.inv(self.covariance)
+        shift = self.shift
+        for _ in range(50):
+            mean = expit(z + design @ shift)
+            slope = design.T @ (right - mean) - precision @ (shift - self.shift)
+            curvature = (design * (mean * (1 - mean))[:, None]).T @ design + precision
+            step = np.linalg.solve(curvature, slope)
+            shift = shift + step
+            if np.abs(step).max() < 1e-9:
+                break
+        return dataclasses.replace(self, shift=shift, covariance=np.linalg.inv(curvature))
+
+    def apply(
+        self, probas: Array, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64] | None = None
+    ) -> Certainty:
+        """Returns how sure inferred labels are.
+
+        Where a crowd is unlike those of the learning data, the shift's spread is doubled.
+
+        Args:
+            probas: `[N, C]` posteriors.
+            votes: `[N, C]` vote counts.
+            gold: `[N]` class codes whose labels are certain, -1 where there is none.
+
+        Raises:
+            DataError: the shapes differ.
+        """
+        if probas.shape != votes.shape:
+            raise DataError(f"certainty: probas {probas.shape} and votes {votes.shape} differ.")
+        notes = unlike(votes)
+        covariance = self.covariance * (4.0 if notes else 1.0)
+        calibration = dataclasses.replace(self, covariance=covariance)
+        gold = np.full(len(probas), -1) if gold is None else gold
+        return Certainty(calibration, probas, votes, gold, tuple(notes))
+
+
+@dataclasses.dataclass(frozen=True)
+class Certainty:
+    """How sure the inferred labels of one crowd are.
+
+    Attributes:
+        calibration: with this crowd's shift.
+        posteriors, votes: `[N, C]`, as inferred and counted.
+        gold: `[N]` class codes whose labels are certain, -1 elsewhere.
+        notes: why this crowd is unlike those that the calibration was learned on; empty if it is
+            not.
+    """
+
+    calibration: Calibration
+    posteriors: Array
+    votes: NDArray[np.integer[Any]]
+    gold: NDArray[np.int64]
+    notes: tuple[str, ...]
+
+    @functools.cached_property
+    def logits(self) -> Array:
+        """`[N]` logits of being right, before the crowd's shift."""
+        return self.calibration.logits(self.posteriors, self.votes)
+
+    @functools.cached_property
+    def shifts(self) -> Array:
+        """`[DRAWS, 2]` draws of the crowd's shift, always the same ones."""
+        normal = np.random.default_rng(0).standard_normal((DRAWS, 2))
+        normal -= normal.mean(axis=0)
+        root = np.linalg.cholesky(self.calibration.covariance)
+        return np.asarray(self.calibration.shift + normal @ root.T)
+
+    def right(self, shift: Array | None = None) -> Array:
+        """Returns `[N]` the probability that each inferred label is right.
+
+        Args:
+            shift: `[2]`; by default the crowd's expected one.
+        """
+        a, b = self.calibration.shift if shift is None else shift
+        size = self.posteriors.shape[1]
+        chances = np.maximum(expit(self.logits + a + b * self.logits), 1.0 / size)
+        return np.asarray(np.where(self.gold >= 0, 1.0, chances))
+
+    @functools.cached_property
+    def probas(self) -> Array:
+        """`[N, C]` recalibrated probabilities, whose most probable classes are the labels."""
+        return self.spread(self.right())
+
+    def spread(self, right: Array) -> Array:
+        """Returns `[N, C]` probabilities in which the inferred label has `right` `[N]`.
+
+        The other classes share the rest in proportion to their posteriors, but none gets more
+        than the label.
+        """
+        rows, labels = np.arange(len(right)), self.posteriors.argmax(axis=1)
+        others = np.maximum(self.posteriors, 1e-9)
+        others[rows, labels] = 0.0
+        others *= ((1.0 - right) / others.sum(axis=1))[:, None]
+        excess = others.max(axis=1) > right
+        if excess.any():  # an even spread keeps the label on top
+            others[excess] = ((1.0 - right[excess]) / (others.shape[1] - 1))[:, None]
+        others[rows, labels] = right
+        certain = np.flatnonzero(self.gold >= 0)
+        others[certain] = 0.0
+        others[certain, self.gold[certain]] = 1.0
+        return others
+
+    def accuracy(self, rows: NDArray[np.int64] | None = None) -> Estimate:
+        """Returns the expected share of right labels among instances, with its 80% interval.
+
+        The interval holds the crowd's unknown shift and the chance of each label.
+
+        Args:
+            rows: the instances; by default all that have labels or a gold label.
+        """
+        if rows is None:
+            rows = np.flatnonzero((self.votes.sum(axis=1) > 0) | (self.gold >= 0))
+        if not len(rows):
+            return Estimate(float("nan"), float("nan"), float("nan"))
+        rng = np.random.default_rng(1)
+        chances = np.stack([self.right(shift)[rows] for shift in self.shifts])
+        means = chances.mean(axis=1)
+        spread = np.sqrt((chances * (1 - chances)).sum(axis=1)) / len(rows)
+        draws = np.clip(means + spread * rng.standard_normal(len(means)), 0.0, 1.0)
+        low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        value = float(self.right()[rows].mean())
+        return Estimate(value, float(min(low, value)), float(max(high, value)))
+
+
+def unlike(votes: NDArray[np.integer[Any]]) -> list[str]:
+    """Returns how a crowd is unlike those that the calibration was learned on.
+
+    Args:
+        votes: `[N, C]` vote counts.
+    """
+    ranges, counts = coefficients()["ranges"], votes.sum(axis=1)
+    counts = counts[counts > 0]
+    if not len(counts):
+        return ["no item has a label"]
+    measured = {
+        "items": (len(counts), "{:,.0f} items with labels"),
+        "classes": (votes.shape[1], "{:,.0f} classes"),
+        "labels": (float(counts.mean()), "{:.1f} labels per item"),
+        "shared": (float((counts > 1).mean()), "{:.0%} of items with two labels or more"),
+    }
+    return [
+        words.format(value)
+        for name, (value, words) in measured.items()
+        if not ranges[name][0] <= value <= ranges[name][1]
+    ]
+
+
+def gold_agreement(
+    probas: Array, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
+) -> tuple[int, int, Estimate]:
+    """Returns how many gold labels inferred labels agree with, of how many, and the share.
+
+    Args:
+        probas: `[N, C]` posteriors that were inferred without the gold labels.
+        votes: `[N, C]` vote counts; instances without labels are left out.
+        gold: `[N]` class codes, -1 where there is none.
+
+    References:
+        Wilson (1927), Journal of the American Statistical Association 22 (the interval, 80%).
+    """
+    rows = np.flatnonzero((gold >= 0) & (votes.sum(axis=1) > 0))
+    total, z = len(rows), 1.2815515655446004
+    agreed = int((probas[rows].argmax(axis=1) == gold[rows]).sum())
+    if not total:
+        return 0, 0, Estimate(float("nan"), 0.0, 1.0)
+    share = agreed / total
+    centre = (share + z**2 / (2 * total)) / (1 + z**2 / total)
+    half = z * np.sqrt(share * (1 - share) / total + z**2 / (4 * total**2)) / (1 + z**2 / total)
+    return agreed, total, Estimate(share, max(0.0, centre - half), min(1.0, centre + half))

@@ -1,0 +1,126 @@
+"""Annotators' skills, shrunk to the crowd's, with intervals whose coverage was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.certainty.recalibration import Certainty
+
+    Array = NDArray[np.float64]
+
+# Quantiles this far apart cover 80% of annotators' accuracies on public crowds
+# (`python -m benchmarks.certainty`): inferred labels and annotators share mistakes.
+SPREAD = 0.87
+FEW_LABELS = 10  # fewer say nothing about unreliability
+UNRELIABLE = 0.95  # least probability of that verdict
+MOST_PSEUDO_LABELS = 100.0
+
+UNRELIABLE_NOTE, FEW_NOTE = "unreliable", "few labels"
+ONE_CLASS_NOTE, ALONE_NOTE = "one class only", "no shared items"
+
+
+@dataclasses.dataclass(frozen=True)
+class Skills:
+    """Annotators' accuracies.
+
+    Attributes:
+        skill: `[R]` expected accuracy, shrunk to the crowd's; NaN without labels.
+        low, high: `[R]` 80% interval of the share of right labels.
+        unreliable: `[R]` probability that the accuracy is below halfway between chance and the
+            crowd's mean.
+        note: `[R]` the verdict, or why there is none; empty for an annotator like the others.
+        average: the crowd's mean accuracy.
+    """
+
+    skill: Array
+    low: Array
+    high: Array
+    unreliable: Array
+    note: NDArray[np.object_]
+    average: float
+
+
+def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
+    """Returns each annotator's accuracy under the recalibrated probabilities.
+
+    Every draw of the crowd's shift gives the probability that each annotation is right, hence an
+    annotator's number of right labels, and its spread. The skill adds pseudo-labels of the crowd's
+    mean accuracy, as many as the spread between annotators supports.
+
+    Args:
+        crowd: with identities.
+        certainty: of its inferred labels.
+    """
+    size, given = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
+    total, rng = np.maximum(given, 1.0), np.random.default_rng(2)
+    shares, skills = [], []
+    for shift in certainty.shifts:
+        right = certainty.spread(certainty.right(shift))[crowd.instances, crowd.labels]
+        expected = np.bincount(crowd.annotators, right, minlength=size)
+        spread = np.sqrt(np.bincount(crowd.annotators, right * (1 - right), minlength=size))
+        count = np.clip(expected + spread * rng.standard_normal(size), 0.0, given)
+        mean = float(right.mean())
+        pseudo = pseudo_labels(count, given, mean)
+        shares.append(count / total)
+        skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + given - count))
+    drawn, share = np.array(skills), np.array(shares)
+    low, high = np.quantile(share, [(1 - SPREAD) / 2, (1 + SPREAD) / 2], axis=0)
+    skill = drawn.mean(axis=0)
+    average = float((share.mean(axis=0) * given).sum() / max(given.sum(), 1.0))
+    limit = (1.0 / crowd.num_classes + average) / 2
+    unreliable = (drawn < limit).mean(axis=0)
+    low, high = np.minimum(low, skill), np.maximum(high, skill)
+    none = given == 0
+    for values, absent in ((skill, np.nan), (low, 0.0), (high, 1.0), (unreliable, np.nan)):
+        values[none] = absent
+    note = notes(crowd, certainty, unreliable)
+    return Skills(skill, low, high, unreliable, note, average)
+
+
+def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArray[np.object_]:
+    """Returns `[R]` the verdict on each annotator, or why there is none.
+
+    Args:
+        crowd: with identities.
+        certainty: of its inferred labels.
+        unreliable: `[R]` probability of being unreliable.
+    """
+    size, inferred = crowd.num_annotators, certainty.posteriors.argmax(axis=1)
+    shared = certainty.votes.sum(axis=1)[crowd.instances] > 1
+    overlap = np.bincount(crowd.annotators, shared, minlength=size)
+    seen = np.zeros((size, crowd.num_classes), dtype=bool)
+    seen[crowd.annotators, inferred[crowd.instances]] = True
+    reasons = {
+        ALONE_NOTE: overlap == 0,
+        FEW_NOTE: overlap < FEW_LABELS,
+        ONE_CLASS_NOTE: seen.sum(axis=1) < 2,
+        UNRELIABLE_NOTE: unreliable > UNRELIABLE,
+    }
+    return np.select(list(reasons.values()), list(reasons), "").astype(object)
+
+
+def pseudo_labels(count: Array, given: Array, mean: float) -> float:
+    """Returns how many labels of an average annotator each annotator's skill is drawn by.
+
+    The method of moments for a beta distribution of skills.
+
+    Args:
+        count: `[R]` right labels.
+        given: `[R]` labels.
+        mean: the crowd's accuracy.
+    """
+    many = given >= 5
+    if not many.any():
+        return 10.0
+    shares, weights = count[many] / given[many], given[many]
+    between = np.average((shares - mean) ** 2, weights=weights)
+    noise = mean * (1 - mean) * many.sum() / weights.sum()
+    variance = max(float(between - noise), 1e-4)
+    return float(np.clip(mean * (1 - mean) / variance - 1, 1.0, MOST_PSEUDO_LABELS))

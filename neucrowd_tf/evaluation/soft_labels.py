@@ -1,0 +1,72 @@
+"""Scores of predicted distributions against several annotators' labels, as LeWiDi scores them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+LEAST = 1e-12
+
+
+def soft_label_scores(votes: ArrayLike, probabilities: ArrayLike) -> dict[str, float]:
+    """Returns mean distances between predicted probabilities and vote shares.
+
+    Args:
+        votes: `[M, C]` vote counts; instances with fewer than two labels are left out.
+        probabilities: `[M, C]` predictions.
+
+    Returns:
+        `soft_cross_entropy` (nats), `soft_manhattan` (0 to 2) and `soft_jensen_shannon` (the
+        square root of the divergence in bits, 0 to 1); nothing if no instance has two labels.
+
+    Raises:
+        DataError: the shapes differ.
+
+    References:
+        Leonardelli et al. (2023), SemEval-2023 task 11 (cross-entropy); the 2025 edition
+        (Manhattan distance).
+    """
+    counts, p = np.asarray(votes, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    if counts.shape != p.shape:
+        raise DataError(f"soft labels: votes {counts.shape} and probabilities {p.shape} differ.")
+    several = counts.sum(axis=1) >= 2
+    if not several.any():
+        return {}
+    shares = counts[several] / counts[several].sum(axis=1, keepdims=True)
+    p = p[several] / p[several].sum(axis=1, keepdims=True)
+    middle = (shares + p) / 2
+    divergence = (_entropy(middle) - (_entropy(shares) + _entropy(p)) / 2) / np.log(2)
+    return {
+        "soft_cross_entropy": float(-(shares * np.log(np.maximum(p, LEAST))).sum(axis=1).mean()),
+        "soft_manhattan": float(np.abs(shares - p).sum(axis=1).mean()),
+        "soft_jensen_shannon": float(np.sqrt(np.maximum(divergence, 0.0)).mean()),
+    }
+
+
+def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    logs: NDArray[np.float64] = np.log(np.maximum(shares, LEAST))
+    return np.asarray(-(shares * logs).sum(axis=1))
+
+
+def perspectivist_error(crowd: Annotations, answers: NDArray[Any]) -> float:
+    """Returns the mean over annotators of the share of their labels that are predicted wrongly.
+
+    Args:
+        crowd: labels of M test instances, with identities.
+        answers: `[M, R, C]` predicted probabilities of each annotator's label.
+
+    References:
+        The "perspectivist" task of LeWiDi 2025, for nominal labels.
+    """
+    wrong = answers[crowd.instances, crowd.annotators].argmax(axis=1) != crowd.labels
+    given = np.bincount(crowd.annotators, minlength=crowd.num_annotators)
+    errors = np.bincount(crowd.annotators, wrong, minlength=crowd.num_annotators)
+    return float((errors[given > 0] / given[given > 0]).mean())

@@ -1,0 +1,134 @@
+"""Recalibrated probabilities, gold labels and annotators' skills."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
+from neucrowd_tf.certainty.recalibration import evidence, unlike
+
+
+def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotations, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(3, size=400)
+    matrices = simulation.confusion_annotators(30, 3, seed, accuracy=accuracy)
+    return simulation.simulate(truth, matrices, seed, rates=each / 30), truth
+
+
+def test_evidence_by_hand() -> None:
+    features = evidence(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
+    assert features == pytest.approx(np.array([[np.log(9), logit((3 + 0.5) / 5)]]))
+
+
+def test_a_probability_by_hand() -> None:
+    calibration = Calibration(np.array([0.1, 0.5, 0.2]), np.zeros(2), np.eye(2) * 0.01)
+    certainty = calibration.apply(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
+    right = expit(0.1 + 0.5 * np.log(9) + 0.2 * logit(0.7))
+    assert certainty.probas == pytest.approx(np.array([[right, 1 - right]]))
+
+
+def test_labels_do_not_change_and_rows_sum_to_one() -> None:
+    labels, _ = crowd()
+    model = Consensus().fit(labels)
+    certainty = Calibration.learned().apply(model.probas_, labels.vote_counts())
+    assert (certainty.probas.argmax(axis=1) == model.probas_.argmax(axis=1)).all()
+    assert certainty.probas.sum(axis=1) == pytest.approx(np.ones(400))
+    assert (certainty.probas > 0).all()
+
+
+def test_gold_labels_are_certain_and_never_contradicted() -> None:
+    labels, _truth = crowd()
+    model = ShrunkDawidSkene().fit(labels)
+    wrong = (model.labels_ + 1) % 3
+    gold = np.where(np.arange(400) < 50, wrong, -1)
+    certainty = Calibration.learned().apply(model.probas_, labels.vote_counts(), gold)
+    assert (certainty.probas[:50].argmax(axis=1) == wrong[:50]).all()
+    assert certainty.probas[:50].max(axis=1) == pytest.approx(np.ones(50))
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_gold_labels_move_the_expected_accuracy(correct: bool) -> None:
+    labels, _ = crowd()
+    probas, votes = ShrunkDawidSkene().fit(labels).probas_, labels.vote_counts()
+    inferred = probas.argmax(axis=1)
+    gold = np.full(400, -1)
+    gold[:100] = inferred[:100] if correct else (inferred[:100] + np.arange(100) % 2) % 3
+    before = Calibration.learned()
+    after = before.fitted(probas, votes, gold)
+    first, second = (each.apply(probas, votes).accuracy() for each in (before, after))
+    assert (second.value > first.value) is correct
+    assert second.high - second.low < 0.7 * (first.high - first.low)
+
+
+def test_the_shift_is_the_posterior_mode() -> None:
+    labels, truth = crowd()
+    probas, votes = ShrunkDawidSkene().fit(labels).probas_, labels.vote_counts()
+    gold = np.where(np.arange(400) < 80, truth, -1)
+    start = Calibration.learned()
+    after = start.fitted(probas, votes, gold)
+    z = start.logits(probas, votes)[:80]
+    right = probas[:80].argmax(axis=1) == truth[:80]
+
+    def log_posterior(shift: np.ndarray) -> float:
+        chances = expit(z + shift[0] + shift[1] * z)
+        prior = -0.5 * shift @ np.linalg.inv(start.covariance) @ shift
+        return float(np.log(np.where(right, chances, 1 - chances)).sum() + prior)
+
+    best = log_posterior(after.shift)
+    for step in ((0.02, 0), (-0.02, 0), (0, 0.02), (0, -0.02)):
+        assert log_posterior(after.shift + np.array(step)) < best
+
+
+def test_agreement_with_gold_labels_by_hand() -> None:
+    probas = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
+    votes = np.array([[1, 0], [0, 1], [1, 0], [0, 0]])
+    agreed, total, share = gold_agreement(probas, votes, np.array([0, 0, -1, 1]))
+    assert (agreed, total, share.value) == (1, 2, 0.5)
+    assert 0 < share.low < 0.5 < share.high < 1
+
+
+def test_an_unlike_crowd_is_noted_and_widened() -> None:
+    labels, _ = crowd(each=5)
+    votes = labels.vote_counts()
+    assert unlike(votes) == []
+    single = np.eye(3, dtype=int)[votes.argmax(axis=1)]
+    assert "labels per item" in " ".join(unlike(single))
+    probas = ShrunkDawidSkene().fit(labels).probas_
+    calibration = Calibration.learned()
+    wide, narrow = (calibration.apply(probas, each) for each in (single, votes))
+    ratio = np.diag(wide.calibration.covariance) / np.diag(narrow.calibration.covariance)
+    assert ratio == pytest.approx([4.0, 4.0])
+
+
+def test_skills_find_spammers_and_adversaries() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(3, size=300)
+    good = simulation.confusion_annotators(14, 3, 1, accuracy=0.85)
+    bad = np.concatenate([simulation.spammers(3, 3, 1), simulation.adversaries(3, 3, 1)])
+    labels = simulation.simulate(truth, np.concatenate([good, bad]), 1, rates=0.3)
+    model = Consensus().fit(labels)
+    skills = annotator_skills(
+        labels, Calibration.learned().apply(model.probas_, labels.vote_counts())
+    )
+    assert (skills.note[14:] == "unreliable").all()
+    assert (skills.note[:14] == "").all()
+    assert (skills.low <= skills.skill).all() and (skills.skill <= skills.high).all()
+
+
+def test_annotators_without_comparison_get_no_verdict() -> None:
+    # a and b share twelve items; c labels items of its own; d has three shared items.
+    triples = [(i, r, i % 2) for i in range(12) for r in (0, 1)]
+    triples += [(12 + i, 2, i % 2) for i in range(12)] + [(i, 3, 1 - i % 2) for i in range(3)]
+    triples += [(i, 4, 0) for i in range(0, 12, 2)] + [(24 + i, 4, 0) for i in range(8)]
+    triples += [(24 + i, 0, 0) for i in range(8)]
+    columns = np.array(triples, dtype=np.int32).T
+    labels = Annotations(*columns, num_annotators=5, num_classes=2)
+    model = ShrunkDawidSkene().fit(labels)
+    skills = annotator_skills(
+        labels, Calibration.learned().apply(model.probas_, labels.vote_counts())
+    )
+    assert skills.note.tolist() == ["", "", "no shared items", "few labels", "one class only"]
