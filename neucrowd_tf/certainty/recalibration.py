@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 LEVEL = 0.8  # of all intervals
 DRAWS = 200  # of a crowd's shift
-SURE = 1e-3  # posteriors are clipped to [SURE, 1 - SURE], vote shares to [0.02, 0.98]
+# Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
+# shares are clipped to [0.02, 0.98].
+SURE, LEAK = 7.0, 0.1
 
 
 class Estimate(NamedTuple):
@@ -57,8 +59,10 @@ def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
     """
     rows, labels = np.arange(len(probas)), probas.argmax(axis=1)
     shares = (votes[rows, labels] + 1.0 / probas.shape[1]) / (votes.sum(axis=1) + 1.0)
-    top = np.clip(probas[rows, labels], SURE, 1 - SURE)
-    return np.stack([logit(top), logit(np.clip(shares, 0.02, 0.98))], axis=1)
+    scores = logit(np.clip(probas[rows, labels], 1e-12, 1 - 1e-12))
+    bounded = np.clip(scores, -SURE, SURE)
+    posterior = bounded + LEAK * (scores - bounded)
+    return np.stack([posterior, logit(np.clip(shares, 0.02, 0.98))], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 SPREAD = 0.87
 FEW_LABELS = 10  # fewer say nothing about unreliability
 UNRELIABLE = 0.95  # least probability of that verdict
+# Where inferred labels may be this close to chance (0 is chance, 1 is all right), annotators cannot
+# be judged by them.
+WEAK = 0.4
 MOST_PSEUDO_LABELS = 100.0
 
 UNRELIABLE_NOTE, FEW_NOTE = "unreliable", "few labels"
 ONE_CLASS_NOTE, ALONE_NOTE = "one class only", "no shared items"
+WEAK_NOTE = "weak consensus"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +64,7 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     """
     size, given = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
     total, rng = np.maximum(given, 1.0), np.random.default_rng(2)
-    shares, skills = [], []
+    shares, skills, below = [], [], []
     for shift in certainty.shifts:
         right = certainty.spread(certainty.right(shift))[crowd.instances, crowd.labels]
         expected = np.bincount(crowd.annotators, right, minlength=size)
@@ -70,12 +74,12 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
         pseudo = pseudo_labels(count, given, mean)
         shares.append(count / total)
         skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + given - count))
+        below.append(skills[-1] < (1.0 / crowd.num_classes + mean) / 2)
     drawn, share = np.array(skills), np.array(shares)
     low, high = np.quantile(share, [(1 - SPREAD) / 2, (1 + SPREAD) / 2], axis=0)
     skill = drawn.mean(axis=0)
     average = float((share.mean(axis=0) * given).sum() / max(given.sum(), 1.0))
-    limit = (1.0 / crowd.num_classes + average) / 2
-    unreliable = (drawn < limit).mean(axis=0)
+    unreliable = np.mean(below, axis=0)
     low, high = np.minimum(low, skill), np.maximum(high, skill)
     none = given == 0
     for values, absent in ((skill, np.nan), (low, 0.0), (high, 1.0), (unreliable, np.nan)):
@@ -97,11 +101,15 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArra
     overlap = np.bincount(crowd.annotators, shared, minlength=size)
     seen = np.zeros((size, crowd.num_classes), dtype=bool)
     seen[crowd.annotators, inferred[crowd.instances]] = True
+    chance = 1.0 / crowd.num_classes
+    weak = (certainty.accuracy().low - chance) / (1.0 - chance) < WEAK
+    poor = unreliable > UNRELIABLE
     reasons = {
         ALONE_NOTE: overlap == 0,
         FEW_NOTE: overlap < FEW_LABELS,
         ONE_CLASS_NOTE: seen.sum(axis=1) < 2,
-        UNRELIABLE_NOTE: unreliable > UNRELIABLE,
+        WEAK_NOTE: poor & weak,
+        UNRELIABLE_NOTE: poor,
     }
     return np.select(list(reasons.values()), list(reasons), "").astype(object)
 
