@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,7 @@ NAMES = Path("assets.extra") / "names.json"
 
 
 def export_saved_model(
-    estimator: Any,
-    path: str | os.PathLike[str],
-    feature_names: Sequence[str] | None = None,
-    feature_centre: Mapping[str, float] | None = None,
+    estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
 ) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
@@ -35,8 +32,6 @@ def export_saved_model(
         path: the folder to write; a SavedModel that is there already is replaced.
         feature_names: the columns of the features table in their order, for those who score another
             table.
-        feature_centre: what is to be subtracted from some of them first, where float32 cannot hold
-            them as they are.
 
     Returns:
         the folder.
@@ -77,7 +72,6 @@ def export_saved_model(
     names = {
         "classes": estimator.classes_.tolist(),
         "features": None if feature_names is None else list(feature_names),
-        **({"centre": dict(feature_centre)} if feature_centre else {}),
     }
     with atomic_folder(target) as temporary:
         _write(archive, temporary, target)

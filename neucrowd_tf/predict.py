@@ -18,12 +18,11 @@ from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, say, standard_output
-from neucrowd_tf.io.features.images import IMAGES, MAX_PIXELS, read_images
-from neucrowd_tf.io.features.table import read_feature_table
-from neucrowd_tf.io.features.texts import read_texts
+from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.reading import check_regular, check_tree, ending
+from neucrowd_tf.io.images import IMAGES, MAX_PIXELS, read_images
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.tables.flags import add_option
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat
@@ -49,7 +48,6 @@ class Scorer:
     Attributes:
         classes: `[C]` class names.
         feature_names: the columns it was trained on, or None where they are not known.
-        centre: what to subtract from some of them first.
         shape: of one row of features; () for texts.
         takes_texts: whether it scores texts rather than features.
     """
@@ -96,7 +94,7 @@ class Scorer:
         self.takes_texts = spec.dtype == tf.string
         self.shape = tuple(int(size) for size in spec.shape[1:])
         size = int(outputs["probabilities"].shape[-1])
-        self.classes, self.feature_names, self.centre = self._names(folder / NAMES, size)
+        self.classes, self.feature_names = self._names(folder / NAMES, size)
         columns = self.feature_names
         if columns is not None and len(self.shape) == 1 and len(columns) != self.shape[0]:
             raise DataError(
@@ -105,15 +103,15 @@ class Scorer:
             )
 
     @staticmethod
-    def _names(path: Path, size: int) -> tuple[NDArray[Any], list[str] | None, dict[str, float]]:
-        """Returns the names of classes and of columns, and what to subtract from some of these."""
+    def _names(path: Path, size: int) -> tuple[NDArray[Any], list[str] | None]:
+        """Returns the names of classes and of columns."""
         try:
             names = read_json(path) if path.is_file() else {}
         except DataError as error:
             raise DataError(f"{error}; {AGAIN}") from None
         names = names if isinstance(names, dict) else {"classes": names}
         given = names.get("classes")
-        columns, centre = names.get("features"), names.get("centre") or {}
+        columns = names.get("features")
         unknown = ["features"] if "features" not in names else []
         if given is None:
             given, unknown = list(range(size)), ["classes", *unknown]
@@ -123,11 +121,7 @@ class Scorer:
             and len({str(name) for name in given}) == len(given)
             and (columns is None or isinstance(columns, list))
             and all(isinstance(name, str) for name in columns or ())
-            and isinstance(centre, dict)
-            and all(
-                isinstance(value, (int, float)) and abs(value) <= np.finfo(np.float32).max
-                for value in centre.values()
-            )
+            and not names.get("centre")  # of models that earlier versions exported
         ):
             raise DataError(
                 f"{path}: expected the names of classes and columns, received something else;"
@@ -143,7 +137,7 @@ class Scorer:
                 f" {AGAIN}",
                 stacklevel=3,
             )
-        return as_name_array(given), columns, centre
+        return as_name_array(given), columns
 
     def batches(
         self, features: NDArray[Any], batch_size: int = BATCH
@@ -283,7 +277,7 @@ def _scored(
     """Returns the model, and the tasks and what it takes of them."""
     names: list[str] = []
     if texts is not None:
-        tasks, found = read_texts(texts, layout)
+        tasks, found = read_texts(texts, layout.options)
         scorer = Scorer(model)
         if not scorer.takes_texts:
             raise DataError(
@@ -299,8 +293,8 @@ def _scored(
     else:
         check_regular(features)
         scorer = Scorer(model)
-        table = read_feature_table(features, layout, scorer.centre)
-        tasks, rows, names = table.tasks, table.rows, table.names
+        table = read_features(features, layout.options, layout.ignored)
+        tasks, rows, names = table.items, table.rows, table.names
     if scorer.takes_texts:
         raise DataError(f"{model}: expected a model of features, received one of texts: --texts")
     return scorer, tasks, arrange(rows, names, scorer, features)

@@ -13,7 +13,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.convert import main
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.features.table import read_features
+from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.importers import read_export
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio, prodigy
 

@@ -172,7 +172,11 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     told = capsys.readouterr()
     assert told.out == (tmp_path / "y.csv").read_text()
     first, last = told.err.splitlines()
-    assert first.startswith("warning: ") and "2 files or folders" in first and "dusk.tif" in first
+    assert (
+        first.startswith("warning: ")
+        and "2 files that are not images" in first
+        and "dusk.tif" in first
+    )
     assert last == "2 rows"
     assert main([*flags, "--output=-", "--max_pixels=63"]) == 2
     assert "at most 63 pixels, received 8x8; --max_pixels" in capsys.readouterr().err

@@ -87,7 +87,6 @@ class CrowdDataset:
             majority votes (hotel).
         test_is_truth: likewise for the test labels.
         feature_names: the columns of a user's features table, None elsewhere.
-        feature_centre: what was subtracted from columns that float32 cannot hold as they are.
     """
 
     name: str
@@ -100,7 +99,6 @@ class CrowdDataset:
     validation_is_truth: bool = True
     test_is_truth: bool = True
     feature_names: tuple[str, ...] | None = None
-    feature_centre: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.features) != self.annotations.num_instances:

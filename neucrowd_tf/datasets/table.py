@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +10,16 @@ import numpy as np
 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, read_annotations, spelt
-from neucrowd_tf.datasets.apart import check_apart
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
-from neucrowd_tf.datasets.leaks import check_no_annotators, tell_leak
+from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.features.images import MAX_PIXELS, read_images
-from neucrowd_tf.io.features.table import FeatureTable, read_feature_table
-from neucrowd_tf.io.features.texts import read_texts
+from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
+from neucrowd_tf.io.images import MAX_PIXELS, read_images
 from neucrowd_tf.io.names.ids import typed_names
 from neucrowd_tf.io.tables.flags import TABLE_OPTIONS
 from neucrowd_tf.io.tables.format import TableFormat
-from neucrowd_tf.io.tables.tasks import beside, read_truth
+from neucrowd_tf.io.tables.tasks import read_truth
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -145,10 +142,9 @@ def load(
     )
     table = _read_instances(kind, source, layout, image_size, max_pixels)
     labels_file = Path(annotations)
-    crowd, known = _read_labels(labels_file, truth, table.tasks, layout, unmatched)
-    check_no_annotators(table.names, crowd, source)
+    crowd, known = _read_labels(labels_file, truth, table.items, layout, unmatched)
     if kind == "features":
-        tell_leak(table, crowd, source)
+        check_no_leak(table, crowd, source)
     if wanted is not None and test_truth is not None:
         train, test_is_truth = np.arange(len(table.rows)), True
         files = Path(wanted), Path(test_truth)
@@ -167,7 +163,6 @@ def load(
         card=Card("Table", f"{source}, {annotations}", notes="" if test_is_truth else UNKNOWN),
         test_is_truth=test_is_truth,
         feature_names=tuple(table.names) or None,
-        feature_centre=table.centre,
     )
 
 
@@ -240,13 +235,12 @@ def _read_instances(
     layout: TableFormat,
     image_size: int | None = None,
     max_pixels: int = MAX_PIXELS,
-    centre: Mapping[str, float] | None = None,
 ) -> FeatureTable:
     """Returns tasks, features or texts, and the names of columns of `--features`."""
     if kind == "features":
-        return read_feature_table(path, layout, centre, with_labels=True)
+        return read_features(path, layout.options, layout.ignored)
     if kind == "texts":
-        return FeatureTable(*read_texts(path, beside(path, layout)), [])
+        return FeatureTable(*read_texts(path, layout.options), [])
     return FeatureTable(*read_images(path, image_size, max_pixels), [])
 
 
@@ -259,7 +253,7 @@ def _published_test(
     layout: TableFormat,
     others: bool,
 ) -> Split:
-    table = _read_instances(kind, features, layout, centre=training.centre)
+    table = _read_instances(kind, features, layout)
     columns, found = training.names, table.names
     for column in columns:
         if column not in found:
@@ -273,17 +267,17 @@ def _published_test(
             f"{features}: expected the {len(columns)} feature columns of the training table,"
             f" received also {extra!r}"
         )
-    labels = read_truth(truth, table.tasks, class_names, others=others, layout=layout)
+    labels = read_truth(truth, table.items, class_names, others=others, layout=layout)
     if (labels < 0).any():
         raise DataError(
             f"{truth}: expected a label for each test task, received none for task"
-            f" {table.tasks[labels < 0][0]!r}"
+            f" {table.items[labels < 0][0]!r}"
         )
     rows = table.rows
     if kind == "features":
         rows = rows[:, [found.index(column) for column in columns]]
-    check_apart(training, table.tasks, rows, features, layout.exact_names)
-    return Split(rows, labels, typed_names(table.tasks.tolist()))
+    check_apart(training, FeatureTable(table.items, rows, columns), features)
+    return Split(rows, labels, typed_names(table.items.tolist()))
 
 
 def _drawn_test(

@@ -341,7 +341,7 @@ class Execution:
             else:
                 estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
         path = self.folder / run_files.SAVED_MODEL
-        export_saved_model(estimator, path, dataset.feature_names, dataset.feature_centre)
+        export_saved_model(estimator, path, dataset.feature_names)
 
     def _report(self, estimator: Any, metrics: dict[str, Any]) -> None:
         """Writes report.html; what goes wrong with it is told and costs the run nothing."""

@@ -76,9 +76,10 @@ class Head:
                 members = [item for item in archive.infolist() if not item.is_dir()]
         except (zipfile.BadZipFile, OSError):
             return False  # opening it gives the reason
-        self.names = tuple(item.filename for item in members[:MOST_MEMBERS])
+        names = [item.filename for item in members[:MOST_MEMBERS]]
+        self.names = tuple(name for name in names if not name.startswith("__MACOSX/"))
         self.kind = "zip"
-        return len([name for name in self.names if not name.startswith("__MACOSX/")]) > 1
+        return len(self.names) > 1
 
     def _look_at_text(self) -> None:
         with open_bytes(self.path) as stream:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.features.images import IMAGES
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.reading import digest
+from neucrowd_tf.io.images import IMAGES
 
 # metrics.json is written last: it is the mark of a finished run.
 FINISHED = "metrics.json"

@@ -296,11 +296,12 @@ def _is_plain(path: Path) -> bool:
     return True
 
 
-def read_parquet(path: Path) -> Table:
-    """Reads a Parquet file as text; whole numbers lose no digit, NULL becomes "".
+def arrow_table(path: Path) -> Any:
+    """Reads a Parquet file as a `pyarrow.Table`.
 
     Raises:
-        DataError: a damaged file, or another one.
+        DataError: a damaged file, another one, or a column's name that occurs twice.
+        UsageError: pyarrow is not installed.
     """
     check_regular(path, folders=False)
     try:
@@ -317,6 +318,16 @@ def read_parquet(path: Path) -> Table:
     if len(set(held.column_names)) < held.num_columns:
         twice = max(held.column_names, key=held.column_names.count)
         raise error("column_twice", path, column=twice)
+    return held
+
+
+def read_parquet(path: Path) -> Table:
+    """Reads a Parquet file as text; whole numbers lose no digit, NULL becomes "".
+
+    Raises:
+        DataError: a damaged file, or another one.
+    """
+    held = arrow_table(path)
     cells = [[cell_text(value) for value in column.to_pylist()] for column in held.columns]
     return Table(path, tuple(held.column_names), cells)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, say, write_output
-from neucrowd_tf.io.features.table import read_features
+from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.run_files import changed, files_read
 from neucrowd_tf.io.tables.csv_file import CsvFile
@@ -106,7 +106,11 @@ def _crowd(
 ) -> tuple[Annotations, NDArray[np.int64] | None, list[str]]:
     """Returns the labels, the truth where a file has it, and notes."""
     layout = layout_of(arguments)
-    tasks = None if arguments.features is None else read_features(arguments.features, layout)[0]
+    tasks = (
+        None
+        if arguments.features is None
+        else read_features(arguments.features, layout.options).items
+    )
     crowd, notes = read_crowd(arguments.annotations, tasks, layout)
     if arguments.truth is None:
         return crowd, None, notes

@@ -10,6 +10,7 @@ from pathlib import Path
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.names.ids import listed
 from neucrowd_tf.io.names.shell import flag
+from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.headers import ALIASES, also_named, further, require_columns
 
 
@@ -42,6 +43,12 @@ class TableFormat:
     question: str | None = None
     first: bool = False
     own: bool = False
+
+    @property
+    def options(self) -> TableOptions:
+        """The options of tables beside the labels."""
+        task = () if self.task is None else (self.task,)
+        return TableOptions(separator=self.separator, task_column=task)
 
     @classmethod
     def of(

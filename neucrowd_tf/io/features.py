@@ -1,0 +1,310 @@
+"""Features and texts of items: tables as CSV or Parquet, and arrays as NPY."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.files.reading import ending, open_text
+from neucrowd_tf.io.roles import is_gold, is_second
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import Table, arrow_table, cell_text, csv_parts, read_table, separator_of
+from neucrowd_tf.names import as_name_array, roles_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TEXTS = ("text", "sentence", "content", "comment", "document")
+TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # as pandas writes a class's columns
+# A column whose standard deviation is less than this many steps of float32 is blurred.
+STEPS = 1000.0
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureTable:
+    """The features of N items.
+
+    Attributes:
+        items: `[N]` ids as text.
+        rows: `[N, d]` float32; an NPY file may have more axes.
+        names: the d columns' names.
+    """
+
+    items: NDArray[Any]
+    rows: NDArray[np.float32]
+    names: list[str]
+
+
+def read_features(
+    path: Path, options: TableOptions | None = None, ignore: Sequence[str] = ()
+) -> FeatureTable:
+    """Reads a column of ids and columns of numbers from a CSV or Parquet file, or an NPY array.
+
+    The items of an NPY file are numbered from 0.
+
+    Args:
+        path: the file.
+        options: of which the separator and the column of items count, if the file has them.
+        ignore: columns that are no features.
+
+    Raises:
+        DataError: an item twice or without id, a number that is not finite, or a column that is
+            named as a label or an annotator.
+        UsageError: a column of `ignore` that does not exist, or Parquet without pyarrow.
+    """
+    if ending(path) == ".npy":
+        return _read_array(path)
+    if ending(path) in (".parquet", ".pq"):
+        table = _parquet(path)
+        item = item_column(table, options)
+        names = _feature_columns(table, item, ignore)
+    else:
+        options = _reading(path, options or TableOptions())
+        head = next(csv_parts(path, options, 1))
+        item = item_column(head, options)
+        names = _feature_columns(head, item, ignore)
+        fast = _fast_table(path, options, head, names)
+        table = read_table(path, options) if fast is None else fast
+    rows = np.empty((len(table), len(names)), dtype=np.float32)
+    for place, name in enumerate(names):
+        rows[:, place] = _numbers(table, name)
+    return FeatureTable(as_name_array(_ids(table, item)), rows, names)
+
+
+def read_texts(
+    path: Path, options: TableOptions | None = None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Reads a column of ids and one of texts; other columns are not read.
+
+    Args:
+        path: a CSV or Parquet file. The texts' column is the first of `TEXTS` that it has.
+        options: as for `read_features`.
+
+    Returns:
+        ids `[N]` and texts `[N]` (str); an empty cell is an empty text.
+
+    Raises:
+        DataError: no such column, an item twice or without id, or no text in any row.
+    """
+    table = read_table(path, _reading(path, options or TableOptions()))
+    items = _ids(table, item_column(table, options))
+    folded = {name.casefold(): name for name in reversed(table.columns)}
+    column = next((folded[name] for name in TEXTS if name in folded), None)
+    if column is None:
+        raise error(
+            "missing_role",
+            path,
+            roles="text",
+            columns=f"The columns are {', '.join(table.columns)}",
+            advice=f"Name the texts' column {TEXTS[0]}.",
+        )
+    texts = np.array(table[column], dtype=object)
+    if not any(text.strip() for text in table[column]):
+        raise error("broken_file", path, problem=f"all texts in column {column!r} are empty")
+    return as_name_array(items), texts
+
+
+def item_column(table: Table, options: TableOptions | None = None) -> str:
+    """Returns the column of items: the one that a flag names if the file has it, or an alias.
+
+    Raises:
+        DataError: there is none, or there are two.
+    """
+    named = [name for name in (options.task_column if options else ()) if name in table.columns]
+    columns = named or roles_of(table.columns)["task"]
+    shown = f"The columns are {', '.join(table.columns[:12])}{', ...' * (len(table.columns) > 12)}"
+    if not columns:
+        near = [name for name in table.columns if is_second(name, "task")]
+        advice = f"Name it: --task_column={shlex.quote(near[0]) if near else 'ITEM'}."
+        raise error("missing_role", table.path, roles="item", columns=shown, advice=advice)
+    if len(columns) > 1:
+        first, second = columns[:2]
+        raise error(
+            "two_columns",
+            table.path,
+            first=first,
+            second=second,
+            role="item",
+            columns=shown,
+            advice=f"Name one with --task_column={shlex.quote(first)}.",
+        )
+    return str(columns[0])
+
+
+def _ids(table: Table, column: str) -> list[str]:
+    """Returns the ids of items; each must be there, once."""
+    ids = [cell_text(cell).strip() for cell in table[column]]
+    if not ids:
+        raise error("broken_file", table.path, problem="the file has no rows")
+    first: dict[str, int] = {}
+    for row, item in enumerate(ids):
+        if not item or first.setdefault(item, row) != row:
+            problem = f"item {item!r} occurs twice" if item else "the item has no id"
+            raise error("broken_file", table.path, table.place(row), problem=problem)
+    return ids
+
+
+def _reading(path: Path, options: TableOptions) -> TableOptions:
+    """Returns the options for a table beside the labels: a separator counts if the file has it."""
+    if options.separator is None and options.header == "first":
+        return options
+    options = dataclasses.replace(options, header="first")
+    wide = options.separator is None or len(next(csv_parts(path, options, 1)).columns) > 1
+    return options if wide else dataclasses.replace(options, separator=None)
+
+
+def _fast_table(
+    path: Path, options: TableOptions, head: Table, features: Sequence[str]
+) -> Table | None:
+    """Returns a CSV with columns of numbers as pandas reads it, ten times as fast.
+
+    None if something is odd: the reader of texts then reads it, or says what is wrong.
+    """
+    import pandas as pd
+
+    try:
+        with open_text(path) as stream:
+            separator = separator_of(path, stream.readline(), options)
+        with warnings.catch_warnings(), open_text(path) as stream:
+            warnings.simplefilter("error")  # rows of another length than the header
+            frame = pd.read_csv(
+                stream,
+                sep=separator,
+                dtype={name: str for name in head.columns if name not in features},
+                keep_default_na=False,
+                index_col=False,
+                low_memory=False,
+            )
+    except (ValueError, Warning):
+        return None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    if tuple(frame.columns) != head.columns:
+        return None
+    if any(frame[name].dtype.kind not in "fiub" for name in features):
+        return None
+    with np.errstate(over="ignore"):
+        if not all(np.isfinite(frame[name].to_numpy(np.float32)).all() for name in features):
+            return None
+    cells: list[Any] = [frame[name].to_numpy() for name in frame.columns]
+    return Table(path, head.columns, cells, range(2, len(frame) + 2))
+
+
+def _parquet(path: Path) -> Table:
+    """Returns a Parquet file as a table whose columns of numbers are arrays."""
+    held = arrow_table(path)
+    names = [name for name in held.column_names if not name.startswith("__index_level_")]
+    cells: list[Any] = [held.column(name).to_numpy() for name in names]
+    return Table(path, tuple(name.strip() for name in names), cells)
+
+
+def _feature_columns(table: Table, item: str, ignore: Sequence[str]) -> list[str]:
+    """Returns the columns of features.
+
+    Raises:
+        DataError: none, or one that is named as a label or an annotator.
+        UsageError: a column to ignore that is not there.
+    """
+    for name in ignore:
+        if name not in table.columns or name == item:
+            raise UsageError(f"--ignore_columns: {table.path}: no column of features {name!r}")
+    nameless = {f"column {place}" for place in range(1, len(table.columns) + 1)}
+    names = [name for name in table.columns if name not in (item, *ignore)]
+    if nameless := [name for name in names if name in nameless]:
+        warnings.warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
+        names = [name for name in names if name not in nameless]
+    roles = roles_of(names)
+    kinds = [("an annotator", roles["worker"]), ("a label", roles["label"])]
+    kinds.append(("true labels", [name for name in names if is_gold(name)]))
+    for what, name in [(what, name) for what, named in kinds for name in named]:
+        raise error(
+            "leak",
+            table.path,
+            problem=f"column {name!r} is named as {what}",
+            advice=f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it",
+        )
+    if not names:
+        raise error("broken_file", table.path, problem=f"there is no column beside {item!r}")
+    return names
+
+
+def _numbers(table: Table, name: str) -> NDArray[np.float32]:
+    """Returns a column as float32.
+
+    Raises:
+        DataError: a cell that is not a finite number, with its line.
+    """
+    cells: Any = table[name]
+    try:
+        numeric = isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub"
+        values = np.asarray(cells if numeric else list(map(float, cells)), dtype=np.float64)
+    except (ValueError, TypeError):
+        values = np.array([_number(cell) for cell in cells])
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(single))
+    if len(bad):
+        row = int(bad[0])
+        ignored = f"--ignore_columns={shlex.quote(name)}"
+        raise error(
+            "bad_feature",
+            table.path,
+            table.place(row),
+            column=name,
+            value=cell_text(cells[row]),
+            advice=f"Correct it, or leave the column out with {ignored}",
+        )
+    _warn_of_blur(values, name, table.path)
+    return single
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (ValueError, TypeError):
+        return TRUTH_VALUES.get(str(cell).strip().lower(), np.nan)
+
+
+def _warn_of_blur(values: NDArray[np.float64], name: str, path: Path) -> None:
+    """Warns if float32 cannot hold how a column varies, such as times in seconds."""
+    spread = float(np.std(values - values[0])) if len(values) else 0.0
+    step = float(np.spacing(np.float32(np.abs(values).max()))) if len(values) else 0.0
+    if 0 < spread < STEPS * step:
+        warnings.warn(
+            f"{path}: column {name!r} varies by {spread:.3g}, which single precision hardly"
+            f" resolves at its size. Subtract its mean first.",
+            stacklevel=4,
+        )
+
+
+def _read_array(path: Path) -> FeatureTable:
+    """Reads an NPY file with a row per item."""
+    array = read_npy(path)
+    if array.dtype.kind not in "fiub" or array.ndim < 2 or not array.size:
+        problem = f"expected numbers with a row per item, received {array.dtype} of {array.shape}"
+        raise error("broken_file", path, problem=problem)
+    with np.errstate(over="ignore"):
+        rows = array.astype(np.float32)
+    if not np.isfinite(rows).all():
+        row, *column = np.argwhere(~np.isfinite(rows))[0].tolist()
+        raise error(
+            "bad_feature",
+            path,
+            f"row {row}",
+            column=column[0] if len(column) == 1 else tuple(column),
+            value=str(array[(row, *column)]),
+            advice="Correct it",
+        )
+    names = [str(column) for column in range(rows.shape[-1])]
+    if rows.ndim == 2:
+        for column, name in enumerate(names):
+            _warn_of_blur(array[:, column].astype(np.float64), name, path)
+    return FeatureTable(as_name_array([str(row) for row in range(len(rows))]), rows, names)

@@ -1,1 +1,0 @@
-"""What instances are described by: tables of features, images, texts."""

@@ -1,0 +1,127 @@
+"""A folder of images as features."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.files.reading import check_regular, of_kinds
+from neucrowd_tf.names import as_name_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_PIXELS = 1 << 26
+MOST_BYTES = 1 << 33  # of all images as float32
+DEEP = 65535.0  # the white of 16 bits
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+
+
+def read_images(
+    folder: Path, size: int | None = None, max_pixels: int = MAX_PIXELS
+) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    """Reads a folder of images as features; the files' names without endings are the ids.
+
+    Args:
+        folder: with PNG, JPEG, BMP, GIF or WebP files; a warning counts the other files.
+        size: height and width to which images are scaled; None needs images of one size.
+        max_pixels: of an image; a larger one is not unpacked.
+
+    Returns:
+        ids `[N]` as text, in the order of the names, and features `[N, height, width, 3]` float32
+        from 0 to 1.
+
+    Raises:
+        UsageError: Pillow is not installed.
+        DataError: no folder or no image in it, an unreadable image, two of one name, or images of
+            several sizes.
+    """
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            f"{folder}: images need Pillow. Install it: pip install 'neucrowd-tf[images]'"
+        ) from None
+    files = _files(folder)
+    shape = _read(files[0], size, max_pixels).shape
+    if 4 * len(files) * np.prod(shape) > MOST_BYTES:
+        raise _error(folder, f"the images take more than {MOST_BYTES >> 30} GB of memory")
+    rows = np.empty((len(files), *shape), dtype=np.float32)
+    for row, path in enumerate(files):
+        pixels = _read(path, size, max_pixels)
+        if pixels.shape != shape:
+            sizes = ["x".join(map(str, each[:2])) for each in (pixels.shape, shape)]
+            raise _error(path, f"the image has {sizes[0]} pixels, the first one {sizes[1]}")
+        rows[row] = pixels / np.float32(255.0 if pixels.dtype == np.uint8 else DEEP)
+    return as_name_array([path.stem for path in files]), rows
+
+
+def _error(path: Path, problem: str) -> DataError:
+    return error("unreadable", path, problem=problem, advice="Scale all images with --image_size")
+
+
+def _files(folder: Path) -> list[Path]:
+    """Returns the images of a folder in the order of their names."""
+    if not folder.is_dir():
+        advice = "Name a folder with --images"
+        raise error("unreadable", folder, problem="there is no such folder", advice=advice)
+    files = of_kinds(folder, IMAGES)
+    if not files:
+        raise error("broken_file", folder, problem=f"it has no images ({', '.join(IMAGES)})")
+    twice = [name for name, times in Counter(path.stem for path in files).items() if times > 1]
+    if twice:
+        raise error("broken_file", folder, problem=f"two images are named {twice[0]!r}")
+    others = sorted(
+        path.name for path in {*folder.iterdir()} - {*files} if not path.name.startswith(".")
+    )
+    if others:
+        warnings.warn(
+            f"{folder}: {len(others)} files that are not images are not read (the first:"
+            f" {others[0]}).",
+            stacklevel=3,
+        )
+    return files
+
+
+def _read(path: Path, size: int | None, max_pixels: int) -> NDArray[Any]:
+    """Returns the pixels of an image `[height, width, 3]`: uint8, or of 16 bits float32.
+
+    The image is as it is shown: turned as its camera says, on white if it is transparent, the
+    first of several frames.
+    """
+    from PIL import Image, ImageOps
+
+    check_regular(path, folders=False)
+    limit, Image.MAX_IMAGE_PIXELS = (Image.MAX_IMAGE_PIXELS, None)  # our own limit has a message
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > max_pixels:
+                raise error(
+                    "unreadable",
+                    path,
+                    problem=f"the image has {image.width * image.height:,} pixels",
+                    advice=f"Accept more than {max_pixels:,} with --max_pixels",
+                )
+            deep = image.mode.startswith("I")
+            shown = ImageOps.exif_transpose(image)
+            if not deep and ("A" in shown.getbands() or "transparency" in shown.info):
+                layers = shown.convert("RGBA")
+                shown = Image.alpha_composite(Image.new("RGBA", layers.size, "white"), layers)
+            plain = shown.convert("F" if deep else "RGB")  # RGB would cut 16 bits at 255
+            if size is not None:
+                plain = plain.resize((size, size), Image.Resampling.BILINEAR)
+            pixels = np.asarray(plain)
+    except DataError:
+        raise
+    except Exception as bad:  # a damaged image ends in errors of many kinds
+        reason = " ".join(str(bad).split())[:200]
+        raise error("broken_file", path, problem=f"this is not an image ({reason})") from None
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
+    return np.repeat(pixels[..., None], 3, axis=2) if deep else pixels
