@@ -17,7 +17,7 @@ from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.roles import is_gold, is_second
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, arrow_table, cell_text, csv_parts, read_table, separator_of
+from neucrowd_tf.io.table import Table, cell_text, csv_parts, open_parquet, read_table, separator_of
 from neucrowd_tf.names import as_name_array, roles_of
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _fast_table(
 
 def _parquet(path: Path) -> Table:
     """Returns a Parquet file as a table whose columns of numbers are arrays."""
-    held = arrow_table(path)
+    held = open_parquet(path)
     names = [name for name in held.column_names if not name.startswith("__index_level_")]
     cells: list[Any] = [held.column(name).to_numpy() for name in names]
     return Table(path, tuple(name.strip() for name in names), cells)

@@ -237,7 +237,8 @@ def check_header_again(table: Table) -> None:
     again = np.ones(len(table), dtype=bool)
     for name in table.columns:
         texts, codes = table.codes(name)
-        if not (again := again & np.array([text.strip() == name for text in texts])[codes]).any():
+        same = np.array([text.strip() == name for text in texts], dtype=bool)
+        if not (again := again & same[codes]).any():
             return
     raise error("header_again", table.path, table.place(int(np.flatnonzero(again)[0])))
 
@@ -296,7 +297,7 @@ def _is_plain(path: Path) -> bool:
     return True
 
 
-def arrow_table(path: Path) -> Any:
+def open_parquet(path: Path) -> Any:
     """Reads a Parquet file as a `pyarrow.Table`.
 
     Raises:
@@ -327,7 +328,7 @@ def read_parquet(path: Path) -> Table:
     Raises:
         DataError: a damaged file, or another one.
     """
-    held = arrow_table(path)
+    held = open_parquet(path)
     cells = [[cell_text(value) for value in column.to_pylist()] for column in held.columns]
     return Table(path, tuple(held.column_names), cells)
 
