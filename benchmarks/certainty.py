@@ -28,7 +28,7 @@ from scipy.special import expit
 from benchmarks.timing import data_folder, flags, tell
 from data import cifar10n, labelme, music
 from data import truth_inference as published
-from neucrowd_tf.aggregation import Consensus, DawidSkene
+from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty, annotator_skills
 from neucrowd_tf.certainty import recalibration as learned
@@ -46,6 +46,7 @@ FILES: dict[str, tuple[str, tuple[Any, Any, Any]]] = {
 }
 WIDENING = 1.2  # of the shift's spread without gold labels: few families, and unknown relatives
 GOLD = (20, 50, 200)
+MODELS = ("consensus", "dawid_skene", "majority_vote")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Crowd:
         name, thinned: "rte", "full" (or "2", "3" labels per item).
         annotations: the crowd.
         truth: `[N]` class codes; -1 unknown, -2 a class that nobody named.
-        probas: by model (`consensus`, `dawid_skene`), `[N, C]`.
+        probas: by model (`MODELS`), `[N, C]`.
     """
 
     name: str
@@ -159,6 +160,7 @@ def fitted_crowds(data_dir: Path, parts: Path | None) -> Iterator[Crowd]:
                 if path is not None:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     np.savez(path, **probas)
+            probas["majority_vote"] = MajorityVote().fit(one).probas_
             yield Crowd(name, kind, one, truth, probas)
 
 
@@ -174,17 +176,17 @@ def logistic(features: Array, right: Array, weights: Array) -> Array:
     return found
 
 
-def learn(crowds: Sequence[Crowd]) -> Calibration:
-    """Returns the calibration of these crowds, each with equal weight, and their shifts' spread.
+def learn(crowds: Sequence[Crowd], model: str = "consensus") -> Calibration:
+    """Returns the calibration of a model on these crowds, each with equal weight.
 
-    The covariance is the empirical-Bayes estimate over families, by EM with Laplace's
+    The shifts' covariance is the empirical-Bayes estimate over families, by EM with Laplace's
     approximation for each crowd; a large crowd counts for 400 instances.
     """
     evidence = [
-        learned.evidence(one.probas["consensus"], one.annotations.vote_counts())[one.rows]
+        learned.evidence(one.probas[model], one.annotations.vote_counts())[one.rows]
         for one in crowds
     ]
-    right = [one.right().astype(float) for one in crowds]
+    right = [one.right(model).astype(float) for one in crowds]
     weights = [np.full(len(one), 100.0 / len(one)) for one in right]
     found = logistic(np.concatenate(evidence), np.concatenate(right), np.concatenate(weights))
     members = {one.family: sum(other.family == one.family for other in crowds) for one in crowds}
@@ -416,14 +418,15 @@ def main() -> None:
     given = parser.parse_args()
     crowds = list(fitted_crowds(Path(given.data_dir), given.parts))
     if given.learn:
-        calibration = learn(crowds)
-        values = {
-            "weights": calibration.weights.round(6).tolist(),
-            "covariance": calibration.covariance.round(6).tolist(),
-            "widening": WIDENING,
-            "ranges": ranges(crowds),
-            "crowds": sorted({one.name for one in crowds}),
-        }
+        models = {}
+        for name in MODELS:
+            calibration = learn(crowds, name)
+            models[name] = {
+                "weights": calibration.weights.round(6).tolist(),
+                "covariance": (calibration.covariance * WIDENING**2).round(6).tolist(),
+            }
+        names = sorted({one.name for one in crowds})
+        values = {"models": models, "ranges": ranges(crowds), "crowds": names}
         path = Path(learned.__file__).with_name("recalibration.json")
         write_text(path, json.dumps(values, indent=1) + "\n")
         return

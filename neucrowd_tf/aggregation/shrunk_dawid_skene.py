@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, apply_gold, expected_skills, vote_shares
-from neucrowd_tf.aggregation.dawid_skene import dawid_skene_em
-from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.base import Aggregator, apply_gold, vote_shares
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 
 if TYPE_CHECKING:
@@ -59,18 +59,21 @@ class ShrunkDawidSkene(Aggregator):
     converged_: bool = fitted()
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
-        one_hot = crowd.one_hot()
-        shares = apply_gold(vote_shares(one_hot, crowd.num_classes), gold)
-        result = dawid_skene_em(
-            one_hot,
-            shares,
-            smoothing=self.strength * average_confusion(crowd, shares) + LEAST_COUNT,
-            gold=gold,
+        from sklearn.exceptions import ConvergenceWarning
+
+        shares = apply_gold(vote_shares(crowd.one_hot(), crowd.num_classes), gold)
+        pseudo_counts = self.strength * average_confusion(crowd, shares) + LEAST_COUNT
+        model = DawidSkene(
+            smoothing=pseudo_counts,
             max_iter=self.max_iter,
             tol=1e-6,
+            ties=self.ties,
+            seed=self.seed,
         )
-        self.probas_, self.priors_, self.errors_ = result.probas, result.priors, result.errors
-        self.skills_ = expected_skills(result.errors, result.priors)
-        self.labels_ = majority_labels(result.probas, self.ties, self.seed)
-        self.history_, self.n_iter_ = result.history, len(result.history)
-        self.converged_ = result.converged
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(crowd, gold)
+        for name in ("probas_", "priors_", "errors_", "skills_", "labels_"):
+            setattr(self, name, getattr(model, name))
+        self.history_, self.n_iter_ = model.history_, model.n_iter_
+        self.converged_ = model.converged_

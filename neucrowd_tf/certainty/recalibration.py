@@ -89,11 +89,16 @@ class Calibration:
     covariance: Array
 
     @classmethod
-    def learned(cls) -> Calibration:
-        """Returns the calibration that was learned on public crowds."""
-        values = coefficients()
-        covariance = np.array(values["covariance"]) * values["widening"] ** 2
-        return cls(np.array(values["weights"]), np.zeros(2), covariance)
+    def learned(cls, method: str = "consensus") -> Calibration:
+        """Returns the calibration that was learned on public crowds.
+
+        Args:
+            method: the name of the aggregator; those without coefficients of their own get those
+                of `consensus`.
+        """
+        models = coefficients()["models"]
+        values = models.get(method, models["consensus"])
+        return cls(np.array(values["weights"]), np.zeros(2), np.array(values["covariance"]))
 
     def logits(self, probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
         """Returns `[N]` logits of being right, before the crowd's shift."""

@@ -1,0 +1,130 @@
+"""Labels of a crowd with everything that commands and reports say about their certainty."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
+from neucrowd_tf.aggregation.catalogue import make_aggregator
+from neucrowd_tf.aggregation.consensus import deal, held_out_score
+from neucrowd_tf.certainty.recalibration import Calibration, Certainty, Estimate, gold_agreement
+from neucrowd_tf.certainty.skills import Skills, annotator_skills
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+METHOD = "consensus"  # of every command, by default
+SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+    """A crowd's inferred labels.
+
+    Attributes:
+        crowd: the annotations.
+        model: the fitted aggregator; gold labels are fixed in it.
+        certainty: of the labels.
+        skills: annotators' skills; None for vote counts alone.
+        gold: `[N]` class codes, -1 where there is none.
+        agreement: with how many gold labels the labels that were inferred without them agree, of
+            how many, and the share; None without gold labels.
+    """
+
+    crowd: Annotations
+    model: Aggregator
+    certainty: Certainty
+    skills: Skills | None
+    gold: NDArray[np.int64]
+    agreement: tuple[int, int, Estimate] | None
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """`[N]` class codes: the gold labels, elsewhere the inferred ones."""
+        return np.where(self.gold >= 0, self.gold, self.model.labels_)
+
+    @property
+    def probas(self) -> NDArray[np.float64]:
+        """`[N, C]` recalibrated probabilities."""
+        return self.certainty.probas
+
+    def lines(self) -> list[str]:
+        """Returns what a command prints about its labels, one sentence or two per line."""
+        accuracy = self.certainty.accuracy()
+        lines = [f"expected accuracy of the labels: {shown(accuracy)}, 80% interval."]
+        if self.certainty.notes:
+            lines.append(
+                f"This crowd has {' and '.join(self.certainty.notes)}, unlike the crowds that the"
+                " probabilities were calibrated on. The interval is wider for that."
+            )
+        if self.agreement is None:
+            lines.append(SHARED)
+        else:
+            agreed, total, share = self.agreement
+            lines.append(
+                f"The consensus agrees with your gold labels in {agreed} of {total} items:"
+                f" {shown(share)}."
+            )
+        return lines
+
+
+def shown(estimate: Estimate) -> str:
+    """Returns an estimate as text, such as `0.894 [0.880, 0.908]`."""
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def infer(
+    crowd: Annotations, method: str = METHOD, gold: GoldLabels = None, seed: int = 0
+) -> Inference:
+    """Infers labels, their probabilities and annotators' skills.
+
+    Gold labels are fixed, teach the model about annotators, and calibrate the probabilities. What
+    they say about the consensus is measured on labels that were inferred without them.
+
+    Args:
+        crowd: the annotations.
+        method: a name of `neucrowd_tf.aggregation.catalogue`.
+        gold: see `neucrowd_tf.aggregation.base.gold_codes`.
+        seed: of the method.
+    """
+    codes = gold_codes(gold, crowd)
+    votes, calibration = crowd.vote_counts(), Calibration.learned(method)
+    model = make_aggregator(method, seed).fit(crowd, None)
+    agreement = None
+    if codes is None:
+        codes = np.full(crowd.num_instances, -1, dtype=np.int64)
+    else:
+        agreement = gold_agreement(model.probas_, votes, codes)
+        calibration = calibration.fitted(model.probas_, votes, codes)
+        model = make_aggregator(method, seed).fit(crowd, codes)
+    certainty = calibration.apply(model.probas_, votes, codes)
+    skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
+    if method not in (METHOD, "majority_vote"):
+        warn_if_worse(crowd, method, seed)
+    return Inference(crowd, model, certainty, skills, codes, agreement)
+
+
+def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:
+    """Warns if majority vote predicts held-out annotations better than a method does."""
+    held = deal(crowd, 5, seed) == 0
+    if held.all() or not held.any():
+        return
+    rest, left = crowd.select(~held), crowd.select(held)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = [
+            held_out_score(rest, left, make_aggregator(name, seed).fit(rest).probas_, 5.0)
+            for name in (method, "majority_vote")
+        ]
+    if scores[0] < scores[1]:
+        warnings.warn(
+            f"{method} predicts held-out annotations worse than majority vote on this crowd."
+            f" Use --method={METHOD}.",
+            stacklevel=2,
+        )
