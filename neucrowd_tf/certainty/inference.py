@@ -10,7 +10,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
-from neucrowd_tf.aggregation.consensus import deal, held_out_score
+from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, Estimate, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 METHOD = "consensus"  # of every command, by default
+SIGNIFICANT = 1.96  # standard errors
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
 
@@ -111,20 +112,25 @@ def infer(
 
 
 def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:
-    """Warns if majority vote predicts held-out annotations better than a method does."""
+    """Warns if held-out annotations agree more often with majority vote than with a method.
+
+    A fifth of the annotations is held out, and labels are inferred from the rest. McNemar's test
+    compares how many held-out annotations equal the labels of each.
+    """
     held = deal(crowd, 5, seed) == 0
     if held.all() or not held.any():
         return
     rest, left = crowd.select(~held), crowd.select(held)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        scores = [
-            held_out_score(rest, left, make_aggregator(name, seed).fit(rest).probas_, 5.0)
+        ours, votes = (
+            make_aggregator(name, seed).fit(rest).labels_[left.instances] == left.labels
             for name in (method, "majority_vote")
-        ]
-    if scores[0] < scores[1]:
+        )
+    better, worse = int((ours & ~votes).sum()), int((votes & ~ours).sum())
+    if worse - better > SIGNIFICANT * np.sqrt(better + worse):
         warnings.warn(
-            f"{method} predicts held-out annotations worse than majority vote on this crowd."
-            f" Use --method={METHOD}.",
+            f"held-out annotations agree with majority vote more often than with {method}"
+            f" ({worse} of {worse + better} that differ). Use --method={METHOD}.",
             stacklevel=2,
         )
