@@ -1,9 +1,8 @@
-"""report.html: one self-contained page on a crowd, its annotators, its doubtful instances, and a
-model trained on it.
+"""report.html: one self-contained page on a crowd, its annotators, doubtful items and a model.
 
-`write_report(run_folder, dataset, estimator)` writes a run's page; `build_report(annotations)`
-returns a crowd's page as text; `python -m neucrowd_tf.report --annotations=A.csv` writes it to a
-file. They are imported when they are first used, so that the command tells of wrong flags at once.
+`write_report(run_folder, dataset, estimator)` writes a run's page. `build_report(annotations)`
+returns a crowd's page as text. `neucrowd report --annotations=A.csv` writes it to a file. They are
+imported on first use, so that the command reports wrong flags at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a crowd's annotations and a model's results to one HTML page that needs nothing else."""
+"""Builds a self-contained HTML page from a crowd's annotations and a model's results."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.cross_validation import whole_crowd, whole_truth
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import COMPARISON
-from neucrowd_tf.report.crowd_part import crowd_part
-from neucrowd_tf.report.model_part import METRICS, model_part
+from neucrowd_tf.report.crowd import crowd_sections
+from neucrowd_tf.report.model import METRICS, model_sections
 from neucrowd_tf.report.pictures import Page, Pictures
 from neucrowd_tf.report.results import ModelResults, read_method, read_run, siblings
 from neucrowd_tf.report.text import number, percent, shown, tooltip
@@ -38,16 +38,15 @@ def build_report(
     notes: Sequence[str] = (),
     model_annotators: Sequence[str] = (),
 ) -> str:
-    """Returns the page: statistics, annotators ranked, instances by doubt, and a model's results;
-    parts without data are left out.
+    """Returns the page; sections without data are left out.
 
     Args:
         annotations: of N (training) instances, or None for a model alone.
-        truth: `[N]` class codes, -1 where unknown, or None; shown beside what is inferred.
+        truth: `[N]` class codes, -1 if unknown, or None; shown next to inferred labels.
         model: a run's results.
         title: the page's heading.
-        notes: sentences that the page begins with.
-        model_annotators: annotators that are models, counted apart in statistics of agreement.
+        notes: sentences at the beginning of the page.
+        model_annotators: annotators that are models, excluded from statistics of agreement.
     """
     page = Page()
     try:
@@ -59,21 +58,24 @@ def build_report(
     crowd = None if annotations is None else annotations.observed()
 
     def rendered(page: Page, missing: list[str]) -> str:
-        parts = {
-            "crowd": (
-                None if crowd is None else crowd_part(crowd, truth, model, page, model_annotators)
-            ),
-            "model": None if model is None else model_part(model, page),
+        sections = None
+        if crowd is not None:
+            sections = crowd_sections(crowd, truth, model, page, model_annotators)
+        values = {
+            "crowd": sections,
+            "model": None if model is None else model_sections(model, page),
+            "title": shown(title, 100),
+            "version": __version__,
+            "notes": list(notes),
+            "digest": "" if model is None else model.digest,
+            "missing": missing,
         }
-        heading = {"title": shown(title, 100), "version": __version__, "notes": list(notes)}
-        heading["digest"] = "" if model is None else model.digest
-        template = _environment().get_template("report.html")
-        return template.render(heading | parts | {"missing": missing})
+        return _environment().get_template("report.html").render(values)
 
     text = rendered(page, page.missing)
     if len(text.encode("utf-8", "replace")) > LARGEST_PAGE:  # pictures and downloads are the bulk
         left_out = (
-            "Pictures and downloads are left out, as the page would have been larger than 5 MB."
+            "Pictures and downloads are left out, because the page would be larger than 5 MB."
         )
         text = rendered(Page(downloads=False), [*page.missing, left_out])
     return text
@@ -90,17 +92,17 @@ def write_report(
     """Writes a run's report.html into its folder.
 
     Args:
-        run_folder: of a finished run (or one that has written predictions.csv).
-        dataset, estimator: what the run trained on and the fitted method. Without them the page has
-            the model's results alone.
-        model_annotators: annotators that are models, counted apart in statistics of agreement.
-        metrics: what metrics.json is going to hold, where it has not been written yet.
+        run_folder: of a finished run, or of one that has written predictions.csv.
+        dataset: that the run trained on. Without it the page has only the model's results.
+        estimator: the fitted method.
+        metrics: the content of metrics.json, if it has not been written yet.
+        model_annotators: annotators that are models, excluded from statistics of agreement.
 
     Returns:
         the file's path.
 
     Raises:
-        DataError: the folder does not hold a run's files.
+        DataError: the folder does not have a run's files.
     """
     folder = Path(run_folder)
     model = read_run(folder, dataset, estimator, metrics)
@@ -123,17 +125,16 @@ def write_report(
 
 
 def refresh_comparison(run_folder: str | Path) -> bool:
-    """Brings the comparison in a run's report.html up to date, with methods that have finished
-    since it was written.
+    """Updates the comparison in a run's report.html with methods that have finished since.
 
     Returns:
-        whether the page has changed; False where there is none.
+        whether the page has changed; False without a page.
     """
     folder = Path(run_folder)
     path = folder / FILE
     if not path.is_file():
         return False
-    # A page that something else wrote, in whatever bytes, has no such place, and stays.
+    # A page that another program wrote, in any encoding, lacks these marks and is not changed.
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     head, begin, rest = text.partition(COMPARISON[0])
     _, end, tail = rest.partition(COMPARISON[1])

@@ -1,12 +1,9 @@
-"""What the report says of a model: read from a run's folder, and from the fitted method where that
-is at hand.
-"""
+"""A run's results for the report, from its folder and, if available, its fitted method."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,13 +32,9 @@ if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.evaluation.intervals import Interval
 
-Curve = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
-
 MOST_MAPPED = 2000
-# Predicting the training instances costs a pass over them; beyond this many numbers the report does
-# without.
+# Training instances of more numbers than this are not predicted for the report.
 MOST_PREDICTED = 50_000_000
-MOST_STAGES = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,21 +44,19 @@ class ModelResults:
     Attributes:
         method: its name.
         class_names: `[C]`.
-        labels: `[M]` test class codes, -1 where not known; `probabilities` `[M, C]` what the model
-            says.
+        labels: `[M]` test class codes, -1 if unknown.
+        probabilities: `[M, C]` the model's for the test instances.
         labels_are: "truth" or "majority vote".
-        training: `[N, C]` what the model says of the instances with a place in the crowd (see
-            `whole_crowd`), or None.
+        training: `[N, C]` the model's probabilities of the instances of `whole_crowd`, or None.
         points: `[K, 2]` test instances in the plane with their class codes `[K]`, whether they were
             predicted wrongly `[K]`, and what the plane shows; or None.
-        curves: for each value that was logged, a line a stage of training.
-        comparison: a row a method on the same data: `method`, `seed`, and metrics.
-        recommendation: what `--method=auto` found, or None.
+        comparison: a row for each method on the same data: `method`, `seed`, and metrics.
+        recommendation: of `--method=auto`, or None.
         metrics: test metrics that the run recorded; others are computed.
-        settings: what else to know of the run, by name.
-        meaning: what the metrics can and cannot mean, where no truth is known.
+        settings: the run's seed and parameters, by name.
+        meaning: of the metrics, if there is no truth.
         annotators: the run's annotators.csv, or None.
-        digest: of its predictions.csv, by which the page is known as this run's.
+        digest: of its predictions.csv, which identifies the page as this run's.
     """
 
     method: str
@@ -75,7 +66,6 @@ class ModelResults:
     labels_are: str = "truth"
     training: NDArray[np.float64] | None = None
     points: tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_], str] | None = None
-    curves: Mapping[str, Mapping[str, Curve]] = dataclasses.field(default_factory=dict)
     comparison: Sequence[Mapping[str, Any]] = ()
     recommendation: Mapping[str, Any] | None = None
     metrics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -95,12 +85,12 @@ def read_run(
 
     Args:
         folder: of a run that wrote predictions.csv.
-        dataset, estimator: what was trained on and the fitted method; without them the folder's
-            files alone are used, and what needs the training instances is left out.
-        metrics: what metrics.json is going to hold, where it has not been written yet.
+        dataset: that was trained on. Without it or the method, only the folder's files are used.
+        estimator: the fitted method.
+        metrics: the content of metrics.json, if it has not been written yet.
 
     Raises:
-        DataError: the folder does not hold a run's files.
+        DataError: the folder does not have a run's files.
     """
     if metrics is None:
         metrics = _json(folder / FINISHED)
@@ -122,10 +112,10 @@ def read_run(
             f"{folder / CONFIG}: expected the run's parameters by name, received"
             f" {repr(parameters)[:50]}; remove the folder to make the run afresh"
         )
-    found = read_predictions(folder / PREDICTIONS)
-    labels, probabilities = found.labels, found.probabilities
+    table = read_predictions(folder / PREDICTIONS)
+    labels, probabilities = table.labels, table.probabilities
     # The file spells class names out and quotes formulas.
-    class_names = found.class_names if dataset is None else dataset.class_names
+    class_names = table.class_names if dataset is None else dataset.class_names
     training, points = None, None
     if dataset is not None and estimator is not None:
         training = _training_probabilities(dataset, estimator)
@@ -139,7 +129,6 @@ def read_run(
         labels_are=str(metrics.get("test_labels", "truth")),
         training=training,
         points=points,
-        curves=learning_curves(folder / "tensorboard"),
         comparison=siblings(folder, metrics),
         recommendation=getattr(estimator, "recommendation_", None) or metrics.get("recommendation"),
         metrics=metrics.get("test") or {},
@@ -161,7 +150,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _check_results(folder: Path, metrics: Mapping[str, Any]) -> None:
-    """Raises DataError for a file of results that is not as the run wrote it."""
+    """Raises DataError for a file of results that differs from what the run wrote."""
     for path in other_results(folder, digests_of(metrics, folder / FINISHED)):
         raise DataError(
             f"{path}: expected the file that the run wrote, received another; remove it and start"
@@ -170,8 +159,9 @@ def _check_results(folder: Path, metrics: Mapping[str, Any]) -> None:
 
 
 def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:
-    """Returns what the model says of the instances of `whole_crowd` `[N, C]`, of each when it was
-    held out, where the method knows that; None where there is too much to predict.
+    """Returns the model's probabilities `[N, C]` of `whole_crowd`'s instances.
+
+    They are held out if possible. None if there is too much to predict.
     """
     if dataset.features.size > MOST_PREDICTED:
         return None
@@ -185,8 +175,9 @@ def plane(
     labels: NDArray[np.int64],
     probabilities: NDArray[np.float64],
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_], str] | None:
-    """Returns test instances in the plane of the two largest principal components, of the embedding
-    where the method has one.
+    """Returns test instances in the plane of the first two principal components.
+
+    They are those of the embedding if the method has one, else of the features.
     """
     from sklearn.decomposition import PCA
     from sklearn.preprocessing import StandardScaler
@@ -213,60 +204,16 @@ def plane(
     )
 
 
-def learning_curves(folder: Path) -> dict[str, dict[str, Curve]]:
-    """Returns the scalars of TensorBoard's event files: for each value a line for each stage, steps
-    and values.
-
-    Where a step was written more than once (a run that was resumed), the last value counts.
-    """
-    if not folder.is_dir() or not any(folder.glob("*tfevents*")):
-        return {}
-    from tensorboard.backend.event_processing.event_accumulator import TENSORS, EventAccumulator
-    from tensorboard.util.tensor_util import make_ndarray
-
-    reader = EventAccumulator(str(folder), size_guidance={TENSORS: 0})
-    reader.Reload()
-    found: dict[str, dict[str, Curve]] = {}
-    for tag in sorted(reader.Tags()["tensors"]):
-        if reader.SummaryMetadata(tag).plugin_data.plugin_name != "scalars" or tag.startswith(
-            "test/"
-        ):
-            continue
-        stage, _, name = tag.rpartition("/")
-        by_step = {
-            event.step: float(make_ndarray(event.tensor_proto)) for event in reader.Tensors(tag)
-        }
-        steps = np.array(sorted(by_step), dtype=np.int64)
-        values = np.array([by_step[int(step)] for step in steps])
-        if np.isfinite(values).any():
-            found.setdefault(name, {})[stage] = (steps, values)
-    return {name: _few(stages) for name, stages in found.items()}
-
-
-def _few(stages: dict[str, Curve]) -> dict[str, Curve]:
-    """Returns at most eight stages, evenly taken, in the order of the numbers in their names;
-    cross-validation's fits are left out.
-    """
-
-    def natural(name: str) -> list[Any]:
-        return [
-            (0, int(part), "") if part.isdigit() else (1, 0, part)
-            for part in re.split(r"(\d+)", name)
-        ]
-
-    names = sorted((name for name in stages if not name.startswith("cv/")), key=natural)
-    if len(names) > MOST_STAGES:
-        names = [names[i] for i in np.linspace(0, len(names) - 1, MOST_STAGES).astype(int)]
-    return {name: stages[name] for name in names}
-
-
 def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Returns the test metrics of the finished runs of all methods on the same dataset and seed
-    (and fold), by accuracy.
+    """Returns the test metrics of all methods' finished runs of the same dataset and seed.
 
-    They lie beside a run's folder: `<dataset>/<method>/seed-<s>[/fold-<k>]`. `mine` are this run's,
-    where they are not written yet. Where several seeds have finished on one test set, `lead` is how
-    much more accurate this run's method is than the row's, an interval over seeds and instances.
+    The rows are ordered by accuracy. The runs are in `<dataset>/<method>/seed-<s>[/fold-<k>]`. If
+    several seeds have finished on one test set, `lead` is the difference in accuracy between this
+    run's method and the row's, with an interval over seeds and instances.
+
+    Args:
+        folder: of this run.
+        mine: this run's metrics, if they have not been written yet.
     """
     here = folder.resolve()
     fold = here.name.startswith("fold-")
@@ -276,8 +223,8 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
         return []
     rows = []
     for path in sorted(method.parent.glob("*")):
-        own = path == method
-        metrics = mine if own and mine is not None else _json(path / run / FINISHED)
+        this = path == method
+        metrics = mine if this and mine is not None else _json(path / run / FINISHED)
         if isinstance(metrics.get("test"), dict) and "method" in metrics:
             test = metrics["test"].items()
             rows.append(
@@ -285,14 +232,14 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
                     "method": str(metrics["method"]),
                     **{name: value for name, value in test if isinstance(value, (int, float))},
                     "fit_seconds": (metrics.get("timings") or {}).get("fit_seconds"),
-                    "lead": None if fold or own else _lead(method, path),
+                    "lead": None if fold or this else _lead(method, path),
                 }
             )
     return sorted(rows, key=lambda row: -(row.get("accuracy") or -math.inf))
 
 
 def _lead(mine: Path, theirs: Path) -> Interval | None:
-    """Returns how much more accurate one method is than another, over the seeds that both have."""
+    """Returns the difference in accuracy of two methods over the seeds that both have."""
     seeds = [
         path.name
         for path in sorted(mine.glob("seed-*"))

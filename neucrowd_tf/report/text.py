@@ -1,4 +1,4 @@
-"""How names and numbers are shown: whatever a file may hold becomes short, printable text."""
+"""Names and numbers as short, printable text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ def _text(value: Any) -> str:
 
 
 def shown(value: Any, longest: int = LONGEST_NAME) -> str:
-    """Returns a name as it stands in a table or a picture: printable, and shortened in the middle
-    when it is long.
-    """
-    # A very long name is cut before each of its characters is looked at.
+    """Returns a name for a table or a picture: printable, a long one shortened in the middle."""
+    # A very long name is cut first, because each character is checked.
     text = _text(value)
     size = len(text)
     if size > 4 * longest:
@@ -34,7 +32,7 @@ def shown(value: Any, longest: int = LONGEST_NAME) -> str:
 
 
 def tooltip(value: Any) -> str:
-    """Returns the longer text of a name that `shown` cuts, or nothing."""
+    """Returns the longer text of a name that `shown` cuts, or an empty text."""
     text = _text(value)
     if len(text) <= LONGEST_NAME:
         return ""
@@ -45,8 +43,9 @@ def tooltip(value: Any) -> str:
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """Returns a number as text: whole numbers with thousands separated, others to `digits` places,
-    a dash for none.
+    """Returns a number as text, or a dash for None and NaN.
+
+    Whole numbers have separated thousands, others `digits` decimal places.
     """
     if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
         return "–"
@@ -59,10 +58,10 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def percent(value: Any) -> str:
-    """Returns a share as a percentage, a dash for none."""
+    """Returns a share as a percentage, or a dash for None and NaN."""
     if value is None or not np.isfinite(value):
         return "–"
-    return f"{100 * float(value):.1f} %".replace("-", "−")
+    return f"{100 * float(value):.1f}%".replace("-", "−")
 
 
 def csv_link(text: str) -> str:

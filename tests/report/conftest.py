@@ -31,7 +31,7 @@ HOSTILE = (
 MEASURED = {"balanced_accuracy": 0.9, "log_loss": 0.4}
 RECOMMENDATION = {
     "method": "ds_lr",
-    "text": "ds_lr is recommended.",
+    "text": "Recommended: ds_lr.",
     "methods": [
         {"method": "mv_lr", "score": 0.8, "difference": None, **MEASURED},
         {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra `plots` is not installed")
 
-from neucrowd_tf.report.pictures import INK, Page, Pictures
+from neucrowd_tf.report.pictures import INK, RIGHT, WRONG, Page, Pictures, heatmap
 
 
 def test_svg_has_no_size_no_text_no_comment_and_ids_of_its_own() -> None:
@@ -49,18 +51,32 @@ def test_a_histogram_begins_with_the_smallest_number() -> None:
 def test_pictures_are_the_same_each_time() -> None:
     values = np.random.default_rng(0).random((50, 2))
     codes = np.arange(50) % 3 - 1
-    first, second = (Pictures().scatter(values, codes, ["a", "b"]) for _ in range(2))
+    first, second = (Pictures().scatter(values, codes, ["a", "b"], codes > 1) for _ in range(2))
     assert first == second
 
 
 def test_a_picture_that_fails_is_named_and_costs_nothing_else() -> None:
     class Fails(Pictures):
-        def matrix(self, *_: object) -> str:
+        def bars(self, *_: object) -> str:
             raise RuntimeError("no")
 
     page = Page(Fails())
-    assert page.draw("Calibration", "matrix") == []
+    assert page.draw("Calibration", "bars") == []
     missing = page.missing
     assert len(missing) == 1 and "Calibration" in missing[0] and "RuntimeError" in missing[0]
     page = Page()
-    assert page.draw("Calibration", "matrix") == [] == page.missing
+    assert page.draw("Calibration", "bars") == [] == page.missing
+
+
+def test_a_pixel_a_cell() -> None:
+    """[[.8, .2], [NaN, NaN]]: opacities round(255 * .8) = 204 and 51, green on the diagonal, red
+    beside it; no evidence is transparent.
+    """
+    image = pytest.importorskip("PIL.Image")
+    head, _, body = heatmap(np.array([[0.8, 0.2], [np.nan, np.nan]])).partition(",")
+    assert head == "data:image/png;base64"
+    pixels = np.asarray(image.open(io.BytesIO(base64.b64decode(body))))
+    assert pixels.shape == (2, 2, 4)
+    assert pixels[0, 0].tolist() == [*RIGHT, 204]
+    assert pixels[0, 1].tolist() == [*WRONG, 51]
+    assert pixels[1, :, 3].tolist() == [0, 0]

@@ -12,7 +12,7 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.predictions import read_predictions
-from neucrowd_tf.report.results import learning_curves, read_run, siblings
+from neucrowd_tf.report.results import read_run, siblings
 
 
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
@@ -112,21 +112,3 @@ def test_held_out_predictions_and_the_embedding_are_preferred(
     ]
     assert found.points[0].shape == (90, 2) and found.points[3] == "embedding"
     assert found.metrics["ece"] == 0.05
-
-
-def test_learning_curves_by_stage_the_last_value_of_a_step_counts(tmp_path: Path) -> None:
-    import tensorflow as tf
-
-    writer = tf.summary.create_file_writer(str(tmp_path))
-    with writer.as_default():
-        for step, value in ((0, 3.0), (1, 2.0), (1, 1.5), (2, 1.0)):
-            tf.summary.scalar("round-1/loss", value, step=step)
-        tf.summary.scalar("round-2/loss", 0.5, step=0)
-        tf.summary.scalar("test/accuracy", 0.5, step=0)
-        tf.summary.scalar("cv/mv_lr/loss", 0.5, step=0)
-    writer.flush()
-    curves = learning_curves(tmp_path)
-    assert set(curves) == {"loss"} and list(curves["loss"]) == ["round-1", "round-2"]
-    steps, values = curves["loss"]["round-1"]
-    assert steps.tolist() == [0, 1, 2] and values.tolist() == [3.0, 1.5, 1.0]
-    assert learning_curves(tmp_path / "none") == {}

@@ -59,7 +59,7 @@ def test_numbers(value: object, text: str) -> None:
 
 
 def test_percent() -> None:
-    assert percent(0.875) == "87.5 %"
+    assert percent(0.875) == "87.5%"
     assert percent(float("nan")) == "–"
 
 
