@@ -19,6 +19,7 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, read_table, separator_of, table_of_records
 
 SAMPLE = 1 << 20  # bytes that are looked at
+LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only
 MOST_MEMBERS = 10_000
 MOST_MEMBER_BYTES = 1 << 30
 
@@ -101,7 +102,7 @@ class Head:
         value, end = _decoded(text, 1 + len(text[1:]) - len(text[1:].lstrip()))
         if text[0] == "{":
             value, end = _decoded(text, 0)
-            if end and text[end:].strip():
+            if end and (text[end:].strip() or ending(self.path) in LINES):
                 self.kind = "lines"
             elif end == 0 or len(start) == SAMPLE:
                 value = self.value()

@@ -35,10 +35,8 @@ def matches(head: Head) -> bool:
             part == RESPONSES or part.startswith("iteration-") for n in names for part in n.parts
         )
     first = head.first or {}
-    return (
-        {"datasetObjectId", "annotations"} <= first.keys()
-        or _is_answers(first)
-        or any(isinstance(value, dict) and ALL_WORKERS in value for value in first.values())
+    return {"datasetObjectId", "annotations"} <= first.keys() or any(
+        isinstance(value, dict) and ALL_WORKERS in value for value in first.values()
     )
 
 
@@ -56,9 +54,6 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         _read_responses(head, answers)
         return answers.columns()
     for place, record in head.records():
-        if _is_answers(record):
-            _add_answers(place, head.path.parent.name, record, answers)
-            continue
         item = record.get("datasetObjectId", record.get("source-ref", record.get("source")))
         shown = record.get("dataObject") or {"content": item}
         answers.text(item, {"text": shown.get("content") or shown.get("s3Uri")})

@@ -1,129 +1,98 @@
 """Small exports of each tool, written from their makers' documentation.
 
 Each holds the same crowd: four reviews, three annotators, one of whom differs on the third review,
-and what each tool has besides (skipped and rejected answers, gold labels).
+and what the tool has besides (skipped and rejected answers, gold labels).
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 TEXTS = {"1": "A joy.", "2": "Dull, and long", "3": "Fine = fine", "4": "Never again!"}
-LABELS = {
-    ("1", "ann"): "pos",
-    ("1", "bob"): "pos",
-    ("1", "cy"): "pos",
-    ("2", "ann"): "neg",
-    ("2", "bob"): "neg",
-    ("2", "cy"): "neg",
-    ("3", "ann"): "pos",
-    ("3", "bob"): "neg",
-    ("3", "cy"): "pos",
-    ("4", "ann"): "neg",
-    ("4", "bob"): "neg",
-    ("4", "cy"): "neg",
-}
 WORKERS = ("ann", "bob", "cy")
+BY_ITEM = {"1": "pos pos pos", "2": "neg neg neg", "3": "pos neg pos", "4": "neg neg neg"}
+LABELS = {
+    (item, worker): label
+    for item, labels in BY_ITEM.items()
+    for worker, label in zip(WORKERS, labels.split(), strict=True)
+}
 
 
-def given(task: str) -> dict[str, str]:
-    return {worker: label for (one, worker), label in LABELS.items() if one == task}
+def given(item: str) -> dict[str, str]:
+    return dict(zip(WORKERS, BY_ITEM[item].split(), strict=True))
 
 
-def write_lines(path: Path, lines: list[dict[str, Any]]) -> Path:
+def write_json(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    return path
+
+
+def write_lines(path: Path, lines: Sequence[Any]) -> Path:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
 
 def label_studio_result(label: str, question: str = "sentiment") -> list[dict[str, Any]]:
-    return [
-        {
-            "value": {"choices": [label]},
-            "id": "Dx_aB91ISN",
-            "from_name": question,
-            "to_name": "text",
-            "type": "choices",
-            "origin": "manual",
-        }
-    ]
+    part = {"id": "Dx_aB91ISN", "from_name": question, "to_name": "text", "type": "choices"}
+    return [{**part, "value": {"choices": [label]}, "origin": "manual"}]
 
 
 def label_studio(folder: Path) -> Path:
-    tasks = []
-    for task, text in TEXTS.items():
-        annotations: list[dict[str, Any]] = [
-            {
-                "id": 1000 + number,
-                "completed_by": {"id": number, "email": worker, "first_name": "", "last_name": ""},
-                "result": label_studio_result(label),
-                "was_cancelled": False,
-                "ground_truth": False,
-                "lead_time": 4.3,
-            }
-            for number, (worker, label) in enumerate(given(task).items())
-        ]
-        tasks.append(
-            {
-                "id": int(task),
-                "annotations": annotations,
-                "predictions": [],
-                "data": {"text": text},
-                "project": 83,
-            }
-        )
-    skipped = {"id": 1, "completed_by": 7, "result": [], "was_cancelled": True}
-    gold = {
-        "id": 2,
-        "completed_by": 10,
-        "result": label_studio_result("pos"),
-        "was_cancelled": False,
-        "ground_truth": True,
-    }
-    tasks[0]["annotations"] += [skipped, gold]  # type: ignore[operator]
-    path = folder / "project-83.json"
-    path.write_text(json.dumps(tasks, indent=1), encoding="utf-8")
-    return path
+    tasks: list[dict[str, Any]] = [
+        {
+            "id": int(item),
+            "data": {"text": text},
+            "predictions": [],
+            "annotations": [
+                {
+                    "completed_by": {"id": number, "email": worker},
+                    "result": label_studio_result(label),
+                    "was_cancelled": False,
+                    "ground_truth": item == "1" and worker == "ann",
+                }
+                for number, (worker, label) in enumerate(given(item).items())
+            ],
+        }
+        for item, text in TEXTS.items()
+    ]
+    tasks[0]["annotations"].append({"completed_by": 7, "result": [], "was_cancelled": True})
+    return write_json(folder / "project-83.json", tasks)
 
 
 def label_studio_min(folder: Path) -> Path:
+    about = {"created_at": "2021-03-09T22:16:08.728353Z", "lead_time": 4.288}
     entries = [
         {
-            "text": TEXTS[task],
-            "id": int(task),
+            "text": TEXTS[item],
+            "id": int(item),
             "sentiment": label,
             "annotator": WORKERS.index(worker) + 1,
             "annotation_id": number,
-            "created_at": "2021-03-09T22:16:08.728353Z",
-            "updated_at": "2021-03-09T22:16:08.728378Z",
-            "lead_time": 4.288,
+            **about,
         }
-        for number, ((task, worker), label) in enumerate(LABELS.items())
+        for number, ((item, worker), label) in enumerate(LABELS.items())
     ]
-    path = folder / "project-83-min.json"
-    path.write_text(json.dumps(entries), encoding="utf-8")
-    return path
+    return write_json(folder / "project-83-min.json", entries)
 
 
 def prodigy(folder: Path) -> Path:
-    options = [{"id": "pos", "text": "Positive"}, {"id": "neg", "text": "Negative"}]
     lines = [
         {
-            "text": TEXTS[task],
-            "options": options,
-            "_input_hash": -1_000_000 - int(task),
+            "text": TEXTS[item],
+            "options": [{"id": "pos", "text": "Positive"}, {"id": "neg", "text": "Negative"}],
+            "_input_hash": -1_000_000 - int(item),
             "_task_hash": 5,
             "_view_id": "choice",
             "accept": [label],
             "answer": "accept",
-            "_timestamp": 1707211049,
             "_annotator_id": f"reviews-{worker}",
             "_session_id": f"reviews-{worker}",
         }
-        for (task, worker), label in LABELS.items()
+        for (item, worker), label in LABELS.items()
     ]
     lines.append({**lines[0], "_input_hash": -9, "accept": [], "answer": "ignore"})
     return write_lines(folder / "reviews.jsonl", lines)
@@ -134,8 +103,8 @@ def doccano(folder: Path) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for worker in WORKERS:
             lines = [
-                {"id": int(task), "text": text, "label": [given(task)[worker]], "Comments": []}
-                for task, text in TEXTS.items()
+                {"id": int(item), "text": text, "label": [given(item)[worker]], "Comments": []}
+                for item, text in TEXTS.items()
             ]
             archive.writestr(f"{worker}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         archive.writestr("__MACOSX/._ann.jsonl", b"\x00\x05\x16")
@@ -146,16 +115,15 @@ def doccano_old(folder: Path) -> Path:
     numbers = {"pos": 10, "neg": 11}
     lines = [
         {
-            "id": int(task),
+            "id": int(item),
             "text": text,
             "annotations": [
                 {"label": numbers[label], "user": WORKERS.index(worker) + 1}
-                for worker, label in given(task).items()
+                for worker, label in given(item).items()
             ],
             "meta": {},
-            "annotation_approver": None,
         }
-        for task, text in TEXTS.items()
+        for item, text in TEXTS.items()
     ]
     return write_lines(folder / "file.json1", lines)
 
@@ -163,119 +131,78 @@ def doccano_old(folder: Path) -> Path:
 def argilla(folder: Path) -> Path:
     entries = [
         {
-            "id": f"record-{task}",
+            "id": f"record-{item}",
             "fields": {"text": text},
-            "metadata": {},
-            "suggestions": {},
-            "vectors": {},
             "responses": {
                 "sentiment": [
                     {"value": label, "user_id": f"00000000-{worker}"}
-                    for worker, label in given(task).items()
+                    for worker, label in given(item).items()
                 ]
             },
-            "status": "completed",
         }
-        for task, text in TEXTS.items()
+        for item, text in TEXTS.items()
     ]
-    path = folder / "records.json"
-    path.write_text(json.dumps(entries), encoding="utf-8")
-    return path
+    return write_json(folder / "records.json", entries)
 
 
 def argilla_flat(folder: Path) -> Path:
     lines = [
         {
-            "id": f"record-{task}",
-            "status": "completed",
+            "id": f"record-{item}",
             "text": text,
-            "sentiment.responses": [*given(task).values(), "pos"],
+            "sentiment.responses": [*given(item).values(), "pos"],
             "sentiment.responses.users": [*WORKERS, "dee"],
             "sentiment.responses.status": ["submitted"] * 3 + ["draft"],
             "sentiment.suggestion": None,
         }
-        for task, text in TEXTS.items()
+        for item, text in TEXTS.items()
     ]
     return write_lines(folder / "flat.jsonl", lines)
+
+
+def labelbox_label(worker: str, label: str) -> dict[str, Any]:
+    answer = {"name": label, "value": label, "classifications": []}
+    return {
+        "label_details": {"created_by": f"{worker}@example.org"},
+        "annotations": {
+            "objects": [],
+            "classifications": [{"name": "sentiment", "radio_answer": answer}],
+        },
+    }
 
 
 def labelbox(folder: Path) -> Path:
     lines = [
         {
-            "data_row": {"id": f"clf{task}", "global_key": f"review-{task}", "row_data": text},
-            "media_attributes": {"mime_type": "text/plain"},
-            "projects": {
-                "cltd3vkju": {
-                    "name": "Reviews",
-                    "labels": [
-                        {
-                            "label_kind": "Default",
-                            "version": "1.0.0",
-                            "id": f"clur{worker}",
-                            "label_details": {"created_by": f"{worker}@example.org"},
-                            "annotations": {
-                                "objects": [],
-                                "classifications": [
-                                    {
-                                        "feature_id": "clutx70x2",
-                                        "name": "sentiment",
-                                        "value": "sentiment",
-                                        "radio_answer": {
-                                            "name": label,
-                                            "value": label,
-                                            "classifications": [],
-                                        },
-                                    }
-                                ],
-                                "relationships": [],
-                            },
-                        }
-                        for worker, label in given(task).items()
-                    ],
-                }
-            },
+            "data_row": {"id": f"clf{item}", "global_key": f"review-{item}", "row_data": text},
+            "projects": {"cltd3": {"labels": [labelbox_label(*g) for g in given(item).items()]}},
         }
-        for task, text in TEXTS.items()
+        for item, text in TEXTS.items()
     ]
     return write_lines(folder / "export.ndjson", lines)
 
 
 def toloka(folder: Path) -> Path:
-    columns = (
-        "INPUT:text",
-        "OUTPUT:result",
-        "GOLDEN:result",
-        "HINT:text",
-        "ASSIGNMENT:link",
-        "ASSIGNMENT:assignment_id",
-        "ASSIGNMENT:task_id",
-        "ASSIGNMENT:worker_id",
-        "ASSIGNMENT:status",
-        "ASSIGNMENT:started",
-    )
-    lines = ["\t".join(columns)]
-    for (task, worker), label in LABELS.items():
-        golden = "neg" if task == "4" else ""
-        link = "https://example.org/task/1"
-        cells = (TEXTS[task], label, golden, "", link, f"a-{worker}", f"t{task}", worker)
-        lines += ["\t".join((*cells, "APPROVED", "2021-03-09T22:16:08.728"))]
-        if task == "4":
-            lines.append("\t" * (len(columns) - 1))
-    lines.append("\t".join((TEXTS["1"], "neg", "", "", "", "a-9", "t1", "spam", "REJECTED", "")))
+    columns = "INPUT:text OUTPUT:result GOLDEN:result HINT:text ASSIGNMENT:task_id"
+    columns += " ASSIGNMENT:worker_id ASSIGNMENT:status"
+    lines = [columns.replace(" ", "\t")]
+    for (item, worker), label in LABELS.items():
+        golden = "neg" if item == "4" else ""
+        lines.append("\t".join((TEXTS[item], label, golden, "", f"t{item}", worker, "APPROVED")))
+        lines += ["\t" * 6] * (item == "4")
+    lines.append("\t".join((TEXTS["1"], "neg", "", "", "t1", "spam", "REJECTED")))
     path = folder / "assignments.tsv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
 def mturk(folder: Path) -> Path:
-    columns = ["HITId", "HITTypeId", "Title", "AssignmentId", "WorkerId", "AssignmentStatus"]
-    columns += ["Input.text", "Answer.sentiment.label", "Approve", "Reject"]
-    lines = [",".join(f'"{name}"' for name in columns)]
-    statuses = [(pair, label, "Approved", "") for pair, label in LABELS.items()]
-    statuses += [(("1", "spam"), "neg", "Rejected", ""), (("2", "spam"), "pos", "Submitted", "no")]
-    for (task, worker), label, status, reject in statuses:
-        cells = [f"3HIT{task}", "3TYPE", "Reviews", f"3A{task}{worker}", worker.upper(), status]
-        cells += [TEXTS[task], label, "", reject]
+    """Approve and Reject are in the header alone, as Amazon writes them."""
+    columns = "HITId,Title,WorkerId,AssignmentStatus,Input.text,Answer.sentiment.label"
+    lines = [f"{columns},Approve,Reject"]
+    answers = [(pair, label, "Approved") for pair, label in LABELS.items()]
+    for (item, worker), label, status in [*answers, (("1", "spam"), "neg", "Rejected")]:
+        cells = (f"3HIT{item}", "Reviews", worker.upper(), status, TEXTS[item], label)
         lines.append(",".join(f'"{cell}"' for cell in cells))
     path = folder / "Batch_4321_batch_results.csv"
     path.write_text("\r\n".join(lines) + "\r\n", encoding="utf-8")
@@ -284,49 +211,42 @@ def mturk(folder: Path) -> Path:
 
 def sagemaker(folder: Path) -> Path:
     """A job's folder, as it is copied from the bucket."""
-    for task in TEXTS:
-        place = folder / "job" / "annotations" / "worker-response" / "iteration-1" / task
+    for item in TEXTS:
+        place = folder / "job" / "annotations" / "worker-response" / "iteration-1" / item
         place.mkdir(parents=True)
         answers = [
             {
-                "acceptanceTime": "2020-12-28T18:59:15.191Z",
                 "answerContent": {"crowd-classifier": {"label": label}},
-                "submissionTime": "2020-12-28T18:59:58.321Z",
-                "timeSpentInSeconds": 40.543,
                 "workerId": f"private.us-east-1.{worker}",
             }
-            for worker, label in given(task).items()
+            for worker, label in given(item).items()
         ]
-        (place / "2020-12-28_18:59:58.json").write_text(json.dumps({"answers": answers}))
+        write_json(place / "2020-12-28_18:59:58.json", {"answers": answers})
     return folder / "job" / "annotations" / "worker-response"
 
 
 def sagemaker_requests(folder: Path) -> Path:
     entries = [
         {
-            "datasetObjectId": task,
+            "datasetObjectId": item,
             "dataObject": {"content": text},
             "annotations": [
                 {
                     "workerId": worker,
-                    "annotationData": {
-                        "content": json.dumps({"crowd-classifier": {"label": label}})
-                    },
+                    "annotationData": {"content": json.dumps({"classifier": {"label": label}})},
                 }
-                for worker, label in given(task).items()
+                for worker, label in given(item).items()
             ],
         }
-        for task, text in TEXTS.items()
+        for item, text in TEXTS.items()
     ]
-    path = folder / "2020-12-28_19:00:02.json"
-    path.write_text(json.dumps(entries))
-    return path
+    return write_json(folder / "2020-12-28_19:00:02.json", entries)
 
 
-# Name in TOOLS, the writer, how the tool spells task 3, worker bob and the label neg.
+# The importer, the writer, how the tool spells item 3, annotator bob and the label neg.
 EXPORTS: list[tuple[str, Callable[[Path], Path], str, str, str]] = [
     ("label_studio", label_studio, "3", "bob", "neg"),
-    ("label_studio_min", label_studio_min, "3", "2", "neg"),
+    ("label_studio", label_studio_min, "3", "2", "neg"),
     ("prodigy", prodigy, "-1000003", "reviews-bob", "neg"),
     ("doccano", doccano, "3", "bob", "neg"),
     ("doccano", doccano_old, "3", "2", "11"),

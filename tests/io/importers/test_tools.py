@@ -1,429 +1,500 @@
-"""What is particular to one tool."""
+"""What is read of each tool's files, what is left out, and what is rejected with which reason."""
 
 from __future__ import annotations
 
-import gzip
 import json
-import warnings
-import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import pandas as pd
 import pytest
 
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.importers import detect, from_table, read_export
-from neucrowd_tf.io.importers.records import choices_of
-from tests.io.importers.exports import label_studio_result, labelbox, sagemaker, write_lines
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tools import IMPORTERS, find
+from neucrowd_tf.io.tools.answers import choices_of
+from tests.io.importers.exports import (
+    EXPORTS,
+    IDS,
+    LABELS,
+    TEXTS,
+    argilla_flat,
+    label_studio,
+    label_studio_result,
+    labelbox_label,
+    mturk,
+    prodigy,
+    toloka,
+)
+
+Writer = Callable[[Path], Path]
 
 
-def one_task(annotations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"id": 5, "data": {"image": "a.png"}, "annotations": annotations}]
+def name_of(path: Path) -> str | None:
+    module = find(Head(path))
+    return None if module is None else module.__name__.rpartition(".")[2]
 
 
-def test_label_studio_takes_numbers_and_objects_as_annotators(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(
-        json.dumps(
-            one_task(
-                [
-                    {"completed_by": 10, "result": label_studio_result("x")},
-                    {"completed_by": {"id": 11}, "result": label_studio_result("y")},
-                ]
-            )
-        )
-    )
-    export = read_export(path)
-    assert export.workers == ["10", "11"] and export.texts == {"5": "a.png"}
+def read(path: Path, **flags: Any) -> LabelColumns:
+    options = TableOptions.of(**flags)
+    head = Head(path, options)
+    module = find(head)
+    assert module is not None
+    columns = module.read(head, options)
+    assert isinstance(columns, LabelColumns) and columns.layout == module.NAME
+    return columns
 
 
-def test_label_studio_annotators_by_number_and_by_address_are_one(tmp_path: Path) -> None:
-    task = one_task([{"completed_by": 5, "result": label_studio_result("x")}])[0]
-    annotations = [
-        {"completed_by": {"id": 5, "email": "ann@x.org"}, "result": label_studio_result("y")}
-    ]
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps([task, {**task, "id": 6, "annotations": annotations}]))
-    assert read_export(path).workers == ["ann@x.org", "ann@x.org"]
+def triples(columns: LabelColumns) -> list[tuple[str, str, Any]]:
+    """The labels in the file's order, "item annotator label" each; lists stay lists."""
+    return list(zip(columns.items, columns.annotators, columns.labels, strict=True))
 
 
-def test_two_projects_in_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    task = one_task([{"completed_by": 5, "result": label_studio_result("x")}])[0]
-    other = one_task([{"completed_by": 6, "result": label_studio_result("x")}])[0]
-    path.write_text(json.dumps([task, {**other, "data": {"image": "b.png"}}]))
-    message = r"a.json: record 2: expected one image of task '5', received 'b.png' after 'a.png'"
-    with pytest.raises(DataError, match=message):
-        read_export(path)
-    signed = [
-        {**t, "data": {"image": f"https://x.org/a?s={i}"}} for i, t in enumerate([task, other])
-    ]
-    path.write_text(json.dumps(signed))
-    assert read_export(path).tasks == ["5", "5"]
-
-
-def test_two_texts_of_a_task_in_a_table() -> None:
-    frame = pd.DataFrame({"t": [1, 1], "w": ["a", "b"], "l": ["x", "x"], "s": ["one", "two"]})
-    roles = {"task": "t", "worker": "w", "label": "l"}
-    with pytest.raises(DataError, match=r"row 3: .*'two' after 'one'.*leave out --text_column"):
-        from_table(frame, **roles, text="s")
-    assert from_table(frame, **roles).tasks == ["1", "1"]
-
-
-def test_label_studio_boxes_are_no_choices(tmp_path: Path) -> None:
-    box = {"type": "rectanglelabels", "from_name": "tag", "value": {"rectanglelabels": ["Cat"]}}
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(one_task([{"completed_by": 1, "result": [box]}])))
-    with pytest.raises(DataError, match=r"at least one label.*1 no choices \(rectanglelabels\)"):
-        read_export(path)
-
-
-def test_several_questions_need_a_name(tmp_path: Path) -> None:
-    result = label_studio_result("x") + label_studio_result("loud", "tone")
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(one_task([{"completed_by": 1, "result": result}])))
-    with pytest.raises(DataError, match=r"a.json: record 1: .*'sentiment', 'tone'; .*--question"):
-        read_export(path)
-    export = read_export(path, question="tone")
-    assert export.labels == ["loud"]
-    assert dict(export.left_out) == {"answers to other questions": 1}
-    with pytest.raises(DataError, match="expected the question 'mood', received answers to"):
-        read_export(path, question="mood")
-
-
-def test_several_choices_are_an_error_or_the_first(tmp_path: Path) -> None:
-    result = label_studio_result("x")
-    result[0]["value"]["choices"] = ["x", "y", "z"]
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(one_task([{"completed_by": 1, "result": result}])))
-    with pytest.raises(DataError, match=r"a.json: record 1: .*one choice .*--first.*3: 'x', 'y'"):
-        read_export(path)
-    export = read_export(path, first=True)
-    assert export.labels == ["x"] and dict(export.left_out) == {"further choices of an answer": 2}
-
-
-def test_label_studio_min_asks_where_it_cannot_tell(tmp_path: Path) -> None:
-    entry = {"annotator": 1, "annotation_id": 1, "id": 1, "text": "a", "mood": "x"}
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps([entry, {**entry, "annotator": 2}]))
-    with pytest.raises(DataError, match=r"'text', 'mood'; --question names one"):
-        read_export(path)
-    assert read_export(path, question="mood").labels == ["x", "x"]
-
-
-def test_prodigy_with_one_label_is_yes_or_no(tmp_path: Path) -> None:
-    line = {"_input_hash": 1, "text": "a", "label": "joy", "_session_id": "s-1", "answer": "accept"}
-    other = {**line, "_session_id": "s-2", "answer": "reject", "_annotator_id": None}
-    export = read_export(write_lines(tmp_path / "a.jsonl", [line, other]))
-    assert export.labels == ["accept", "reject"] and export.workers == ["s-1", "s-2"]
-    mixed = write_lines(tmp_path / "b.jsonl", [line, {**other, "label": "fear"}])
-    with pytest.raises(DataError, match=r"line 2: .*one question, received 'joy', 'fear'"):
-        read_export(mixed)
-
-
-def test_prodigy_without_an_annotator(tmp_path: Path) -> None:
-    line = {"_input_hash": 1, "answer": "accept", "label": "joy", "_session_id": None}
-    with pytest.raises(DataError, match="line 1: expected a worker, received none"):
-        read_export(write_lines(tmp_path / "a.jsonl", [line]))
-
-
-def test_an_answer_that_was_changed(tmp_path: Path) -> None:
-    line = {"_input_hash": 1, "label": "joy", "_session_id": "s", "answer": "accept"}
-    path = write_lines(tmp_path / "a.jsonl", [line, line, {**line, "answer": "reject"}])
-    with pytest.raises(DataError, match=r"line 3: .*'s' to task '1' .*'reject' after 'accept'"):
-        read_export(path)
-    for which, label in (("first", "accept"), ("last", "reject")):
-        export = read_export(path, duplicates=which)  # type: ignore[arg-type]
-        assert export.labels == [label]
-        assert dict(export.left_out) == {"repeated answers of a worker to a task": 2}
-
-
-def test_doccano_shared_annotations_have_no_annotator(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("all.jsonl", '{"id": 1, "label": ["x"]}\n')
-    with pytest.raises(DataError, match=r"a.zip: all.jsonl: expected a file an annotator"):
-        read_export(path)
-
-
-def test_doccano_names_file_and_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("ann.jsonl", '{"id": 1, "label": ["x"]}\n{"id": 2, "lab')
-    with pytest.raises(DataError, match=r"a.zip: ann.jsonl: line 2: .*ends early"):
-        read_export(path)
-
-
-def test_archives_are_read_safely(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("ann.jsonl", "".join(map(str, range(2**18)))[: 2**20])
-    raw = path.read_bytes()
-    path.write_bytes(raw[: len(raw) // 2])
-    with pytest.raises(DataError, match="expected a zip archive"):
-        read_export(path)
-    path.write_bytes(raw[:100] + b"\xff" * 40 + raw[140:])
-    with pytest.raises(DataError, match=r"ann.jsonl: expected a whole file"):
-        read_export(path)
-    # The index says that the file is 1.2 GB; nothing of it is read.
-    path.write_bytes(raw.replace((2**20).to_bytes(4, "little"), (5 * 2**28).to_bytes(4, "little")))
-    with pytest.raises(DataError, match=r"at most 200,000 files and 1,024 MB"):
-        read_export(path)
-
-
-def test_archive_names_cannot_point_elsewhere(tmp_path: Path) -> None:
-    folder = tmp_path / "inner"
-    folder.mkdir()
-    path = folder / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("ann.jsonl", '{"id": 1, "label": ["x"]}\n')
-        archive.writestr("../bob.jsonl", '{"id": 1, "label": ["y"]}\n')
-    assert read_export(path).workers == ["ann"]
-    assert [file.name for file in tmp_path.rglob("*")] == ["inner", "a.zip"]
-
-
-def test_labelbox_of_two_projects(tmp_path: Path) -> None:
-    label = {
-        "label_details": {"created_by": "a"},
-        "annotations": {"classifications": [{"name": "q", "radio_answer": {"value": "x"}}]},
-    }
-    held = {"labels": [label]}
-    line = {"data_row": {"id": "r"}, "projects": {"one": held, "two": held}}
-    with pytest.raises(DataError, match=r"line 1: expected labels of one project \(one\)"):
-        read_export(write_lines(tmp_path / "a.ndjson", [line]))
-    line = {"data_row": {"id": "r"}, "projects": {"one": held, "two": "x"}}
-    with pytest.raises(
-        DataError, match="line 1: expected the labels of project 'two', received 'x"
-    ):
-        read_export(write_lines(tmp_path / "a.ndjson", [line]))
-
-
-def test_labelbox_counts_what_is_skipped_or_empty(tmp_path: Path) -> None:
-    answer = {"classifications": [{"name": "q", "radio_answer": {"value": "x"}}]}
-    by, skipped = {"label_details": {"created_by": "a"}}, {"performance_details": {"skipped": True}}
-    kinds = [{**by, "annotations": answer}, {**by, **skipped, "annotations": answer}]
-    labels = [*kinds, {**by, **skipped, "annotations": {}}, {**by, "annotations": {"objects": []}}]
-    lines = [
-        {"data_row": {"id": f"r{row}"}, "projects": {"one": {"labels": [label]}}}
-        for row, label in enumerate(labels)
-    ]
-    export = read_export(write_lines(tmp_path / "a.ndjson", lines))
-    assert export.tasks == ["r0"]
-    assert dict(export.left_out) == {"skipped by the annotator": 2, "without an answer": 1}
-
-
-def test_toloka_without_task_ids_and_a_short_row(tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    head = "INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\n"
-    path.write_text(head + "a.png\tcat\tw\n\t\t\nb.png\tdog\tw\n")
-    assert read_export(path).tasks == ["a.png", "b.png"]
-    path.write_text(head + "a.png\tcat\tw\nb.png\tdog\n")
-    with pytest.raises(DataError, match=r"a.tsv: row 3: expected 3 cells.*received 2"):
-        read_export(path)
+@pytest.mark.parametrize(("tool", "write", "item", "annotator", "label"), EXPORTS, ids=IDS)
+def test_every_tools_crowd(
+    tool: str, write: Writer, item: str, annotator: str, label: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path)
+    assert name_of(path) == tool
+    columns = read(path)
+    assert len(columns.labels) == len(LABELS) and (item, annotator, label) in triples(columns)
+    assert len(set(columns.items)) == 4 and len(set(columns.annotators)) == 3
+    counts = sorted(list(columns.labels).count(name) for name in set(map(str, columns.labels)))
+    assert counts == [5, 7]
+    assert set(columns.texts.values()) == set(TEXTS.values()) or not columns.texts
+    assert len({columns.place(row) for row in range(len(LABELS))}) in (4, 12)
+    assert set(columns.roles) == {"task", "worker", "label"} and all(columns.roles.values())
 
 
 @pytest.mark.parametrize(
-    ("header", "cells", "label"),
+    ("write", "left_out", "gold"),
     [
-        ("Answer.mood", "glad", "glad"),
-        ("Answer.mood.label", "glad", "glad"),
-        ("Answer.mood.glad,Answer.mood.sad", "true,false", "glad"),
-        ("Answer.taskAnswers", '"[{""mood"":{""label"":""glad""}}]"', "glad"),
-        ("Answer.taskAnswers", '"[{""mood"":{""glad"":true,""sad"":false}}]"', "glad"),
+        (label_studio, {"skipped by the annotator": 1}, {"1": "pos"}),
+        (prodigy, {"ignored by the annotator": 1}, {}),
+        (argilla_flat, {"draft, not submitted": 4}, {}),
+        (toloka, {"rejected answers": 1}, {"t4": "neg"}),
+        (mturk, {"rejected by the requester": 1}, {}),
     ],
 )
-def test_mturk_forms(header: str, cells: str, label: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(f"HITId,WorkerId,AssignmentStatus,{header}\nh,w,Approved,{cells}\n")
-    assert read_export(path, question="mood").labels == [label]
-    assert read_export(path).labels == [label]
+def test_what_is_left_out_is_counted(
+    write: Writer, left_out: dict[str, int], gold: dict[str, str], tmp_path: Path
+) -> None:
+    columns = read(write(tmp_path))
+    assert columns.left_out == left_out and columns.gold == gold
 
 
-def test_mturk_broken_json_names_the_row(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text('HITId,WorkerId,Answer.taskAnswers\nh,w,"[{""mood"":"\n')
-    with pytest.raises(DataError, match=r"row 2, column 'Answer.taskAnswers': .*ends early"):
-        read_export(path)
+def task(number: int, *annotations: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"id": number, "data": {"text": "x"}, "annotations": list(annotations), **more}
 
 
-def test_sagemaker_in_a_zip_and_of_two_iterations(tmp_path: Path) -> None:
-    folder = sagemaker(tmp_path)
-    path = tmp_path / "job.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for file in folder.rglob("*.json"):
-            name = file.relative_to(tmp_path).as_posix()
-            archive.write(file, name)
-            archive.write(file, name.replace("iteration-1", "iteration-2"))
-    assert detect(path) == "sagemaker"
-    export = read_export(path)
-    assert len(export.labels) == 24 and "iteration-2/3" in export.tasks
+def by(annotator: Any, *parts: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"completed_by": annotator, "result": list(parts), **more}
 
 
-def test_sagemaker_manifest(tmp_path: Path) -> None:
-    content = json.dumps({"crowd-classifier": {"label": "x"}})
-    workers = [{"workerId": name, "annotationData": {"content": content}} for name in "ab"]
-    line = {"source-ref": "s3://b/1.txt", "job": {"annotationsFromAllWorkers": workers}}
-    export = read_export(write_lines(tmp_path / "output.manifest", [line]))
-    assert export.tasks == ["s3://b/1.txt"] * 2 and export.workers == ["a", "b"]
+POS, NEG = label_studio_result("pos")[0], label_studio_result("neg")[0]
+TOPIC = {"from_name": "topic", "type": "taxonomy", "value": {"taxonomy": [["A"], ["A", "Dog"]]}}
+STARS = {"from_name": "stars", "type": "rating", "value": {"rating": 4}}
+REGION = {"id": "r1", "type": "rectanglelabels", "value": {"x": 1, "rectanglelabels": ["cat"]}}
+OF_REGION = {**POS, "id": "r1"}
+FIGURE_EIGHT = "_unit_id,_golden,_worker_id,verdict,url,verdict_gold\n"
+ZOONIVERSE = "classification_id,user_name,subject_ids,annotations\n"
+HIT = "HITId,WorkerId,AssignmentStatus,"
 
 
-def test_choices_of() -> None:
-    assert choices_of("x") == ["x"] and choices_of(3) == [3]
-    assert choices_of({"labels": ["x", "y"]}) == ["x", "y"]
-    assert choices_of({"x": True, "y": False}) == ["x"]
-    assert choices_of(None) == choices_of("") == []
-    assert choices_of({"left": 3}) is None and choices_of([[0, 3, "PER"]]) is None
+def judged(unit: int, **answers: str) -> dict[str, Any]:
+    judgments = [{"worker_id": w, "data": {"q": a}} for w, a in answers.items()]
+    return {"id": unit, "data": {"text": "x"}, "results": {"judgments": judgments}}
 
 
-class Feature:
-    names = ("no", "yes")
+def classified(*values: Any) -> str:
+    rows = [json.dumps([{"task": "T0", "value": value}]).replace('"', '""') for value in values]
+    return ZOONIVERSE + "".join(f'{i},ann,s{i},"{row}"\n' for i, row in enumerate(rows))
 
 
-class Dataset:
-    """What a Hugging Face dataset offers of itself."""
-
-    features: ClassVar[dict[str, object]] = {"answer": Feature(), "id": object()}
-
-    def to_pandas(self) -> pd.DataFrame:
-        return pd.DataFrame({"id": ["a", "a", "b"], "who": [1, 2, 1], "answer": [1, 0, -1]})
-
-
-def test_a_dataset_with_names_of_columns() -> None:
-    export = from_table(Dataset(), task="id", worker="who", label="answer")
-    assert export.labels == ["yes", "no"] and dict(export.left_out) == {"without a choice": 1}
-    assert export.frame()["worker"].tolist() == [1, 2]
-    with pytest.raises(UsageError, match="expected the label in a column 'label', received 'id'"):
-        from_table(Dataset(), task="id", worker="who", label="label")
-    with pytest.raises(UsageError, match="received list"):
-        from_table([1], task="id", worker="who", label="answer")
-
-
-@pytest.mark.parametrize("answers", ["[]", "null", "5", '["x"]'])
-def test_mturk_answers_that_say_nothing_are_counted(tmp_path: Path, answers: str) -> None:
-    path = tmp_path / "a.csv"
-    cells = ['[{"q": {"label": "x"}}]', answers]
-    rows = [
-        {"HITId": "h", "WorkerId": f"w{n}", "Answer.taskAnswers": a} for n, a in enumerate(cells)
-    ]
-    pd.DataFrame(rows).to_csv(path, index=False)
-    export = read_export(path)
-    assert export.labels == ["x"] and export.left_out == {"without a choice": 1}
-
-
-@pytest.mark.parametrize("content", ["{}", "null", "5"])
-def test_sagemaker_answers_that_say_nothing_are_counted(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "a.json"
-    given = ['{"q": {"label": "x"}}', content]
-    entry = {
-        "datasetObjectId": "7",
-        "annotations": [
-            {"workerId": f"w{n}", "annotationData": {"content": c}} for n, c in enumerate(given)
+# What is tried: the file's name, its content (JSON, lines of JSON for .jsonl, or text), flags, and
+# the labels as "item annotator label".
+READ: dict[str, tuple[str, Any, dict[str, Any], list[str]]] = {
+    "Label Studio: taxonomy": ("a.json", [task(1, by(5, TOPIC))], {}, ["1 5 ['A', 'A > Dog']"]),
+    "Label Studio: rating": ("a.json", [task(1, by(5, STARS))], {}, ["1 5 4"]),
+    "Label Studio: predictions": (
+        "a.json",
+        [task(1, by(5, POS), predictions=[{"model_version": "v2", "result": [NEG]}, 17])],
+        {},
+        ["1 5 pos", "1 model v2 neg"],
+    ),
+    "Label Studio: an address of another annotation": (
+        "a.json",
+        [task(1, by({"id": 5, "email": "a@b.org"}, POS)), task(2, by(5, NEG))],
+        {},
+        ["1 a@b.org pos", "2 a@b.org neg"],
+    ),
+    "Label Studio: reviews": (
+        "a.json",
+        [
+            task(1, by(5, POS), by(6, NEG, last_action="rejected")),
+            task(2, by(5, POS, reviews=[{"accepted": True}, {"accepted": False}]), by(6, NEG)),
         ],
-    }
-    path.write_text(json.dumps([entry, {"annotations": []}]))
-    export = read_export(path)
-    assert export.labels == ["x"]
-    assert export.left_out == {"without a choice": 1, "objects without workers' answers": 1}
-
-
-def test_argilla_flat_answers_are_lists(tmp_path: Path) -> None:
-    line = {"id": "r", "q.responses": ["x", "y"], "q.responses.users": "ab"}
-    with pytest.raises(DataError, match=r"expected lists of responses to 'q'.*received 'ab'"):
-        read_export(write_lines(tmp_path / "a.jsonl", [line]))
-
-
-def test_an_export_may_be_packed(tmp_path: Path) -> None:
-    path = tmp_path / "a.json.gz"
-    tasks = one_task([{"completed_by": 1, "result": label_studio_result("x")}])
-    path.write_bytes(gzip.compress(json.dumps(tasks).encode()))
-    assert detect(path) == "label_studio" and read_export(path).labels == ["x"]
-
-
-def test_label_studio_choices_about_regions_are_none_of_the_task(tmp_path: Path) -> None:
-    place = {"x": 1, "y": 1, "width": 5, "height": 5}
-    box = {"id": "r1", "type": "rectanglelabels", "value": {**place, "rectanglelabels": ["Car"]}}
-    about = {"id": "r1", "from_name": "quality", "type": "choices"}
-    tasks = one_task(
+        {},
+        ["1 5 pos", "2 6 neg"],
+    ),
+    "Label Studio: regions": ("a.json", [task(1, by(5, REGION, OF_REGION, NEG))], {}, ["1 5 neg"]),
+    "Label Studio: a question": (
+        "a.json",
+        [task(1, by(5, POS, STARS))],
+        {"question": "stars"},
+        ["1 5 4"],
+    ),
+    "Label Studio: before 1.0": (
+        "a.json",
+        [{"id": 1, "data": {}, "completions": [by(5, POS)]}],
+        {},
+        ["1 5 pos"],
+    ),
+    "Prodigy: repeated ids": (
+        "a.jsonl",
         [
             {
-                "completed_by": worker,
-                "result": [
-                    box,
-                    {**about, "value": {**place, "choices": ["blurry"]}},
-                    {**about, "value": {"choices": ["dark"]}},
-                    *label_studio_result("pos"),
-                ],
+                "id": "t",
+                "_input_hash": 1,
+                "answer": "accept",
+                "accept": ["a", "b"],
+                "_session_id": "u",
+            },
+            {
+                "id": "t",
+                "_input_hash": 2,
+                "answer": "accept",
+                "accept": ["b"],
+                "_annotator_id": "v",
+            },
+        ],
+        {},
+        ["t u ['a', 'b']", "t v b"],
+    ),
+    "Prodigy: one label": (
+        "a.jsonl",
+        [{"_input_hash": 1, "label": "SPAM", "answer": "reject", "_annotator_id": "u"}],
+        {},
+        ["1 u reject"],
+    ),
+    "doccano: names and spans": (
+        "a.jsonl",
+        [
+            {
+                "id": 1,
+                "annotations": [{"label": 3, "label_name": "pos", "user": 1, "user_name": "u"}],
+            },
+            {"id": 2, "annotations": [{"label": 3, "user": 1, "start_offset": 0}]},
+        ],
+        {},
+        ["1 u pos"],
+    ),
+    "Labelbox: checklists": (
+        "a.ndjson",
+        {
+            "data_row": {"id": "r"},
+            "projects": {
+                "p": {
+                    "labels": [
+                        {
+                            "label_details": {"created_by": "u"},
+                            "annotations": {
+                                "classifications": [
+                                    {
+                                        "name": "q",
+                                        "checklist_answers": [{"name": "a"}, {"name": "b"}],
+                                    },
+                                    {"name": "note", "text_answer": {"content": "x"}},
+                                ]
+                            },
+                        }
+                    ]
+                }
+            },
+        },
+        {},
+        ["r u ['a', 'b']"],
+    ),
+    "Toloka: inputs as items": (
+        "a.tsv",
+        "INPUT:a\tINPUT:b\tOUTPUT:x\tOUTPUT:y\tASSIGNMENT:worker_id\np\tq\t1\t2\tu\n",
+        {"question": "y"},
+        ["p,q u 2"],
+    ),
+    "Mechanical Turk: several items per HIT": (
+        "a.csv",
+        f"{HIT}Input.i1,Input.i2,Input.qc,Answer.i1,Answer.i2,Answer.qc\nh,u,,a,b,c,yes,no,ok\n",
+        {},
+        ["a u yes", "b u no"],
+    ),
+    "Mechanical Turk: a column per option": (
+        "a.csv",
+        f"{HIT}Answer.q.cat,Answer.q.dog\nh,u,,true,false\nh,v,,false,true\n",
+        {},
+        ["h u cat", "h v dog"],
+    ),
+    "Mechanical Turk: JSON": (
+        "a.csv",
+        f'{HIT}Answer.taskAnswers\nh,u,,"[{{""q"":{{""cat"":true,""dog"":false}}}}]"\n',
+        {},
+        ["h u cat"],
+    ),
+    "Mechanical Turk: named columns": (
+        "a.csv",
+        f"{HIT}Input.url,Answer.a,Answer.b\nh,u,,x,1,2\nh2,u,,x,3,4\n",
+        {"task_column": "Input.url", "label_column": "Answer.b"},
+        ["x u 2", "x u 4"],
+    ),
+    "Mechanical Turk: the one question with classes": (
+        "a.csv",
+        f"{HIT}Answer.q,Answer.note\n"
+        + "".join(f"h{i // 2},w{i % 2},,{'yes' if i % 2 else 'no'},note {i}\n" for i in range(42)),
+        {},
+        [f"h{i // 2} w{i % 2} {'yes' if i % 2 else 'no'}" for i in range(42)],
+    ),
+    "SageMaker: a manifest": (
+        "a.jsonl",
+        [
+            {
+                "source-ref": "s3://x",
+                "job": {
+                    "annotationsFromAllWorkers": [
+                        {"workerId": "u", "annotationData": {"content": '{"q": {"cat": true}}'}}
+                    ]
+                },
             }
-            for worker in (1, 2)
-        ]
-    )
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(tasks))
-    export = read_export(path)
-    assert export.labels == ["pos", "pos"]
-    assert export.left_out["choices about a region"] == 4
-    for annotation in tasks[0]["annotations"]:
-        annotation["result"].pop()
-    path.write_text(json.dumps(tasks))
-    with pytest.raises(DataError, match=r"received none .*4 choices about a region"):
-        read_export(path)
+        ],
+        {},
+        ["s3://x u cat"],
+    ),
+    "Figure Eight: CSV": (
+        "a.csv",
+        FIGURE_EIGHT
+        + "1,true,u,yes,x,yes\n1,true,v,no,x,yes\n2,false,u,yes,y,\n2,false,v,yes,y,\n",
+        {},
+        ["1 u yes", "1 v no", "2 u yes", "2 v yes"],
+    ),
+    "Figure Eight: JSON": (
+        "a.json",
+        "".join(json.dumps(judged(i, u="yes", v="no")) + "\n" for i in (1, 2)),
+        {},
+        ["1 u yes", "1 v no", "2 u yes", "2 v no"],
+    ),
+    "LeWiDi 2023": (
+        "a.json",
+        {"7": {"text": "x", "annotators": "Ann1,Ann2", "annotations": "0,1", "hard_label": "0"}},
+        {},
+        ["7 Ann1 0", "7 Ann2 1"],
+    ),
+    "LeWiDi 2025": (
+        "a.json",
+        {"7": {"annotators": "Ann1,Ann2", "annotations": {"Ann1": "-1", "Ann2": "2"}}},
+        {},
+        ["7 Ann1 -1", "7 Ann2 2"],
+    ),
+    "EXIST": (
+        "a.json",
+        {
+            "9": {
+                "annotators": ["A", "B"],
+                "labels_task1": ["YES", "NO"],
+                "age_annotators": ["18-22"],
+            }
+        },
+        {},
+        ["9 A YES", "9 B NO"],
+    ),
+    "Zooniverse: flattened": (
+        "a.csv",
+        "row_id,classification_id,user_name,created_at,subject_ids,val\n"
+        "0,5,ann,2017-02-23,s1,Yes\n1,6,bob,2017-02-24,s1,No\n",
+        {},
+        ["s1 ann Yes", "s1 bob No"],
+    ),
+    "Zooniverse: raw": (
+        "a.csv",
+        classified("Yes", ["a", "b"]),
+        {},
+        ["s0 ann Yes", "s1 ann ['a', 'b']"],
+    ),
+    "Zooniverse: a combined task": (
+        "a.csv",
+        classified([{"task": "T1", "value": "Yes"}]),
+        {},
+        ["s0 ann Yes"],
+    ),
+    "annotators per class": (
+        "a.json",
+        {"1": {"yes": ["u"], "no": ["v", 3]}, "2": {"yes": ["u"], "no": ["u"]}},
+        {},
+        ["1 u yes", "1 v no", "1 3 no", "2 u ['yes', 'no']"],
+    ),
+    "annotators per class in records": (
+        "a.jsonl",
+        [{"id": 7, "text": "x", "votes": {"yes": ["u"], "no": ["v"]}}],
+        {},
+        ["7 u yes", "7 v no"],
+    ),
+    "answers.json": (
+        "a.json",
+        {"1": {"u": 0, "v": 1}, "2": {}, "3": {"u": True}},
+        {},
+        ["1 u 0", "1 v 1", "3 u True"],
+    ),
+}
+
+
+def write(folder: Path, name: str, content: Any) -> Path:
+    path = folder / name
+    if name.endswith(".jsonl"):
+        content = "".join(json.dumps(line) + "\n" for line in content)
+    elif not isinstance(content, str):
+        content = json.dumps(content)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("case", READ)
+def test_forms_of_answers(case: str, tmp_path: Path) -> None:
+    name, content, flags, wanted = READ[case]
+    columns = read(write(tmp_path, name, content), **flags)
+    assert [" ".join(map(str, row)) for row in triples(columns)] == wanted
+
+
+SKIPPED = {"classifications": [], "objects": [1, 2]}
+# What is tried: the file's name, its content, and words of the message.
+REJECTED: dict[str, tuple[str, Any, str]] = {
+    "Label Studio: boxes": (
+        "a.json",
+        [task(1, by(5, REGION))],
+        r"1 results of type rectanglelabels.*\[nothing_to_aggregate\]",
+    ),
+    "Label Studio: two questions": (
+        "a.json",
+        [task(1, by(5, POS, STARS))],
+        r"sentiment \(1 values, 1 answers\), stars.*--question=sentiment.*\[several_questions\]",
+    ),
+    "Label Studio: another form": (
+        "a.json",
+        [task(1, by(5, POS)), {"id": 2, "data": {}}],
+        r"record 2: .* a task needs 'id' and 'annotations'.*\[unknown_layout\]",
+    ),
+    "Prodigy: nobody": (
+        "a.jsonl",
+        [{"text": "x", "cats": {"A": True, "B": False}, "answer": "accept"}] * 2,
+        r"2 without an annotator.*\[nothing_to_aggregate\]",
+    ),
+    "doccano: spans": (
+        "a.jsonl",
+        [{"id": 1, "data": "x", "label": [[0, 1, "PER"], [2, 3, "LOC"]]}],
+        r"2 spans in the first text.*\[nothing_to_aggregate\]",
+    ),
+    "doccano: one file of all": (
+        "a.jsonl",
+        [{"id": 1, "text": "x", "label": ["pos"]}],
+        "1 without an annotator",
+    ),
+    "Argilla: lists of other lengths": (
+        "a.jsonl",
+        [{"id": 1, "q.responses": ["a"], "q.responses.users": ["u", "v"]}],
+        "line 1: .*the lists of 'q' have different lengths",
+    ),
+    "Labelbox: without details": (
+        "a.jsonl",
+        [{"data_row": {"id": 1}, "projects": {"p": {"labels": [{}]}}}],
+        "a label needs 'label_details'",
+    ),
+    "Labelbox: boxes": (
+        "a.jsonl",
+        [
+            {
+                "data_row": {"id": 1},
+                "projects": {
+                    "p": {"labels": [{**labelbox_label("u", "a"), "annotations": SKIPPED}]}
+                },
+            }
+        ],
+        "2 objects",
+    ),
+    "SageMaker: no JSON": (
+        "a.json",
+        [
+            {
+                "datasetObjectId": 1,
+                "annotations": [{"workerId": "u", "annotationData": {"content": "{"}}],
+            }
+        ],
+        "record 1: .*'content' is not JSON",
+    ),
+    "Mechanical Turk: no JSON": (
+        "a.csv",
+        f"{HIT}Answer.taskAnswers\nh,u,,[oops\n",
+        "line 2: .*'Answer.taskAnswers' is not JSON",
+    ),
+    "Figure Eight: aggregated": (
+        "a.csv",
+        "_unit_id,_trusted_judgments,verdict,verdict:confidence\n1,5,yes,0.8\n",
+        "units without annotators .download the full report.",
+    ),
+    "LeWiDi: other lengths": (
+        "a.json",
+        {"7": {"annotators": "A,B", "annotations": "0"}},
+        "item '7': .*2 annotators, 1 values of 'annotations'",
+    ),
+    "Zooniverse: a survey": ("a.csv", classified([{"choice": "BBN"}]), "1 survey answers"),
+    "Zooniverse: drawings": ("a.csv", classified([{"tool": 0, "x": 3}]), "1 drawings"),
+    "answers.json: another form": (
+        "a.json",
+        {"1": {"u": 0}, "2": [3]},
+        "item '2': .*expected an object of annotators and labels",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_what_is_rejected(case: str, tmp_path: Path) -> None:
+    name, content, message = REJECTED[case]
+    with pytest.raises(DataError, match=message) as raised:
+        read(write(tmp_path, name, content))
+    assert str(raised.value).startswith(f"{tmp_path / name}: ")
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("name", "content"),
     [
-        ({"last_action": "rejected", "reviews": [{"accepted": False}]}, False),
-        ({"last_action": "rejected"}, False),
-        ({"reviews": [{"accepted": True}, {"accepted": False}]}, False),
-        ({"reviews": [{"accepted": False}, {"accepted": True}]}, True),
-        ({"last_action": "updated", "reviews": [{"accepted": False}]}, True),
-        ({"last_action": "fixed_and_accepted", "reviews": [{"accepted": True}]}, True),
+        ("long.csv", "task,worker,label\n1,ann,pos\n"),
+        ("dense.csv", "1,-1\n0,1\n"),
+        ("coco.json", {"images": [], "annotations": [{"id": 1, "category_id": 3}]}),
+        ("frame.json", {"task": {"0": "a"}, "worker": {"0": "u"}, "label": {"0": "x"}}),
+        ("records.jsonl", [{"task": "a", "worker": "u", "label": "x"}]),
+        ("lists.json", {"t1": [{"who": "ann", "what": "yes"}]}),
     ],
 )
-def test_label_studio_rejected_by_a_reviewer(
-    said: dict[str, Any], kept: bool, tmp_path: Path
-) -> None:
-    annotations = [
-        {"completed_by": 1, "result": label_studio_result("pos")},
-        {"completed_by": 2, "result": label_studio_result("neg"), **said},
-    ]
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(one_task(annotations)))
-    export = read_export(path)
-    assert export.labels == ["pos", "neg"][: 1 + kept]
-    assert export.left_out["rejected by a reviewer"] == (not kept)
+def test_files_of_no_tool(name: str, content: Any, tmp_path: Path) -> None:
+    assert name_of(write(tmp_path, name, content)) is None
 
 
-def test_labelbox_reviews_are_told_of(tmp_path: Path) -> None:
-    path = labelbox(tmp_path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    held = next(iter(lines[0]["projects"].values()))
-    held["labels"][0]["label_details"]["reviews"] = [{"score": -1}]
-    write_lines(path, lines)
-    with pytest.warns(UserWarning, match="1 labels have reviews, which are not looked at"):
-        read_export(path)
+def test_every_importer_is_tested() -> None:
+    names = {module.NAME for module in IMPORTERS}
+    assert len(names) == len(IMPORTERS) == 13
 
 
-def test_label_studio_min_says_which_field_holds_the_answers(tmp_path: Path) -> None:
-    path = tmp_path / "min.json"
-
-    def write(name: str, agreed: list[str]) -> None:
-        rows = [
-            {"id": task, "text": f"T{task}", "kind": kind, name: said, "annotator": worker}
-            for task, kind in enumerate(agreed)
-            for worker, said in enumerate(("easy", "sure", "easy"))
-        ]
-        path.write_text(json.dumps([{**row, "annotation_id": n} for n, row in enumerate(rows)]))
-
-    write("comment", ["pos", "neg", "pos"])
-    with pytest.raises(DataError, match="'comment', 'kind'; --question names one"):
-        read_export(path)
-    assert read_export(path, question="kind").labels[3:6] == ["neg"] * 3
-    write("mood", ["pos", "neg", "pos"])
-    with pytest.warns(UserWarning, match="taken from 'mood'.*--question names another, as 'kind'"):
-        assert read_export(path).labels[:2] == ["easy", "sure"]
-    write("comment", ["pos", "neg", "meh"])  # no field of choices beside it
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert read_export(path).labels[:2] == ["easy", "sure"]
+@pytest.mark.parametrize(
+    ("value", "choices"),
+    [
+        (None, []),
+        ("a", ["a"]),
+        (3, [3]),
+        (["a", "b"], ["a", "b"]),
+        ({"label": "a"}, ["a"]),
+        ({"labels": ["a"]}, ["a"]),
+        ({"choices": ["a", "b"]}, ["a", "b"]),
+        ({"a": True, "b": False}, ["a"]),
+        ([{"left": 1}], None),
+        ({"boundingBoxes": []}, None),
+    ],
+)
+def test_choices_of_a_form(value: Any, choices: list[Any] | None) -> None:
+    assert choices_of(value) == choices
