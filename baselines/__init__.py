@@ -10,6 +10,8 @@ from baselines import (
     cpc,
     crowd_gan,
     crowdar,
+    dasc_crowding,
+    dasc_ensemble,
     doctor_net,
     ds_mixup,
     geocrowdnet,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -69,4 +69,11 @@ class AnnotMix(SharedFeaturesLayer):
         return (*super()._spec(data, run), self.alpha)
 
 
-register_self_training("annot_mix", self_trained(AnnotMix), "annot-mix")
+@estimator
+class SelfTrainedAnnotMix(SelfTrainedLayer):
+    """Self-training over `AnnotMix`, from the arguments of both."""
+
+    layer = AnnotMix
+
+
+register_self_training("annot_mix", SelfTrainedAnnotMix, "annot-mix")

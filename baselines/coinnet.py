@@ -10,7 +10,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, fitted, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -90,4 +90,11 @@ class COINNet(AnnotatorEstimator):
         self.outlier_scores_ = found.astype(np.float32)
 
 
-register_self_training("coinnet", self_trained(COINNet), "COIN-Net")
+@estimator
+class SelfTrainedCOINNet(SelfTrainedLayer):
+    """Self-training over `COINNet`, from the arguments of both."""
+
+    layer = COINNet
+
+
+register_self_training("coinnet", SelfTrainedCOINNet, "COIN-Net")

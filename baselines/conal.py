@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 
 if TYPE_CHECKING:
     import keras
@@ -56,4 +56,11 @@ class CoNAL(InstanceLayer):
         return head([probabilities, flat]), probabilities
 
 
-register_self_training("conal", self_trained(CoNAL), "CoNAL")
+@estimator
+class SelfTrainedCoNAL(SelfTrainedLayer):
+    """Self-training over `CoNAL`, from the arguments of both."""
+
+    layer = CoNAL
+
+
+register_self_training("conal", SelfTrainedCoNAL, "CoNAL")

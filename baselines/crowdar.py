@@ -10,7 +10,7 @@ from typing import Any
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -60,4 +60,11 @@ class CrowdAR(SharedFeaturesLayer):
         return (*super()._spec(data, run), self.annotation_share)
 
 
-register_self_training("crowdar", self_trained(CrowdAR), "CrowdAR")
+@estimator
+class SelfTrainedCrowdAR(SelfTrainedLayer):
+    """Self-training over `CrowdAR`, from the arguments of both."""
+
+    layer = CrowdAR
+
+
+register_self_training("crowdar", SelfTrainedCrowdAR, "CrowdAR")

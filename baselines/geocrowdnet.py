@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.geocrowdnet import Volume
@@ -68,5 +68,19 @@ class GeoCrowdNetF(GeoCrowdNetW):
     volume: Volume = "F"
 
 
-for _name, _kind in (("geocrowdnet_f", GeoCrowdNetF), ("geocrowdnet_w", GeoCrowdNetW)):
-    register_self_training(_name, self_trained(_kind), "GeoCrowdNet")
+@estimator
+class SelfTrainedGeoCrowdNetF(SelfTrainedLayer):
+    """Self-training over `GeoCrowdNetF`, from the arguments of both."""
+
+    layer = GeoCrowdNetF
+
+
+@estimator
+class SelfTrainedGeoCrowdNetW(SelfTrainedLayer):
+    """Self-training over `GeoCrowdNetW`, from the arguments of both."""
+
+    layer = GeoCrowdNetW
+
+
+register_self_training("geocrowdnet_f", SelfTrainedGeoCrowdNetF, "GeoCrowdNet")
+register_self_training("geocrowdnet_w", SelfTrainedGeoCrowdNetW, "GeoCrowdNet")

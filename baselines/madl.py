@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 from neucrowd_tf.training.estimator import TrainingData
 
 if TYPE_CHECKING:
@@ -70,4 +70,11 @@ class MaDL(SharedFeaturesLayer):
         self.annotator_weights_ = np.asarray(network.head.annotator_weights(), dtype=np.float32)
 
 
-register_self_training("madl", self_trained(MaDL), "MaDL")
+@estimator
+class SelfTrainedMaDL(SelfTrainedLayer):
+    """Self-training over `MaDL`, from the arguments of both."""
+
+    layer = MaDL
+
+
+register_self_training("madl", SelfTrainedMaDL, "MaDL")

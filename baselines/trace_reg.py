@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,4 +54,11 @@ class TraceRegularised(AnnotatorEstimator):
         return np.asarray(network.head.matrices(), dtype=np.float32)
 
 
-register_self_training("trace_reg", self_trained(TraceRegularised), "trace regularisation")
+@estimator
+class SelfTrainedTraceRegularised(SelfTrainedLayer):
+    """Self-training over `TraceRegularised`, from the arguments of both."""
+
+    layer = TraceRegularised
+
+
+register_self_training("trace_reg", SelfTrainedTraceRegularised, "trace regularisation")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import register_self_training, self_trained
+from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
 
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.unionnet import Variant
@@ -68,5 +68,19 @@ class UnionNetA(UnionNetB):
     variant: Variant = "A"
 
 
-for _name, _kind in (("unionnet_a", UnionNetA), ("unionnet_b", UnionNetB)):
-    register_self_training(_name, self_trained(_kind), "UnionNet")
+@estimator
+class SelfTrainedUnionNetA(SelfTrainedLayer):
+    """Self-training over `UnionNetA`, from the arguments of both."""
+
+    layer = UnionNetA
+
+
+@estimator
+class SelfTrainedUnionNetB(SelfTrainedLayer):
+    """Self-training over `UnionNetB`, from the arguments of both."""
+
+    layer = UnionNetB
+
+
+register_self_training("unionnet_a", SelfTrainedUnionNetA, "UnionNet")
+register_self_training("unionnet_b", SelfTrainedUnionNetB, "UnionNet")

@@ -24,16 +24,15 @@ from neucrowd_tf.arguments import (
     share,
     whole,
 )
-from neucrowd_tf.dasc.calibration import (
-    Calibrated,
-    drawn_labels,
-    fit_temperatures,
-    held_out_annotations,
-)
-from neucrowd_tf.dasc.confidence import pseudo_annotations
 from neucrowd_tf.dasc.quality import round_scores
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
-from neucrowd_tf.dasc.selection import SELECTORS, Candidates, SelectionName
+from neucrowd_tf.dasc.selection import (
+    SELECTORS,
+    Candidates,
+    PredictsAnnotators,
+    SelectionName,
+    pseudo_annotations,
+)
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import ReusesNetworks
 from neucrowd_tf.training.run import Run
@@ -46,12 +45,12 @@ if TYPE_CHECKING:
 
 # Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the
 # base model's run where both have the same settings (on LabelMe only Weighted Doctor Net has).
-_ROUND_SEEDS = 7919
+ROUND_SEEDS = 7919
 
 
 @dataclasses.dataclass
 class Rounds:
-    """What the rounds of self-training on one set of instances leave, an entry each.
+    """What the rounds of self-training leave, an entry each.
 
     Attributes:
         history: figures by name.
@@ -69,6 +68,12 @@ class Rounds:
     last: Any = None
     stopped: str = ""
 
+    def add(self, selected: NDArray[np.int32], lost: list[int], num_classes: int) -> None:
+        """Adds the selection `[M, 3]` after the latest round, and the classes that were lost."""
+        self.selections.append(selected)
+        self.history["selected"][-1], self.history["lost"][-1] = len(selected), lost
+        self.history["quota"][-1] = np.bincount(selected[:, 2], minlength=num_classes).tolist()
+
     @property
     def accuracies(self) -> list[float]:
         """Validation accuracy of each round; empty without validation data."""
@@ -79,9 +84,9 @@ class Rounds:
 class SelfTraining(ReusesNetworks, CrowdEstimator):
     """Self-training over a crowd model, which a subclass makes in `_crowd_model`.
 
-    Each round fits the model anew on the observed and the selected pseudo-annotations, predicts the
-    answers that annotators did not give, and selects some of them: with "dasc" the most confident
-    of each class, fewer of classes that are predicted often.
+    Each round fits the model again on the observed and the selected pseudo-annotations, predicts
+    the labels that annotators did not give, and selects some of them: with "dasc" the most
+    confident of each class, fewer of classes that are predicted often.
 
     Attributes:
         estimator_: the fitted model of the round that was picked; `last_estimator_` that of the
@@ -89,7 +94,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         best_round_: the picked round; 0 is the model before any pseudo-annotation.
         round_accuracy_: validation accuracy of each round (in the first pass, where validation data
             was held out).
-        history_: lists with an entry each round: `lost` (classes that the crowd names and no
+        history_: lists with an entry each round: `lost` (classes that annotators use and no
             pseudo-annotation had), `round`, `annotations` (in training),
             `imbalance_ratio` (R of these), `class_counts`, `selected` and `quota` (taken of each
             class after the round; the last round has none), `val_accuracy`.
@@ -99,7 +104,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         annotations_: the picked round's training annotations, pseudo-annotations marked as
             generated.
         stopped_: "rounds", "exhausted" or "validation".
-        temperatures_: `[R]` of annotators' answers, or None without `calibration`.
         confusion_matrices_: `[R, C true, C observed]`, the picked model's, where it has them.
 
     References:
@@ -124,38 +128,13 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         5,
         whole(0),
         "how many times pseudo-annotations are selected and the model is refitted; rounds end early"
-        " when every annotator's answer to every instance is there.",
-    )
-    counted: Literal["generated", "remaining"] = argument(
-        "generated",
-        one_of("generated", "remaining"),
-        'N\'_c of eq. 4: "generated" counts the pseudo-annotations of all cells that nobody'
-        ' labelled; "remaining" those not selected yet, which favours a class the more, the more of'
-        " it was taken.",
-    )
-    per_instance: int | None = argument(
-        None,
-        none | whole(1),
-        "at most so many pseudo-annotations of an instance join in a round, its most confident"
-        " ones; the most confident cells may otherwise be those of few instances.",
-    )
-    filling: Literal["likely", "drawn"] = argument(
-        "likely",
-        one_of("likely", "drawn"),
-        'a selected cell\'s label: the most "likely" one, or one "drawn" from what the model'
-        " predicts, so that the next round learns the probabilities.",
-    )
-    calibration: float = argument(
-        0.0,
-        number(least=0, below=1),
-        "the share of the annotations that a first fit leaves out, to find a temperature for each"
-        " annotator's predicted answers; 0 takes these as they are.",
+        " when there is a label of every annotator for every instance.",
     )
     reselect: bool = argument(
         False,
         flag,
-        "select anew from all unobserved answers in each round, instead of keeping selections for"
-        " ever.",
+        "select from all unobserved cells again in each round, instead of keeping the selections of"
+        " earlier rounds.",
     )
     pick: Literal["validation", "last"] = argument(
         "validation",
@@ -197,17 +176,37 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
     confusion_matrices_: NDArray[np.float32] | None = fitted()
     rows_: NDArray[np.int64] = fitted()
     n_iter_: int = fitted()
-    temperatures_: NDArray[np.float64] | None = fitted()
 
     def _crowd_model(self) -> Any:
         """Returns a new, unfitted crowd model with `predict_annotators`."""
         raise NotImplementedError
 
-    def _filling_model(self) -> Any:
-        """Returns a new, unfitted model whose answers fill the empty cells in every round; None
-        where each round's crowd model does.
-        """
-        return None
+    def _filler(self, data: TrainingData, run: Run) -> PredictsAnnotators | None:
+        """Returns what fills the empty cells in every round; None if each round's model does."""
+
+    def _candidates(
+        self,
+        labels: NDArray[Any],
+        entropies: NDArray[np.float32],
+        observed: Annotations,
+        taken: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> Candidates:
+        """Returns the cells that may be selected in a round, those that are not `taken`."""
+        del rng
+        return Candidates.of(labels, entropies, taken, generated_counts(labels, observed))
+
+    def _labels(
+        self,
+        filler: PredictsAnnotators,
+        features: NDArray[np.float32],
+        cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+        likely: NDArray[Any],
+        rng: np.random.Generator,
+    ) -> NDArray[Any]:
+        """Returns the labels of selected cells, by default the most likely ones."""
+        del filler, features, cells, rng
+        return likely
 
     # ----------------------------------------------------------------- fit
 
@@ -216,8 +215,8 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         validation = data.validation
         if by_validation and validation is None:
             labels = consensus_labels(data.annotations, self.seed)
-            part, _ = hold_out(data, labels, self.validation_fraction, self.seed)
-            first, validation = self._self_train(part, rounds, run.stage("choose")), part.validation
+            rest, _ = hold_out(data, labels, self.validation_fraction, self.seed)
+            first, validation = self._self_train(rest, rounds, run.stage("choose")), rest.validation
             rounds = len(first.models) - 1
         result = self._self_train(data, rounds, run)
         scored = result if first is None else first
@@ -238,7 +237,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         run.flush()
 
     def _self_train(self, data: TrainingData, rounds: int, run: Run) -> Rounds:
-        """Fits the model, predicts the answers that nobody gave, adds some of them and fits again.
+        """Fits the model, predicts the labels that nobody gave, adds some of them and fits again.
 
         References:
             DASC, algorithm 1.
@@ -247,35 +246,29 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         # What cannot be written to is standardised once for all rounds.
         data = dataclasses.replace(data, features=data.features.view())
         data.features.flags.writeable = False
-        filling = self._filling_model()
         crowd = observed = data.annotations.observed()
-        known = np.zeros(observed.shape, dtype=bool)
-        known[observed.instances, observed.annotators] = True
+        taken = np.zeros(observed.shape, dtype=bool)
+        taken[observed.instances, observed.annotators] = True
         if hasattr(model, "annotations_expected"):
             most = self.quota * (1 if self.reselect else rounds)
             model.annotations_expected = observed.num_annotations + most
-        kept = self._networks
-        with model.reused(kept) if hasattr(model, "reused") else contextlib.nullcontext():
-            self.temperatures_ = self._calibrate(model if filling is None else filling, data, run)
-            if filling is not None:
-                self._fit_model(filling, observed, data, 0, run.stage("filling"))
+        networks = self._networks
+        with model.reused(networks) if hasattr(model, "reused") else contextlib.nullcontext():
+            filler = self._filler(data, run)
             for number in range(rounds + 1):
-                self._fit_model(model, crowd, data, number, run)
+                model = seeded(model, self.seed + ROUND_SEEDS * number)
+                stage = run.stage(f"round-{number}")
+                model.fit(data.features, crowd, data.named_validation, run=stage)
                 self._record(result, model, crowd, data, run)
-                result.stopped = self._stopped(result, known, last=number == rounds)
+                result.stopped = self._stopped(result, taken, last=number == rounds)
                 if result.stopped:
                     break
-                fills = model if filling is None else filling
-                selected, lost = self._select(fills, data.features, observed, known, number)
-                result.history["lost"][-1] = lost
-                result.selections.append(selected)
-                result.history["selected"][-1] = len(selected)
-                counts = np.bincount(selected[:, 2], minlength=observed.num_classes)
-                result.history["quota"][-1] = counts.tolist()
+                chosen = self._select(filler or model, data.features, observed, taken, number)
+                result.add(*chosen, observed.num_classes)
                 if self.reselect:
-                    added = selected
+                    added = chosen[0]
                 else:
-                    known[selected[:, 0], selected[:, 1]] = True
+                    taken[chosen[0][:, 0], chosen[0][:, 1]] = True
                     added = np.concatenate(result.selections)
                 crowd = observed.with_generated(*added.T)
                 if not hasattr(model, "snapshot"):
@@ -283,32 +276,10 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         result.last = model
         return result
 
-    def _calibrate(self, model: Any, data: TrainingData, run: Run) -> NDArray[np.float64] | None:
-        """Returns a temperature for each annotator `[R]`, from a fit without some annotations; None
-        where none are left out.
-        """
-        if not self.calibration:
-            return None
-        observed = data.annotations.observed()
-        kept, held = held_out_annotations(observed, self.calibration, self.seed)
-        self._fit_model(model, kept, data, 0, run.stage("calibration"))
-        labels, annotators = observed.labels[held], observed.annotators[held]
-        needed, places = np.unique(observed.instances[held], return_inverse=True)
-        answers = model.predict_annotators(data.features[needed])[places, annotators]
-        return fit_temperatures(answers, labels, annotators, observed.num_annotators)
-
-    def _fit_model(
-        self, model: Any, crowd: Annotations, data: TrainingData, number: int, run: Run
-    ) -> None:
-        """Fits a round's model with the round's seed."""
-        if "seed" in model.get_params(deep=False):
-            model.set_params(seed=(self.seed + _ROUND_SEEDS * number) % 2**31)
-        model.fit(data.features, crowd, data.named_validation, run=run.stage(f"round-{number}"))
-
     def _record(
         self, result: Rounds, model: Any, crowd: Annotations, data: TrainingData, run: Run
     ) -> None:
-        """Keeps what a round leaves: its model, its training annotations and its figures."""
+        """Adds what a round leaves: its model, its training annotations and its figures."""
         number = len(result.models)
         result.models.append(model.snapshot() if hasattr(model, "snapshot") else model)
         result.training.append(crowd)
@@ -328,10 +299,10 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         for name, value in figures.items():
             result.history.setdefault(name, []).append(value)
 
-    def _stopped(self, result: Rounds, known: NDArray[np.bool_], *, last: bool) -> str:
+    def _stopped(self, result: Rounds, taken: NDArray[np.bool_], *, last: bool) -> str:
         """Returns why there is no further round, or nothing."""
         scores = result.accuracies
-        if known.all():
+        if taken.all():
             return "exhausted"
         if last:
             return "rounds"
@@ -340,35 +311,29 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
 
     def _select(
         self,
-        model: Any,
+        filler: PredictsAnnotators,
         features: NDArray[np.float32],
         observed: Annotations,
-        known: NDArray[np.bool_],
+        taken: NDArray[np.bool_],
         number: int,
     ) -> tuple[NDArray[np.int32], list[int]]:
-        """Returns the round's selection `[M, 3]` (instance, annotator, label), and the classes
-        that the crowd names and no pseudo-annotation had.
+        """Returns the round's selection and the lost classes.
+
+        Returns:
+            `[M, 3]` (instance, annotator, label), and the classes that annotators use and no
+            pseudo-annotation had.
         """
-        classes, annotators = observed.num_classes, known.shape[1]
-        if self.temperatures_ is not None:
-            model = Calibrated(model, self.temperatures_)
-        labels, entropies = pseudo_annotations(model, features, annotators, classes)
+        annotators = taken.shape[1]
+        labels, entropies = pseudo_annotations(filler, features, annotators, observed.num_classes)
         lost: list[int] = []
         if self.selection in ("dasc", "equal"):
             lost = fill_lost_classes(labels, entropies, observed)
-        candidates = Candidates.of(labels, entropies, known, classes)
-        if self.counted == "generated":
-            generated = generated_counts(labels, observed)
-            candidates = dataclasses.replace(candidates, generated=generated)
         rng = np.random.default_rng([self.seed, 0xDA5C, number])
-        if self.per_instance is not None:
-            candidates = candidates.capped(self.per_instance, annotators, rng)
+        candidates = self._candidates(labels, entropies, observed, taken, rng)
         places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
         cells = np.divmod(candidates.cells[places], annotators)
-        chosen = candidates.labels[places]
-        if self.filling == "drawn":
-            chosen = drawn_labels(model, features, cells, rng)
-        return np.stack([*cells, chosen], axis=1).astype(np.int32), lost
+        codes = self._labels(filler, features, cells, candidates.labels[places], rng)
+        return np.stack([*cells, codes], axis=1).astype(np.int32), lost
 
     def _model(self, number: int) -> Any:
         """Returns the fitted model of one round, on its own."""
@@ -381,7 +346,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         return np.asarray(self.estimator_.predict_proba(features))
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns how likely each annotator gives each label, `[M, R, C]`, by the picked model."""
+        """Returns the probabilities `[M, R, C]` of each annotator's label, by the picked model."""
         return np.asarray(self.estimator_.predict_annotators(features), dtype=np.float32)
 
     def staged_predict_proba(self, features: ArrayLike) -> Iterator[NDArray[Any]]:
@@ -409,6 +374,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         return round_scores(self, dataset)
 
     def inference_model(self) -> Any:
+        """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
         return self.estimator_.inference_model()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -443,9 +409,20 @@ class DASC(SelfTraining):
         return CrowdLayer() if self.estimator is None else clone(self.estimator)
 
 
+def seeded(model: Any, seed: int) -> Any:
+    """Returns the model with this seed, if it has one."""
+    if "seed" in model.get_params(deep=False):
+        model.set_params(seed=seed % 2**31)
+    return model
+
+
 def latest_good(accuracies: list[float], size: int, tolerance: float) -> int:
-    """Returns the latest round whose accuracy, on `size` instances, is within `tolerance` standard
-    errors of the best.
+    """Returns the latest round whose accuracy is close to the best one.
+
+    Args:
+        accuracies: of each round.
+        size: instances that they were measured on.
+        tolerance: how far below the best one, in standard errors of that.
     """
     scores = np.asarray(accuracies)
     best = scores.max()

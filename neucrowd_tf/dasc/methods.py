@@ -1,9 +1,9 @@
-"""Self-training over each crowd layer as a class of its own, and the names they are registered
-under.
-"""
+"""Self-training over each crowd layer as a class, and the names they are registered under."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -42,36 +42,36 @@ SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
 
 
 class SelfTrainedLayer(SelfTraining):
-    """Self-training over a crowd layer that is made from plain arguments: those of both.
+    """Self-training over a crowd layer, from the arguments of both.
 
-    `seed` is self-training's, which sets the layer's; `validation_fraction` and `patience` are
-    self-training's too.
+    A subclass says which `layer`, and is an `@estimator`; it has the layer's arguments beside those
+    of self-training. `seed` is self-training's, which sets the layer's; `validation_fraction` and
+    `patience` are self-training's too.
     """
 
     layer: ClassVar[type[AnnotatorEstimator]]
 
+    def __init_subclass__(cls) -> None:
+        """Declares the arguments of the subclass's layer."""
+        super().__init_subclass__()
+        if "layer" in vars(cls):
+            fields = _of_layer(cls.layer)
+            types = {field.name: field.type for field in fields}
+            cls.__annotations__ = {**inspect.get_annotations(cls), **types}
+            for field in fields:
+                meta = field.metadata
+                value = argument(field.default, meta["constraint"], meta["meaning"])
+                setattr(cls, field.name, value)
+
     def _crowd_model(self) -> Any:
-        own = {field.name for field in declared(SelfTraining)}
-        names = [field.name for field in declared(self.layer) if field.name not in own]
+        names = [field.name for field in _of_layer(self.layer)]
         return self.layer(**{name: getattr(self, name) for name in names})
 
 
-def self_trained(layer: type[AnnotatorEstimator]) -> type[SelfTrainedLayer]:
-    """Returns the class of self-training over a crowd layer; its constructor takes the arguments of
-    both by name.
-    """
-    own = {field.name for field in declared(SelfTraining)}
-    added = [field for field in declared(layer) if field.name not in own]
-    body: dict[str, Any] = {
-        "__module__": __name__,
-        "__doc__": f"Self-training over `{layer.__name__}`, made from the arguments of both.",
-        "__annotations__": {field.name: field.type for field in added},
-        "layer": layer,
-    }
-    for field in added:
-        known = field.metadata
-        body[field.name] = argument(field.default, known["constraint"], known["meaning"])
-    return estimator(type(f"SelfTrained{layer.__name__}", (SelfTrainedLayer,), body))
+def _of_layer(layer: type[AnnotatorEstimator]) -> list[dataclasses.Field[Any]]:
+    """Returns the arguments that a layer has beside those of self-training."""
+    shared = {field.name for field in declared(SelfTraining)}
+    return [field for field in declared(layer) if field.name not in shared]
 
 
 def register_self_training(
@@ -80,12 +80,11 @@ def register_self_training(
     title: str,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Registers `<selection>_<name>` for every selection of the paper's layers, `dasc_<name>` alone
-    for a layer without presets.
+    """Registers `<selection>_<name>` for each selection, or `dasc_<name>` alone without presets.
 
     Args:
         name: the crowd layer's.
-        kind: what `self_trained` made of it.
+        kind: self-training over it.
         title: the crowd layer's name in words.
         presets: hyper-parameters of both by dataset; None takes those of layers without their own.
     """
@@ -105,9 +104,7 @@ def register_self_training(
 
 
 def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
-    """Returns a crowd layer's presets with M and the number of rounds of each dataset (sections 4.1
-    and 4.5), and which round predicts where it is the last.
-    """
+    """Returns a crowd layer's presets with M and the number of rounds (sections 4.1 and 4.5)."""
 
     def schedule(dataset: str) -> dict[str, Any]:
         if dataset in _QUOTAS:
@@ -130,9 +127,26 @@ def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
     return presets
 
 
-SelfTrainedCrowdLayer = self_trained(CrowdLayer)
-SelfTrainedAnnoReg = self_trained(AnnoReg)
-SelfTrainedWeightedDoctorNet = self_trained(WeightedDoctorNet)
+@estimator
+class SelfTrainedCrowdLayer(SelfTrainedLayer):
+    """Self-training over `CrowdLayer`, from the arguments of both."""
+
+    layer = CrowdLayer
+
+
+@estimator
+class SelfTrainedAnnoReg(SelfTrainedLayer):
+    """Self-training over `AnnoReg`, from the arguments of both."""
+
+    layer = AnnoReg
+
+
+@estimator
+class SelfTrainedWeightedDoctorNet(SelfTrainedLayer):
+    """Self-training over `WeightedDoctorNet`, from the arguments of both."""
+
+    layer = WeightedDoctorNet
+
 
 register_self_training(
     "crowd_layer", SelfTrainedCrowdLayer, "CrowdLayer", schedule_presets("crowd_layer")

@@ -1,22 +1,94 @@
-"""Which pseudo-annotations join the training data in a round: DASC's choice and those it is
-compared with.
+"""Which pseudo-annotations join the training data in a round: confidence and selections.
+
+DASC's selection and those that it is compared with.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from neucrowd_tf.dasc.quotas import allocate, fractions
+from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+_CELLS_AT_ONCE = 1 << 22
 
 SelectionName = Literal["dasc", "confidence", "random", "equal"]
 Selector = Callable[["Candidates", int, np.random.Generator], "NDArray[np.int64]"]
+
+
+class PredictsAnnotators(Protocol):
+    """A fitted estimator that predicts each annotator's label."""
+
+    def predict_annotators(self, features: ArrayLike) -> NDArray[Any]:
+        """Returns probabilities `[N, R, C]`."""
+        ...
+
+
+def entropy(probabilities: NDArray[Any]) -> NDArray[np.float32]:
+    """Returns `-sum_c p_c log p_c` over the last axis, in nats; 0 log 0 is 0.
+
+    Args:
+        probabilities: `[..., C]`.
+
+    References:
+        DASC, eq. 2.
+    """
+    p = np.asarray(probabilities, dtype=np.float32)
+    # Sums of -p log p of nearly certain predictions round to just below zero.
+    return np.maximum(
+        -(p * np.log(np.maximum(p, np.float32(1e-30)))).sum(axis=-1, dtype=np.float32),
+        np.float32(0.0),
+    )
+
+
+def pseudo_annotations(
+    estimator: PredictsAnnotators, features: NDArray[Any], num_annotators: int, num_classes: int
+) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    """Returns each annotator's most probable label of each instance, and how uncertain it is.
+
+    All cells are predicted once, a block of instances at a time, so nothing of size N x R x C is
+    ever held.
+
+    Args:
+        estimator: fitted.
+        features: `[N, ...]`.
+        num_annotators: R.
+        num_classes: C.
+
+    Returns:
+        labels `[N, R]` (int8 up to 127 classes, else int32) and entropies `[N, R]` float32.
+
+    Raises:
+        DataError: the estimator's predictions have another shape, or are not finite.
+    """
+    size = len(features)
+    labels = np.empty((size, num_annotators), dtype=np.int8 if num_classes <= 127 else np.int32)
+    uncertainty = np.empty((size, num_annotators), dtype=np.float32)
+    rows = max(1, _CELLS_AT_ONCE // max(1, num_annotators * num_classes))
+    for start in range(0, size, rows):
+        block = slice(start, min(start + rows, size))
+        probabilities = estimator.predict_annotators(features[block])
+        expected = (block.stop - start, num_annotators, num_classes)
+        if probabilities.shape != expected:
+            raise DataError(
+                f"predict_annotators: expected shape {expected}, received {probabilities.shape}"
+            )
+        labels[block] = probabilities.argmax(axis=2)
+        uncertainty[block] = entropy(probabilities)
+    if not np.isfinite(uncertainty).all():
+        row, annotator = np.argwhere(~np.isfinite(uncertainty))[0]
+        raise DataError(
+            f"predict_annotators: instance {row}, annotator {annotator}: expected probabilities,"
+            " received values that are not finite"
+        )
+    return labels, uncertainty
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,41 +99,19 @@ class Candidates:
         cells: `[K]` positions in the flattened `[N, R]` matrix.
         labels: `[K]` predicted class codes.
         entropies: `[K]` float32.
-        num_classes: C.
-        generated: N'_c `[C]`, how many pseudo-annotations of each class were generated, selected
-            earlier or not; None counts the candidates.
+        generated: N'_c of eq. 4, `[C]`: how many pseudo-annotations of each class were generated,
+            selected earlier or not.
     """
 
     cells: NDArray[np.int64]
     labels: NDArray[Any]
     entropies: NDArray[np.float32]
-    num_classes: int
-    generated: NDArray[np.int64] | None = None
+    generated: NDArray[np.int64]
 
     @property
     def available(self) -> NDArray[np.int64]:
         """How many candidates each class has, `[C]`."""
-        return np.bincount(self.labels, minlength=self.num_classes)
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """N'_c of eq. 4, `[C]`."""
-        return self.available if self.generated is None else self.generated
-
-    def capped(
-        self, per_instance: int, num_annotators: int, rng: np.random.Generator
-    ) -> Candidates:
-        """Returns the `per_instance` most confident candidates of each instance alone, equal ones
-        by lot.
-        """
-        instances, lot = self.cells // num_annotators, rng.random(len(self.cells))
-        order = np.lexsort((lot, self.entropies, instances))
-        sorted_instances = instances[order]
-        first = np.searchsorted(sorted_instances, sorted_instances)
-        kept = np.sort(order[np.arange(len(order)) - first < per_instance])
-        return dataclasses.replace(
-            self, cells=self.cells[kept], labels=self.labels[kept], entropies=self.entropies[kept]
-        )
+        return np.bincount(self.labels, minlength=len(self.generated))
 
     @classmethod
     def of(
@@ -69,11 +119,11 @@ class Candidates:
         labels: NDArray[Any],
         entropies: NDArray[np.float32],
         taken: NDArray[np.bool_],
-        num_classes: int,
+        generated: NDArray[np.int64],
     ) -> Candidates:
         """Returns the cells of `[N, R]` predictions where `taken` is False."""
         cells = np.flatnonzero(~taken)
-        return cls(cells, labels.ravel()[cells], entropies.ravel()[cells], num_classes)
+        return cls(cells, labels.ravel()[cells], entropies.ravel()[cells], generated)
 
 
 def _most_confident(
@@ -82,9 +132,7 @@ def _most_confident(
     number: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Returns the `number` members of least entropy; equal ones (often exactly 0) are decided by
-    lot, not by position.
-    """
+    """Returns the `number` members of least entropy, equal ones (often exactly 0) by lot."""
     if number <= 0:
         return members[:0]
     shuffled = rng.permutation(members)
@@ -94,29 +142,28 @@ def _most_confident(
 def by_class(
     candidates: Candidates, numbers: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Returns positions among the candidates: of each class the `numbers[c]` most confident
-    ones."""
-    parts = [
+    """Returns positions of the `numbers[c]` most confident candidates of each class."""
+    chosen = [
         _most_confident(
             candidates.entropies, np.flatnonzero(candidates.labels == code), int(number), rng
         )
         for code, number in enumerate(numbers)
     ]
-    return np.sort(np.concatenate(parts))
+    return np.sort(np.concatenate(chosen))
 
 
 def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The M_c = tau_c M most confident of each class c.
+    """Returns the positions of the M_c = tau_c M most confident of each class c.
 
     References:
         DASC, section 3.2.1.
     """
-    numbers = allocate(fractions(candidates.counts), candidates.available, total)
+    numbers = allocate(fractions(candidates.generated), candidates.available, total)
     return by_class(candidates, numbers, rng)
 
 
 def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The same number of each class that is predicted at all, most confident first."""
+    """Returns the same number of each class that is predicted at all, most confident first."""
     counts = candidates.available
     return by_class(
         candidates, allocate((counts > 0) / max(1, int((counts > 0).sum())), counts, total), rng
@@ -126,7 +173,7 @@ def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -
 def select_confidence(
     candidates: Candidates, total: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The M most confident, whatever their class."""
+    """Returns the M most confident, whatever their class."""
     return np.sort(
         _most_confident(candidates.entropies, np.arange(len(candidates.cells)), total, rng)
     )
@@ -135,7 +182,7 @@ def select_confidence(
 def select_random(
     candidates: Candidates, total: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Any M."""
+    """Returns M candidates at random."""
     return np.sort(rng.permutation(len(candidates.cells))[:total])
 
 

@@ -28,9 +28,10 @@ _ESTIMATORS = Constraint(
 
 
 @estimator
-class Ensemble(CrowdEstimator):
-    """The mean of the class probabilities of several fits, which differ in their seeds (and, where
-    several estimators are given, in these). It is exported as one model.
+class MeanOfFits(CrowdEstimator):
+    """The mean of the class probabilities of several fits; a subclass says what is fitted.
+
+    It is exported as one model.
 
     Attributes:
         members_: the fitted estimators.
@@ -39,40 +40,35 @@ class Ensemble(CrowdEstimator):
 
     distributed: ClassVar[bool] = True
 
-    estimators: Any = argument(
-        constraint=_ESTIMATORS,
-        meaning="what is fitted: an estimator, or several; clones of them are.",
-        positional=True,
-    )
     size: int = argument(4, whole(1), "fits of each estimator; the first has the seed itself.")
 
     members_: list[Any] = fitted()
     confusion_matrices_: NDArray[np.float32] | None = fitted()
 
-    def _given(self) -> Sequence[Any]:
-        several = isinstance(self.estimators, (list, tuple))
-        return self.estimators if several else [self.estimators]
+    def _estimators(self) -> Sequence[Any]:
+        """Returns unfitted estimators."""
+        raise NotImplementedError
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.members_ = []
         for index in range(self.size):
-            for place, given in enumerate(self._given()):
-                member = clone(given)
+            for place, unfitted in enumerate(self._estimators()):
+                member = clone(unfitted)
                 if "seed" in member.get_params(deep=False):
                     member.set_params(seed=(self.seed + _MEMBER_SEEDS * index) % 2**31)
                 stage = run.stage(f"member-{index}-{place}")
                 self.members_.append(
                     member.fit(data.features, data.annotations, data.named_validation, run=stage)
                 )
-        found = [getattr(member, "confusion_matrices_", None) for member in self.members_]
-        known = [each for each in found if each is not None]
-        self.confusion_matrices_ = np.mean(known, axis=0) if len(known) == len(found) else None
+        matrices = [getattr(member, "confusion_matrices_", None) for member in self.members_]
+        complete = all(each is not None for each in matrices)
+        self.confusion_matrices_ = np.mean(matrices, axis=0) if complete else None
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return np.mean([member.predict_proba(features) for member in self.members_], axis=0)
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns the mean of what the members say that each annotator would answer, `[M, R, C]`.
+        """Returns the members' mean probabilities `[M, R, C]` of each annotator's label.
 
         Raises:
             AttributeError: a member does not predict annotators.
@@ -92,6 +88,25 @@ class Ensemble(CrowdEstimator):
         mean = answers[0] if len(answers) == 1 else keras.layers.Average()(answers)
         mean = keras.layers.Activation("linear", dtype="float32", name="probabilities")(mean)
         return keras.Model(inputs, {"probabilities": mean}, name="ensemble")
+
+
+@estimator
+class Ensemble(MeanOfFits):
+    """The mean of the class probabilities of fits that differ in their seeds or estimators.
+
+    Attributes:
+        members_, confusion_matrices_: see `MeanOfFits`.
+    """
+
+    estimators: Any = argument(
+        constraint=_ESTIMATORS,
+        meaning="what is fitted: an estimator, or several; clones of them are.",
+        positional=True,
+    )
+
+    def _estimators(self) -> Sequence[Any]:
+        several = isinstance(self.estimators, (list, tuple))
+        return self.estimators if several else [self.estimators]
 
 
 register_ensemble(Ensemble)

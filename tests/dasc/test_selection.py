@@ -8,14 +8,21 @@ import math
 import numpy as np
 import pytest
 
-from neucrowd_tf.dasc.confidence import entropy, pseudo_annotations
-from neucrowd_tf.dasc.selection import SELECTORS, Candidates, select_dasc
+from neucrowd_tf.dasc import selection
+from neucrowd_tf.dasc.selection import (
+    SELECTORS,
+    Candidates,
+    entropy,
+    pseudo_annotations,
+    select_dasc,
+)
 from neucrowd_tf.errors import DataError
 
 
 def make(labels, entropies, classes=3):
     labels = np.asarray(labels)
-    return Candidates(np.arange(len(labels)), labels, np.asarray(entropies, np.float32), classes)
+    counts = np.bincount(labels, minlength=classes)
+    return Candidates(np.arange(len(labels)), labels, np.asarray(entropies, np.float32), counts)
 
 
 def test_entropy_by_hand():
@@ -45,8 +52,6 @@ def test_pseudo_annotations_of_many_classes():
 
 
 def test_pseudo_annotations_in_blocks(monkeypatch):
-    from neucrowd_tf.dasc import confidence
-
     table = np.random.default_rng(1).dirichlet(np.ones(3), size=(10, 4)).astype(np.float32)
     calls = []
 
@@ -56,7 +61,7 @@ def test_pseudo_annotations_in_blocks(monkeypatch):
             calls.append(len(rows))
             return table[rows]
 
-    monkeypatch.setattr(confidence, "_CELLS_AT_ONCE", 4 * 3 * 3)
+    monkeypatch.setattr(selection, "_CELLS_AT_ONCE", 4 * 3 * 3)
     labels, entropies = pseudo_annotations(Table(), np.arange(10.0)[:, None], 4, 3)
     assert calls == [3, 3, 3, 1]
     np.testing.assert_array_equal(labels, table.argmax(axis=2))
@@ -117,32 +122,22 @@ def test_ties_are_decided_by_lot():
 def test_candidates_leave_out_taken_cells():
     taken = np.array([[True, False], [False, True]])
     candidates = Candidates.of(
-        np.array([[0, 1], [2, 0]]), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32), taken, 3
+        np.array([[0, 1], [2, 0]]),
+        np.array([[0.1, 0.2], [0.3, 0.4]], np.float32),
+        taken,
+        np.array([2, 1, 1]),
     )
     assert candidates.cells.tolist() == [1, 2] and candidates.labels.tolist() == [1, 2]
     np.testing.assert_array_equal(candidates.entropies, np.float32([0.2, 0.3]))
-    assert candidates.counts.tolist() == [0, 1, 1]
+    assert candidates.available.tolist() == [0, 1, 1]
 
 
 def test_all_generated_ones_set_the_fractions():
     # Four candidates of each class; of class 1 four were taken earlier: 4 and 8 generated give
     # tau = 2/3 and 1/3, so 4 and 2 of six. Candidates alone would give three of each.
     labels, entropies = np.repeat([0, 1], 4), np.linspace(0.1, 0.8, 8).astype(np.float32)
-    left = Candidates(np.arange(8), labels, entropies, 2)
+    left = Candidates(np.arange(8), labels, entropies, np.array([4, 4]))
     rng = np.random.default_rng(0)
     every = dataclasses.replace(left, generated=np.array([4, 8]))
     assert np.bincount(labels[select_dasc(left, 6, rng)]).tolist() == [3, 3]
     assert np.bincount(labels[select_dasc(every, 6, rng)]).tolist() == [4, 2]
-
-
-def test_cap_keeps_the_most_confident_of_each_instance():
-    rng = np.random.default_rng(1)
-    cells = np.sort(rng.permutation(40)[:25])
-    entropies = rng.random(25).astype(np.float32)
-    capped = Candidates(cells, np.zeros(25, int), entropies, 1).capped(2, 5, rng)
-    expected = []
-    for instance in range(8):
-        own = [k for k in range(25) if cells[k] // 5 == instance]
-        expected += sorted(own, key=lambda k: entropies[k])[:2]
-    np.testing.assert_array_equal(capped.cells, cells[np.sort(expected)])
-    np.testing.assert_array_equal(capped.entropies, entropies[np.sort(expected)])

@@ -7,22 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dasc import DASC
-from neucrowd_tf.dasc.calibration import (
+from baselines.dasc_crowding import (
     TEMPERATURES,
     Calibrated,
+    FilledByGenerator,
     drawn_labels,
     fit_temperatures,
     held_out_annotations,
     softened,
 )
+from baselines.dasc_ensemble import AveragedMethods
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import UsageError
 
 RNG = np.random.default_rng(0)
 
 
-class Known:
-    """Predicts what it was given."""
+class Fixed:
+    """Predicts the same probabilities always."""
 
     def __init__(self, answers: np.ndarray) -> None:
         self.answers = answers
@@ -78,27 +80,44 @@ def test_labels_are_drawn_as_often_as_predicted() -> None:
     answers = RNG.dirichlet(np.ones(3), (2, 4)).astype(np.float32)
     features = np.arange(2, dtype=np.float32)[:, None]
     cells = np.full(20_000, 1), np.full(20_000, 2)
-    labels = drawn_labels(Known(answers), features, cells, np.random.default_rng(1))
+    labels = drawn_labels(Fixed(answers), features, cells, np.random.default_rng(1))
     np.testing.assert_allclose(np.bincount(labels) / 20_000, answers[1, 2], atol=0.02)
-    sure = Known(np.tile(np.eye(3, dtype=np.float32)[[2, 0, 1, 0]], (2, 1, 1)))
+    sure = Fixed(np.tile(np.eye(3, dtype=np.float32)[[2, 0, 1, 0]], (2, 1, 1)))
     cells = np.array([0, 1, 0, 1]), np.array([0, 1, 2, 3])
     np.testing.assert_array_equal(
         drawn_labels(sure, features, cells, np.random.default_rng(1)), [2, 0, 1, 0]
     )
-    soft = Calibrated(Known(answers), np.full(4, 2.0)).predict_annotators(features)
+    soft = Calibrated(Fixed(answers), np.full(4, 2.0)).predict_annotators(features)
     np.testing.assert_allclose(soft, softened(answers, np.full(4, 2.0)))
 
 
-def test_rounds_are_filled_with_drawn_calibrated_labels(crowd: Any, centroids: Any) -> None:
-    features, _, annotations = crowd
-    given: dict[str, Any] = {"quota": 60, "rounds": 2, "pick": "last", "seed": 4}
-    plain = DASC(centroids, **given).fit(features, annotations)
-    drawn = DASC(centroids, filling="drawn", calibration=0.2, **given).fit(features, annotations)
-    assert plain.temperatures_ is None and drawn.temperatures_.shape == (8,)
+@pytest.mark.slow
+def test_rounds_are_filled_with_drawn_calibrated_labels() -> None:
+    truth = np.repeat([0, 1, 2], [40, 20, 12])
+    features = (RNG.normal(size=(72, 4)) + 4.0 * np.eye(3, 4)[truth]).astype(np.float32)
+    dense = np.where(RNG.random((72, 8)) < 0.7, truth[:, None], RNG.integers(3, size=(72, 8)))
+    dense[RNG.random((72, 8)) > 0.5] = -1
+    dense[:, 0] = truth
+    annotations = Annotations.from_dense(dense, num_classes=3)
+    fixed: dict[str, Any] = {
+        "generator": "dasc_crowd_layer", "quota": 60, "rounds": 2, "pick": "last", "epochs": 3,
+        "generator_epochs": 3, "seed": 4,
+    }  # fmt: skip
+    drawn = FilledByGenerator(**fixed).fit(features, annotations)
+    assert drawn.temperatures_ is not None and drawn.temperatures_.shape == (8,)
     assert set(drawn.temperatures_) <= set(TEMPERATURES)
     assert [len(each) for each in drawn.selections_] == [60, 60]
-    likely = drawn.last_estimator_.predict_annotators(features).argmax(axis=2)
-    rows, columns, labels = np.concatenate(drawn.selections_).T
-    assert (likely[rows, columns] != labels).any()  # some are not what is most probable
-    again = DASC(centroids, filling="drawn", calibration=0.2, **given).fit(features, annotations)
-    np.testing.assert_array_equal(again.selections_[1], drawn.selections_[1])
+    plain = FilledByGenerator(**fixed, filling="likely", calibration=0.0)
+    plain.fit(features, annotations)
+    assert plain.temperatures_ is None
+    likely = plain.generator_.predict_annotators(features).argmax(axis=2)
+    for model, same in ((plain, True), (drawn, False)):
+        rows, columns, labels = np.concatenate(model.selections_).T
+        assert (likely[rows, columns] == labels).all() == same
+
+
+def test_a_preset_is_one_that_a_method_has() -> None:
+    crowd = Annotations([0, 1, 2], [0, 1, 0], [0, 1, 1], num_classes=2)
+    for kind in (FilledByGenerator, AveragedMethods):
+        with pytest.raises(UsageError, match=r"^preset: expected a dataset with presets \(.*label"):
+            kind(preset="labelm").fit(np.eye(3), crowd)
