@@ -1,7 +1,6 @@
-"""The installed command, `neucrowd` (`python -m neucrowd_tf`): one of `COMMANDS` and its arguments.
+"""The installed command `neucrowd` (`python -m neucrowd_tf`), which runs one of `COMMANDS`.
 
-What a command needs is imported when it is known which one: those that work on labels alone start
-in half a second.
+The module of a command is imported when it is called: those for labels alone start quickly.
 """
 
 from __future__ import annotations
@@ -12,19 +11,21 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-from neucrowd_tf.io.command_line import PROBLEM, STDOUT, run, write_output
+from neucrowd_tf.io.command_line import PROBLEM, run, say
 from neucrowd_tf.stopping import while_loading
 
 RUN = "run"
-# The module whose `main` is the command's, and what it does. `neucrowd X` is `python -m
-# neucrowd_tf.X`, but for `run`.
+# Each command's module, and what it does.
 COMMANDS = {
-    "report": ("report.__main__", "a page on a crowd's labels: agreement, whom to trust, doubts"),
-    "aggregate": ("aggregate", "one label a task from the labels of many annotators"),
-    "relabel": ("relabel", "which tasks to label again, and whom to ask"),
-    "convert": ("convert", "an annotation tool's export as annotations.csv"),
-    RUN: ("harness.cli", "train and compare methods on a dataset or tables of one's own"),
-    "predict": ("predict", "scores items with a model that a run has exported"),
+    "report": (
+        "report.__main__",
+        "an HTML page on a crowd's labels: agreement, annotators, items to check",
+    ),
+    "aggregate": ("aggregate", "one label per item from the labels of many annotators"),
+    "relabel": ("relabel", "which items to label again, and by whom"),
+    "convert": ("convert", "write an annotation tool's export as annotations.csv"),
+    RUN: ("harness.cli", "train and compare methods on a dataset or your own tables"),
+    "predict": ("predict", "score items with a model that a run has exported"),
 }
 EXAMPLES = """\
   neucrowd report --annotations=export.json --output=report.html
@@ -36,7 +37,7 @@ EXAMPLES = """\
 
 
 def overview() -> str:
-    """Returns what `neucrowd --help` says."""
+    """Returns the text of `neucrowd --help`."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join(
@@ -53,36 +54,23 @@ def overview() -> str:
     )
 
 
-def _say(text: str) -> int:
-    """Prints a text; returns the exit code."""
-
-    def shown() -> list[str]:
-        write_output(STDOUT, f"{text}\n")
-        return []
-
-    return run(shown)
-
-
 def main(argv: list[str]) -> int:
-    """Runs what the arguments ask for; returns the exit code."""
+    """Runs the command that the arguments name; returns the exit code."""
     first = argv[0] if argv else "--help"
     if first == "--version":
-        return _say(f"neucrowd {version('neucrowd-tf')}")
+        return run(lambda: say(f"neucrowd {version('neucrowd-tf')}") or 0)
     if first in ("--help", "-h", "-help", "help"):
-        return _say(overview())
+        return run(lambda: say(overview()) or 0)
     if not first.startswith("-") and first not in COMMANDS:
         close = difflib.get_close_matches(first, COMMANDS, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        names = ", ".join(COMMANDS)
-        sys.stderr.write(f"error: expected flags or one of {names}, received {first!r}{hint}\n")
+        hint = f"Did you mean {close[0]}?" if close else f"Commands: {', '.join(COMMANDS)}."
+        sys.stderr.write(f"error: no command {first!r}. {hint}\n")
         return PROBLEM
     if first.startswith("-") or first == RUN:
-        from neucrowd_tf.harness.cli import start
+        from neucrowd_tf.harness.cli import main as run_main
 
-        sys.argv = [sys.argv[0], *argv[first == RUN :]]
-        start(installed=True)
+        return run_main(argv[first == RUN :], installed=True)
     module = importlib.import_module(f"neucrowd_tf.{COMMANDS[first][0]}")
-    sys.argv = [f"neucrowd {first}", *argv[1:]]
     return int(module.main(argv[1:]))
 
 

@@ -1,24 +1,9 @@
-"""From labels alone to one label a task, and what is known of each annotator.
-
-    python -m neucrowd_tf.aggregate --annotations=F --method=dawid_skene --output=labels.csv
-        [--annotators=annotators.csv] [--gold=gold.csv] [--question=NAME] [--first] [--seed=0]
-
-`--annotations` takes any layout that --dataset=table reads, an annotation tool's export, or `-`;
-without `--output` the labels go to stdout.
-
-    python -m neucrowd_tf.aggregate --annotations=FOLDER|F.parquet|F.csv --method=dawid_skene
-        --output=FOLDER --engine=local|dask [--workers=2] [--scheduler=tcp://host:8786] [--resume]
-        [--max_iter=100] [--tol=1e-7]
-
-takes more annotations than memory holds, by parts on this machine's threads or on Dask's workers,
-and writes a folder of Parquet files; a folder (but a tool's export) or a .parquet file is taken so
-without `--engine`.
-"""
+"""The command `neucrowd aggregate`: one label per item from the labels of many annotators."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -32,10 +17,20 @@ from neucrowd_tf.errors import (
     UsageError,
     one_line,
 )
-from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, write_outputs
+from neucrowd_tf.flags import flag
+from neucrowd_tf.io.command_line import (
+    STDOUT,
+    LabelFlags,
+    check_outputs,
+    model_names,
+    run_command,
+    table_options,
+    write_outputs,
+)
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.importers.catalogue import detect
-from neucrowd_tf.io.tables.flags import add_table_options, layout_of, model_names
+from neucrowd_tf.io.schema import ANNOTATIONS
+from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.stopping import RESUME, hinted
 
@@ -44,163 +39,169 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation.engine.records import Engine
     from neucrowd_tf.annotations import Annotations
 
-SCALE = ("workers", "scheduler", "resume", "max_iter", "tol")
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flags(LabelFlags):
+    """Infers one label per item from the labels of many annotators.
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="python -m neucrowd_tf.aggregate",
-        description="Infers one label a task from the labels of many annotators.",
-        allow_abbrev=False,
+    A folder, a Parquet file or any file with --engine is read by parts, so that it may be larger
+    than memory; the output is then a folder of Parquet files.
+    """
+
+    annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
+    method: str = flag("dawid_skene", help="Truth-inference method.")
+    output: Path = flag(STDOUT, help="CSV to write: task,label,probability,num_labels. `-` prints.")
+    annotators: Path | None = flag(
+        None, help="CSV to write: each annotator's skill with an interval, and confusion matrix."
     )
-    add = parser.add_argument
-    add("--method", default="dawid_skene", help="the truth-inference method")
-    add("--output", type=Path, default=STDOUT, help="CSV task,label,probability,num_labels")
-    add("--annotators", type=Path, help="CSV to write: skill with an interval, and confusion")
-    add("--gold", type=Path, help="CSV task,label: labels that are known")
-    add("--seed", type=int, default=0, help="of what a method draws")
-    add("--engine", choices=("local", "dask"), help="out of core, to a folder: threads, or Dask")
-    add("--workers", type=int, help="--engine: threads, or Dask processes of its own")
-    add("--scheduler", help="--engine=dask: a running one's address, tcp://host:port")
-    add("--resume", action="store_true", help="--engine: go on after the last iteration done")
-    add("--max_iter", type=int, help="--engine: most iterations")
-    add("--tol", type=float, help="--engine: least rise of the objective for each annotation")
-    add_table_options(parser, required=True)
-    return parser
+    gold: Path | None = flag(None, help="CSV task,label: true labels of some items.")
+    seed: int = flag(0, least=0, help="Seed of a method's random draws.")
+    engine: str | None = flag(
+        None,
+        choices=("local", "dask"),
+        help="Reads the labels by parts: in threads of this machine, or in Dask workers.",
+    )
+    workers: int | None = flag(
+        None, least=1, help="Number of threads, or of Dask processes (only with --engine)."
+    )
+    scheduler: str | None = flag(
+        None, help="Address tcp://host:port of a running scheduler (only with --engine=dask)."
+    )
+    resume: bool = flag(
+        False, help="Continues after the last finished iteration (only with --engine)."
+    )
+    max_iter: int | None = flag(
+        None, least=1, help="Largest number of iterations (only with --engine)."
+    )
+    tol: float | None = flag(
+        None, least=0, help="Smallest rise of the objective per annotation (only with --engine)."
+    )
 
 
-def aggregate(arguments: argparse.Namespace) -> list[str]:
-    """Writes what the arguments ask for and returns notes for stderr.
+def aggregate(flags: Flags) -> list[str]:
+    """Writes what the flags ask for; returns notes for standard error.
 
     Raises:
-        UsageError, DataError: what cannot be used, in a line.
+        UsageError, DataError: flags or data that cannot be used.
     """
-    path = arguments.annotations
-    parts = (
-        arguments.engine is not None
+    path = flags.annotations
+    by_parts = (
+        flags.engine is not None
         or ending(path) == ".parquet"
         or (path.is_dir() and detect(path) is None)
     )
-    check_outputs(arguments, ("output", "annotators"), ("annotations", "gold"), folders=parts)
-    if parts:
-        return _out_of_core(arguments)
-    for name in SCALE:
-        if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
-            raise UsageError(
-                f"--{name}: expected --engine=local or --engine=dask with it, received none"
-            )
-    # scikit-learn takes most of a second to load: what is wrong with the flags is said before.
+    check_outputs(
+        {"--output": flags.output, "--annotators": flags.annotators},
+        {"--annotations": path, "--gold": flags.gold},
+        folders=by_parts,
+    )
+    if by_parts:
+        return _aggregate_by_parts(flags)
+    if flags.max_iter is not None or flags.tol is not None:
+        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
+    # Errors in the flags are reported before scikit-learn's slow import.
     from neucrowd_tf.aggregation.catalogue import make_aggregator
     from neucrowd_tf.labelling.source import read_crowd, read_gold
 
-    method = make_aggregator(arguments.method, arguments.seed)
-    layout = layout_of(arguments)
-    crowd, notes = read_crowd(arguments.annotations, layout=layout)
-    models = model_names(arguments.model_annotator, crowd.annotator_names.tolist())
+    method = make_aggregator(flags.method, flags.seed)
+    layout = TableFormat.from_options(table_options(flags))
+    crowd, notes = read_crowd(path, layout=layout)
+    models = model_names(flags.model_annotator, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        gold = None if arguments.gold is None else read_gold(arguments.gold, crowd, layout)
+        gold = None if flags.gold is None else read_gold(flags.gold, crowd, layout)
         try:
-            if arguments.annotators is not None:
+            if flags.annotators is not None:
                 crowd.require_identities("--annotators")
             method.fit(crowd, gold)
         except (IdentitiesError, UnsupportedDataError) as error:
-            raise DataError(f"{arguments.annotations}: {error}") from None
+            raise DataError(f"{path}: {error}") from None
     labels = to_csv(("task", "label", "probability", "num_labels"), label_rows(crowd, method))
-    written = {arguments.output: labels}
-    if arguments.annotators is not None:
-        written[arguments.annotators] = annotators_csv(crowd, method, models)
+    written = {flags.output: labels}
+    if flags.annotators is not None:
+        written[flags.annotators] = annotators_csv(crowd, method, models)
     write_outputs(written)
     return [*notes, *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
 
 
-def _out_of_core(arguments: argparse.Namespace) -> list[str]:
-    """Fits by parts; returns no notes, as progress goes to stderr."""
-    for name in ("annotators", "gold", "seed", "model_annotator", "question", "first"):
-        if getattr(arguments, name) not in (None, False, 0):
+def _aggregate_by_parts(flags: Flags) -> list[str]:
+    """Fits by parts; progress is printed to standard error, so there are no notes."""
+    for name in ("annotators", "gold"):
+        if getattr(flags, name) is not None:
             raise UsageError(
-                f"--{name}: expected labels that are read as a whole, a CSV without --engine,"
-                f" received {arguments.annotations}, which is read by parts"
+                f"--{name}: not available for labels that are read by parts (--engine, a folder or"
+                " a Parquet file). Use a CSV without --engine."
             )
-    if arguments.output == STDOUT:
+    output = flags.output
+    if output == STDOUT or output.is_file() or output.suffix in (".csv", ".json", ".parquet"):
         raise UsageError(
-            "--output: expected a folder, as folders, Parquet and --engine are read by parts,"
-            " received none"
+            f"--output={output}: labels that are read by parts (--engine, a folder or a Parquet"
+            " file) are written to a folder. Name a folder, such as --output=labels."
         )
-    if arguments.output.is_file() or arguments.output.suffix in (".csv", ".json", ".parquet"):
-        raise UsageError(
-            f"--output={arguments.output}: expected a folder, as folders, Parquet and --engine are"
-            " read by parts, received a file's name; --output=labels, without an ending"
-        )
-    if arguments.workers is not None and arguments.workers < 1:
-        raise UsageError(f"--workers: expected a number from 1, received {arguments.workers}")
-    if arguments.scheduler is not None and (arguments.engine != "dask" or arguments.workers):
-        raise UsageError(
-            "--scheduler: expected --engine=dask with it, and no --workers, received"
-            f" --engine={arguments.engine}, --workers={arguments.workers}"
-        )
-    # Dask's threads and processes do not survive an exception in the midst of their work.
-    with hinted(RESUME, at_once=arguments.engine == "dask"):
-        _fit(arguments)
+    if flags.scheduler is not None and (flags.engine != "dask" or flags.workers):
+        raise UsageError("--scheduler: only with --engine=dask and without --workers.")
+    # Threads and processes of Dask do not survive an exception in the middle of their work.
+    with hinted(RESUME, at_once=flags.engine == "dask"):
+        _fit(flags)
     return []
 
 
-def _fit(arguments: argparse.Namespace) -> None:
-    """Fits on an engine."""
+def _fit(flags: Flags) -> None:
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
 
-        engine = _engine(arguments)
+        engine = _engine(flags)
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"--engine: expected {error.name}, which is not installed: pip install"
-            " 'neucrowd-tf[parquet]', or [dask] for --engine=dask"
+            f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
+            " 'neucrowd-tf[dask]' for --engine=dask."
         ) from None
     request = Request(
-        arguments.annotations,
-        arguments.method,
-        arguments.output,
-        arguments.max_iter,
-        arguments.tol,
-        arguments.resume,
-        layout_of(arguments),
+        flags.annotations,
+        flags.method,
+        flags.output,
+        flags.max_iter,
+        flags.tol,
+        flags.resume,
+        TableFormat.from_options(table_options(flags)),
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
     with contextlib.closing(engine):
         fit(request, engine)
 
 
-def _engine(arguments: argparse.Namespace) -> Engine:
-    if arguments.engine == "dask":
+def _engine(flags: Flags) -> Engine:
+    if flags.engine == "dask":
         from neucrowd_tf.aggregation.engine.dask import Dask
 
-        return Dask(arguments.scheduler, arguments.workers or 2)
+        return Dask(flags.scheduler, flags.workers or 2)
     from neucrowd_tf.aggregation.engine.local import Local
 
-    return Local(arguments.workers)
+    return Local(flags.workers)
 
 
 def label_rows(crowd: Annotations, method: Aggregator) -> Iterator[list[str]]:
-    """Yields `task,label,probability,num_labels` of each task that has a label or a gold label."""
+    """Yields `task,label,probability,num_labels` of each item that has a label or a gold label."""
     names = [text_cell(name) for name in crowd.class_names.tolist()]
-    given = crowd.vote_counts().sum(axis=1).tolist()
+    counts = crowd.vote_counts().sum(axis=1).tolist()
     for row, task in enumerate(crowd.instance_names.tolist()):
         if method.annotated_[row]:
             label = int(method.labels_[row])
             probability = number_cell(float(method.probas_[row, label]))
-            yield [text_cell(task), names[label], probability, str(given[row])]
+            yield [text_cell(task), names[label], probability, str(counts[row])]
 
 
 def annotators_csv(crowd: Annotations, method: Aggregator, models: Sequence[str] = ()) -> str:
-    """Returns a CSV with a row an annotator: `annotator,num_labels,skill,skill_low,skill_high,kind`
-    and `c_<true class>_<label>` for each pair of classes.
+    """Returns a CSV with a row per annotator.
 
-    The kind is `model` of the annotators named in `models`, else `person`.
+    The columns are `annotator,num_labels,skill,skill_low,skill_high,kind` and
+    `c_<true class>_<label>` for each pair of classes. The kind is `model` for the annotators in
+    `models`, otherwise `person`.
 
-    The skill is the probability of being right that the method estimates, or, where it estimates
-    none, the share of labels that equal the inferred ones; the interval is Wilson's at 95 % for as
-    many labels, as if the inferred labels were true. The confusion is the method's, or counted
-    against the inferred labels; its rows sum to one.
+    The skill is the method's estimate of the probability of a correct label or, if the method has
+    none, the share of labels that equal the inferred ones. The interval is Wilson's 95% interval
+    for that many labels, as if the inferred labels were true. The confusion matrix is the method's,
+    or counted against the inferred labels; its rows sum to one.
     """
     import numpy as np
 
@@ -208,18 +209,18 @@ def annotators_csv(crowd: Annotations, method: Aggregator, models: Sequence[str]
     from neucrowd_tf.evaluation.intervals import wilson_interval
 
     counts = confusion_counts(crowd, method.labels_)
-    given = crowd.labels_per_annotator()
-    agreed = np.einsum("rcc->r", counts) / np.maximum(given, 1)
+    sizes = crowd.labels_per_annotator()
+    agreed = np.einsum("rcc->r", counts) / np.maximum(sizes, 1)
     skills = agreed if method.skills_ is None else method.skills_
     errors = normalise_counts(counts, 0.0) if method.errors_ is None else method.errors_
-    low, high = wilson_interval(np.clip(skills, 0.0, 1.0) * given, given)
+    low, high = wilson_interval(np.clip(skills, 0.0, 1.0) * sizes, sizes)
     classes = [str(name) for name in crowd.class_names.tolist()]
     header = ["annotator", "num_labels", "skill", "skill_low", "skill_high", "kind"]
     header += [f"c_{true}_{label}" for true in classes for label in classes]
     rows = (
         [
             text_cell(name),
-            str(int(given[code])),
+            str(int(sizes[code])),
             *(number_cell(float(value[code])) for value in (skills, low, high)),
             "model" if str(name) in models else "person",
             *(number_cell(value) for value in errors[code].ravel().tolist()),
@@ -230,8 +231,8 @@ def annotators_csv(crowd: Annotations, method: Aggregator, models: Sequence[str]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns 0, or 2 with one line on stderr."""
-    return run(lambda: aggregate(_parser().parse_args(argv)))
+    """Runs the command; returns its exit code."""
+    return run_command(Flags, aggregate, "neucrowd aggregate", argv)
 
 
 if __name__ == "__main__":

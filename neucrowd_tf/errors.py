@@ -38,18 +38,18 @@ class UsageError(ValueError):
     """A flag or an argument whose value cannot be used."""
 
 
-def printable(text: str, kept: str = "") -> str:
+def printable(text: str, keep: str = "") -> str:
     """Returns a text in which U+FFFD stands for control characters, marks that turn the direction
     of writing, and halves of surrogate pairs: they could hide or rearrange what stands beside them.
 
     Args:
-        kept: such characters that stay.
+        keep: such characters that stay.
     """
     if text.isprintable():
         return text
     return "".join(
         letter
-        if letter in kept or letter.isprintable() or unicodedata.category(letter) == "Zs"
+        if letter in keep or letter.isprintable() or unicodedata.category(letter) == "Zs"
         else "\ufffd"
         for letter in text
     )

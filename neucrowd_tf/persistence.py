@@ -22,7 +22,8 @@ from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder
-from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.run_files import SavedEstimator
 
 FORMAT = 1
 _PACKAGES = ("neucrowd_tf.", "baselines.")
@@ -43,11 +44,11 @@ class Persistent:
     `Annotations`, Keras models and other `Persistent` objects.
     """
 
-    _known: ClassVar[dict[str, type[Persistent]]] = {}
+    _classes: ClassVar[dict[str, type[Persistent]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Persistent._known[f"{cls.__module__}:{cls.__qualname__}"] = cls
+        Persistent._classes[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the fitted object; an existing folder that holds another one is replaced.
@@ -73,7 +74,7 @@ class Persistent:
             "class": f"{type(self).__module__}:{type(self).__qualname__}",
             "params": {
                 name: _pack(value, f"param.{name}", folder, arrays)
-                for name, value in self._own_params().items()
+                for name, value in self._params().items()
             },
             "attributes": {
                 name: _pack(value, name, folder, arrays) for name, value in attributes.items()
@@ -82,15 +83,15 @@ class Persistent:
         save_arrays(folder / "arrays.npz", arrays)
         write_json(folder / "estimator.json", record)
 
-    def _own_params(self) -> dict[str, Any]:
+    def _params(self) -> dict[str, Any]:
         return self.get_params(deep=False)  # type: ignore[attr-defined,no-any-return]
 
     @classmethod
     def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
-        made = cls(**params)
+        restored = cls(**params)
         for name, value in attributes.items():
-            setattr(made, name, value)
-        return made
+            setattr(restored, name, value)
+        return restored
 
 
 def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
@@ -206,19 +207,22 @@ def load(folder: str | os.PathLike[str]) -> Any:
             f"{source}: expected a folder that a fitted estimator was saved to, received none"
             " (estimator.json is missing)"
         )
-    record = read_json(source / "estimator.json")
-    if record.get("format") != FORMAT:
-        raise DataError(f"{source}: expected format {FORMAT}, received {record.get('format')}")
-    name = str(record["class"])
-    if name not in Persistent._known and name.startswith(_PACKAGES):
-        importlib.import_module(name.partition(":")[0])
-    if name not in Persistent._known:
-        raise DataError(
-            f"{source}: the class {name} is not known; import the module that defines it first"
+    record = SavedEstimator.read(source / "estimator.json")
+    name = str(record.content.get("class"))
+    if record.format != FORMAT:
+        raise DataError(f"{source}: format {record.format}, not {FORMAT}. {record.REMEDY}")
+    try:
+        if name not in Persistent._classes and name.startswith(_PACKAGES):
+            importlib.import_module(name.partition(":")[0])
+        if name not in Persistent._classes:
+            raise DataError(f"{source}: no class {name}. Import the module that defines it first.")
+        arrays = load_arrays(source / "arrays.npz")
+        params, attributes = (
+            {key: _unpack(value, source, arrays) for key, value in part.items()}
+            for part in (record.params, record.attributes)
         )
-    arrays = load_arrays(source / "arrays.npz")
-    params, attributes = (
-        {k: _unpack(v, source, arrays) for k, v in record[part].items()}
-        for part in ("params", "attributes")
-    )
-    return Persistent._known[name]._restore(params, attributes)
+        return Persistent._classes[name]._restore(params, attributes)
+    except (TypeError, KeyError, ImportError, AttributeError) as error:
+        raise DataError(
+            f"{source}: saved by another version ({type(error).__name__}: {error}). {record.REMEDY}"
+        ) from error

@@ -1,143 +1,95 @@
-"""The command: python -m neucrowd_tf.predict --model=RUN/saved_model
---features=X.csv|--texts=T.csv|--images=DIR --output=Y.csv
-"""
+"""The command `neucrowd predict`: class probabilities of items from an exported model."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from neucrowd_tf.annotations import as_name_array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.io.command_line import STDOUT, Parser, check_outputs, run, say, standard_output
+from neucrowd_tf.flags import flag
+from neucrowd_tf.io.command_line import (
+    STDOUT,
+    check_outputs,
+    run_command,
+    say,
+    standard_output,
+    table_options,
+)
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.reading import check_regular, check_tree, ending
 from neucrowd_tf.io.images import IMAGES, MAX_PIXELS, read_images
 from neucrowd_tf.io.quiet import import_tensorflow
-from neucrowd_tf.io.tables.flags import add_option
-from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.run_files import ExportedNames
+from neucrowd_tf.io.schema import TableOptions, split_list
 from neucrowd_tf.io.tables.writing import csv_writer, text_cell
+from neucrowd_tf.names import as_name_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 1024
-AGAIN = "export the model again, or copy its folder whole"
-# What TensorFlow says of a damaged file that it does not name.
-_FILES = {
-    "sstable": "variables/variables.index",
-    "Read less bytes": "variables/variables.data-00000-of-00001",
-    "MetaGraph": "saved_model.pb",
-}
 
 
 class Scorer:
-    """A SavedModel that `--export` wrote. A SavedModel is a program, which runs with all rights of
-    whoever loads it: load those alone whose origin is trusted.
+    """A SavedModel that a run with `--export` wrote.
+
+    A SavedModel is a program and runs with all rights of the process: load only models that you
+    trust.
 
     Attributes:
         classes: `[C]` class names.
-        feature_names: the columns it was trained on, or None where they are not known.
+        feature_names: the columns that the model was trained on; None without names.
         shape: of one row of features; () for texts.
-        takes_texts: whether it scores texts rather than features.
+        takes_texts: whether the model scores texts rather than features.
+
+    Example:
+        >>> scorer = Scorer(Path("runs/table/auto/seed-0/saved_model"))  # doctest: +SKIP
     """
 
     def __init__(self, folder: Path) -> None:
         """Loads the model.
 
         Raises:
-            DataError: the folder holds no SavedModel, a damaged one, or one of another kind.
+            DataError: the folder does not contain a SavedModel of features or texts, or it is
+                damaged.
         """
         if not (folder / "saved_model.pb").is_file():
-            hint = "; did the run have --export?" if folder.name == "saved_model" else ""
-            raise DataError(f"{folder}: expected a folder with a SavedModel, received none{hint}")
+            raise DataError(f"{folder}: no SavedModel here. Runs write one with --export.")
         check_tree(folder)  # TensorFlow would wait for a pipe
         import_tensorflow()
         import tensorflow as tf
 
-        str(folder).encode()  # TensorFlow takes no other paths
-        _check_fingerprint(folder)
+        str(folder).encode()  # TensorFlow accepts only paths in UTF-8
         try:
+            # Of a damaged fingerprint TensorFlow prints a traceback when it loads the model.
+            with contextlib.suppress(FileNotFoundError):
+                tf.saved_model.experimental.read_fingerprint(str(folder))
             self._model = tf.saved_model.load(str(folder))
             self._serve = self._model.signatures["serving_default"]
-            (self._name, spec), *others = self._serve.structured_input_signature[1].items()
-            outputs = self._serve.structured_outputs
-        except Exception as error:  # a damaged model ends in errors of many kinds
-            found = " ".join(str(error).split())[:200]
-            file = next((folder / name for said, name in _FILES.items() if said in found), folder)
+            ((self._name, spec),) = self._serve.structured_input_signature[1].items()
+            size = int(self._serve.structured_outputs["probabilities"].shape[-1])
+            self.shape = tuple(map(int, spec.shape[1:]))
+        except Exception as error:  # a damaged or other model raises errors of many types
+            reason = " ".join(str(error).split())[:200]
             raise DataError(
-                f"{file}: expected a SavedModel with the signature serving_default, received"
-                f" {found}; {AGAIN}"
+                f"{folder}: not a SavedModel from features to probabilities ({reason}). Export the"
+                " model again."
             ) from None
-        if (
-            others
-            or "probabilities" not in outputs
-            or spec.shape.rank is None
-            or (spec.shape.rank == 1) != (spec.dtype == tf.string)
-        ):
-            found = f"{len(others) + 1} inputs and the outputs {list(outputs)}"
-            raise DataError(
-                f"{folder}: expected a model from features to probabilities, received {found};"
-                f" {AGAIN}"
-            )
         self._dtype = spec.dtype
         self.takes_texts = spec.dtype == tf.string
-        self.shape = tuple(int(size) for size in spec.shape[1:])
-        size = int(outputs["probabilities"].shape[-1])
-        self.classes, self.feature_names = self._names(folder / NAMES, size)
-        columns = self.feature_names
-        if columns is not None and len(self.shape) == 1 and len(columns) != self.shape[0]:
-            raise DataError(
-                f"{folder / NAMES}: expected {self.shape[0]} names of columns, received"
-                f" {len(columns)}; {AGAIN}"
-            )
-
-    @staticmethod
-    def _names(path: Path, size: int) -> tuple[NDArray[Any], list[str] | None]:
-        """Returns the names of classes and of columns."""
-        try:
-            names = read_json(path) if path.is_file() else {}
-        except DataError as error:
-            raise DataError(f"{error}; {AGAIN}") from None
-        names = names if isinstance(names, dict) else {"classes": names}
-        given = names.get("classes")
-        columns = names.get("features")
-        unknown = ["features"] if "features" not in names else []
-        if given is None:
-            given, unknown = list(range(size)), ["classes", *unknown]
-        if not (
-            isinstance(given, list)
-            and all(isinstance(name, (str, int, float)) for name in given)
-            and len({str(name) for name in given}) == len(given)
-            and (columns is None or isinstance(columns, list))
-            and all(isinstance(name, str) for name in columns or ())
-            and not names.get("centre")  # of models that earlier versions exported
-        ):
-            raise DataError(
-                f"{path}: expected the names of classes and columns, received something else;"
-                f" {AGAIN}"
-            )
-        if len(given) != size:
-            raise DataError(f"{path}: expected {size} class names, received {len(given)}; {AGAIN}")
-        if unknown:
-            what = "no such file" if not path.is_file() else f"no {' and '.join(unknown)} in it"
-            warnings.warn(
-                f"{path}: expected the names of classes and columns, received {what}: columns are"
-                " taken in their order, classes without names are called 0, 1, ...;"
-                f" {AGAIN}",
-                stacklevel=3,
-            )
-        return as_name_array(given), columns
+        names = ExportedNames.read(folder / NAMES)
+        self.classes, self.feature_names = as_name_array(names.classes), names.features
+        columns = len(self.feature_names) if self.feature_names and len(self.shape) == 1 else None
+        if len(self.classes) != size or columns not in (None, *self.shape):
+            raise DataError(f"{folder / NAMES}: names of another model. {ExportedNames.REMEDY}")
 
     def batches(
         self, features: NDArray[Any], batch_size: int = BATCH
@@ -149,30 +101,14 @@ class Scorer:
             part = features[start : start + batch_size]
             if self.takes_texts:
                 part = np.array([text.encode("utf-8", "replace") for text in part], dtype=object)
-            found = self._serve(**{self._name: tf.constant(part, self._dtype)})
-            yield np.asarray(found["probabilities"])
-
-
-def _check_fingerprint(folder: Path) -> None:
-    """Raises DataError for a model's fingerprint that is damaged, of which TensorFlow shows a
-    traceback."""
-    import tensorflow as tf
-
-    try:
-        tf.saved_model.experimental.read_fingerprint(str(folder))
-    except FileNotFoundError:  # older models have none
-        pass
-    except RuntimeError:
-        raise DataError(
-            f"{folder / 'fingerprint.pb'}: expected the fingerprint of a SavedModel, received a"
-            f" damaged one; {AGAIN}"
-        ) from None
+            outputs = self._serve(**{self._name: tf.constant(part, self._dtype)})
+            yield np.asarray(outputs["probabilities"])
 
 
 def arrange(
     features: NDArray[np.float32], names: Sequence[str], scorer: Scorer, source: Path
 ) -> NDArray[np.float32]:
-    """Returns the features in the order and shape that the model was trained on.
+    """Returns features `[M, ...]` in the order and shape that the model was trained on.
 
     Args:
         features: `[M, ...]` as read.
@@ -186,22 +122,23 @@ def arrange(
     wanted = scorer.feature_names
     if wanted is not None and features.ndim == 2 and ending(source) != ".npy":
         position = {name: place for place, name in enumerate(names)}
-        missing = [name for name in wanted if name not in position]
-        extra = [name for name in names if name not in set(wanted)]
-        if missing or extra:
-            way_out = f"also {', '.join(map(repr, extra[:3]))}; --ignore_columns leaves columns out"
-            what = f"none of the name {missing[0]!r}" if missing else way_out
+        for name in wanted:
+            if name not in position:
+                raise DataError(
+                    f"{source}: column {name!r} is missing. The model was trained on it."
+                )
+        if extra := [name for name in names if name not in set(wanted)]:
             raise DataError(
-                f"{source}: expected the {len(wanted)} feature columns that the model was trained"
-                f" on, received {what}"
+                f"{source}: the model was not trained on column {extra[0]!r}. Leave it out with"
+                f" --ignore_columns={','.join(extra)}."
             )
         features = features[:, [position[name] for name in wanted]]
     if features.shape[1:] != scorer.shape:
         if features.ndim == 2 and features.shape[1] == np.prod(scorer.shape):
             return features.reshape(-1, *scorer.shape)
         raise DataError(
-            f"{source}: expected rows of shape {scorer.shape}, as the model was trained on,"
-            f" received {features.shape[1:]}"
+            f"{source}: rows have shape {features.shape[1:]}; the model was trained on rows of"
+            f" shape {scorer.shape}."
         )
     return features
 
@@ -213,34 +150,31 @@ def predict(
     *,
     texts: Path | None = None,
     batch_size: int = BATCH,
-    layout: TableFormat = PLAIN,
+    options: TableOptions | None = None,
+    ignore: Sequence[str] = (),
     max_pixels: int = MAX_PIXELS,
 ) -> int:
-    """Scores a table and writes `task,predicted,p_<class>...`; the file appears whole or not at
-    all, where it is not `-` for stdout.
+    """Scores items and writes `task,predicted,p_<class>...`; the file is written whole or not.
 
     Args:
-        model: the folder of a SavedModel that `--export` wrote.
+        model: folder of a SavedModel that a run with `--export` wrote.
         features: CSV, Parquet or NPY, as for `--dataset=table`; or a folder of images, which are
-            scaled to the size that a model of square images was trained on.
-        texts: in place of `features`, a CSV `task,text`, for a model that was trained on texts.
-        output: the CSV to write.
-        batch_size: rows a call of the model.
-        layout: how the table is written, and which columns are no features.
-        max_pixels: of an image; larger ones are refused.
+            scaled to the size of the training images if that is square.
+        output: CSV to write; `-` for stdout.
+        texts: CSV `task,text` instead of `features`, for a model of texts.
+        batch_size: rows per call of the model.
+        options: how the table is read.
+        ignore: columns that are not features.
+        max_pixels: of an image; larger images are rejected.
 
     Returns:
         the number of rows.
 
     Raises:
-        UsageError, DataError: what cannot be used, in a line.
+        UsageError, DataError: flags or data that cannot be used.
     """
-    if batch_size < 1:
-        raise UsageError(f"--batch_size: expected a whole number from 1, received {batch_size}")
     if model.resolve() in output.resolve().parents:
-        raise UsageError(f"--output: expected a file outside of the model, received {output}")
-    if max_pixels < 1:
-        raise UsageError(f"--max_pixels: expected a whole number from 1, received {max_pixels}")
+        raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
     scorer, tasks, rows = _scored(model, features, texts, layout, max_pixels)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
@@ -274,18 +208,16 @@ def _stream(output: Path) -> Iterator[TextIO]:
 def _scored(
     model: Path, features: Path | None, texts: Path | None, layout: TableFormat, max_pixels: int
 ) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
-    """Returns the model, and the tasks and what it takes of them."""
-    names: list[str] = []
+    """Returns the model, the items' names, and their texts or features."""
     if texts is not None:
-        tasks, found = read_texts(texts, layout.options)
+        tasks, rows = read_texts(texts, options)
         scorer = Scorer(model)
         if not scorer.takes_texts:
-            raise DataError(
-                f"{model}: expected a model of texts, received one of features: --features"
-            )
-        return scorer, tasks, found
+            raise DataError(f"{model}: a model of features. Use --features instead of --texts.")
+        return scorer, tasks, rows
     if features is None:
-        raise UsageError("expected --features, --texts or --images, received none")
+        raise UsageError("--features, --texts or --images: name one of them.")
+    names: list[str] = []
     if features.is_dir():
         scorer = Scorer(model)
         height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
@@ -293,75 +225,65 @@ def _scored(
     else:
         check_regular(features)
         scorer = Scorer(model)
-        table = read_features(features, layout.options, layout.ignored)
+        table = read_features(features, options, ignore)
         tasks, rows, names = table.items, table.rows, table.names
     if scorer.takes_texts:
-        raise DataError(f"{model}: expected a model of features, received one of texts: --texts")
+        raise DataError(f"{model}: a model of texts. Use --texts instead.")
     return scorer, tasks, arrange(rows, names, scorer, features)
 
 
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(
-        prog="python -m neucrowd_tf.predict",
-        description="Scores a table of features with an exported model. A SavedModel is a program:"
-        " use those alone that you would run.",
-        allow_abbrev=False,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flags(TableOptions):
+    """Scores items with an exported model.
+
+    A SavedModel is a program: use only models that you trust.
+    """
+
+    model: Path = flag(help="Folder saved_model of a run with --export.")
+    features: Path | None = flag(
+        None, help="CSV, Parquet or NPY: items and the features that the model was trained on."
     )
-    parser.add_argument("--model", type=Path, required=True, help="a run's saved_model folder")
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--features", type=Path, help="CSV with task and the columns trained on; or Parquet, or NPY"
+    texts: Path | None = flag(None, help="CSV task,text, for a model of texts.")
+    images: Path | None = flag(
+        None, help="Folder of images, for a model of images; file names are item names."
     )
-    source.add_argument("--texts", type=Path, help="CSV with task and text")
-    source.add_argument(
-        "--images",
-        type=Path,
-        dest="features",
-        help="a folder of images, whose names without endings are the tasks",
+    output: Path = flag(help="CSV to write: task,predicted,p_<class>... `-` prints.")
+    batch_size: int = flag(BATCH, least=1, help="Rows per call of the model.")
+    ignore_columns: tuple[str, ...] = flag(
+        (), parse=split_list, help="Columns of --features to leave out, separated by commas."
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="the CSV to write, - for stdout: task, predicted, p_<class>...",
+    max_pixels: int = flag(
+        MAX_PIXELS, least=1, help="Largest accepted image, in pixels (only with --images)."
     )
-    parser.add_argument("--batch_size", type=int, default=BATCH, help="rows a call of the model")
-    parser.add_argument("--ignore_columns", help="columns that are no features, by commas")
-    parser.add_argument(
-        "--max_pixels", type=int, default=MAX_PIXELS, help="--images: the most pixels of one"
+
+
+def score(flags: Flags) -> list[str]:
+    """Scores the items that the flags name and prints where; returns notes for standard error."""
+    sources = {name: getattr(flags, name) for name in ("features", "texts", "images")}
+    named = [name for name, path in sources.items() if path is not None]
+    if len(named) != 1:
+        raise UsageError("--features, --texts or --images: name one of them.")
+    inputs = {f"--{name}": sources[name] for name in named}
+    check_outputs({"--output": flags.output}, inputs, kinds=IMAGES)
+    size = predict(
+        flags.model,
+        flags.images or flags.features,
+        flags.output,
+        texts=flags.texts,
+        batch_size=flags.batch_size,
+        options=table_options(flags),
+        ignore=flags.ignore_columns,
+        max_pixels=flags.max_pixels,
     )
-    for name in ("separator", "task_column", "exact_names"):
-        add_option(parser.add_argument, name)
-    return parser.parse_args(argv)
+    if flags.output == STDOUT:
+        return [f"{size} rows"]
+    say(f"{flags.output}: {size} rows")
+    return []
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns 0, or 2 with one line on stderr."""
-    return run(lambda: _score(_arguments(argv)))
-
-
-def _score(given: argparse.Namespace) -> list[str]:
-    """Scores what the arguments name, and says where; returns notes for stderr."""
-    check_outputs(given, ("output",), ("features", "texts"), kinds=IMAGES)
-    layout = TableFormat.of(
-        separator=given.separator,
-        task_column=given.task_column,
-        ignore_columns=given.ignore_columns,
-        exact_names=given.exact_names,
-    )
-    size = predict(
-        given.model,
-        given.features,
-        given.output,
-        texts=given.texts,
-        batch_size=given.batch_size,
-        layout=layout,
-        max_pixels=given.max_pixels,
-    )
-    if given.output == STDOUT:
-        return [f"{size} rows"]
-    say(f"{given.output}: {size} rows")
-    return []
+    """Runs the command; returns its exit code."""
+    return run_command(Flags, score, "neucrowd predict", argv)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,7 @@ import signal
 import sys
 from typing import Any
 
-from absl import flags as absl_flags
-
-from neucrowd_tf.harness import cli, flags, plugins
+from neucrowd_tf.harness import cli, plugins
 from neucrowd_tf.io.quiet import quiet
 
 
@@ -44,7 +42,6 @@ def main() -> None:
     import tensorflow  # noqa: F401
     import tensorflow_probability  # noqa: F401
 
-    options = flags.parse(sys.argv[:1] + sys.argv[2:], absl_flags.FLAGS)
     codes = []
     for name, count in json.loads(sys.argv[1]):
         child = os.fork()
@@ -52,7 +49,7 @@ def main() -> None:
             os.dup2(2, 1)
             if name:
                 kill_before(name, count)
-            code = cli.run(options, ("baselines", "data"))
+            code = cli.main(sys.argv[2:], ("baselines", "data"))
             sys.stderr.flush()
             os._exit(code)
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -143,11 +143,13 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     assert f"{votes}: Dawid-Skene" in _error([f"--annotations={votes}"])
     flags = [f"--annotations={votes}", "--method=majority_vote"]
     assert f"{votes}: --annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
-    assert "--annotators: expected another file" in _error([*flags, "--annotators=-"])
-    assert "read by parts" in _error([annotations, "--engine=local", "--output=x", "--question=y"])
-    assert "expected a folder" in _error([annotations, "--engine=local", "--output=x.csv"])
+    assert "--annotators=-: --output writes to the same" in _error([*flags, "--annotators=-"])
+    assert "--gold: not available" in _error(
+        [annotations, "--engine=local", "--output=x", f"--gold={votes}"]
+    )
+    assert "Name a folder" in _error([annotations, "--engine=local", "--output=x.csv"])
     inside = ["--engine=local", f"--output={tmp_path / 'out'}"]
-    assert "outside of --annotations's folder" in _error([f"--annotations={tmp_path}", *inside])
+    assert "would overwrite --annotations" in _error([f"--annotations={tmp_path}", *inside])
     broken = label_studio(tmp_path)
     broken.write_text(broken.read_text()[:2000])
     assert "ends early" in _error([f"--annotations={broken}"])

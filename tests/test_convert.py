@@ -108,11 +108,11 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("name", "content", "flags", "message"),
     [
-        ("a.csv", "task,worker,label\nt,a,x\n", ["--separator=ab"], "--separator: expected one"),
+        ("a.csv", "task,worker,label\nt,a,x\n", ["--separator=ab"], "--separator=ab: expected one"),
         ("a.csv", "task,worker,label\nt,a,x\n", ["--worker_column=label"], "a column each"),
         ("a.csv", "task,worker,label\nt,a,x\nTask,Worker,Label\n", [], "row 3: .*header again"),
         ("a.jsonl", '{"task": 1, "worker": 2, "label": 3, "label": 4}', [], "'label' again"),
-        ("a.csv", "task,worker,label\nt,a,x\n", ["--output={}"], "another file than --input's"),
+        ("a.csv", "task,worker,label\nt,a,x\n", ["--output={}"], "would overwrite --input="),
     ],
 )
 def test_tables_that_are_refused(
@@ -187,13 +187,6 @@ def test_output_is_whole_or_absent(tmp_path: Path) -> None:
     output = tmp_path / "annotations.csv"
     assert main([f"--input={path}", f"--output={output}"]) == 2
     assert not output.exists()
-
-
-def test_a_table_has_no_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("task,worker,label\na,x,yes\n")
-    assert main(["--from=table", f"--input={path}", "--question=mood"]) == 2
-    assert "--question: expected an annotation tool's export" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["a.json", "A.JSON", "a.jsonl"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import shutil
 import sys
@@ -123,23 +122,6 @@ def test_more_rows_than_a_batch(
     )
 
 
-def test_without_names_classes_are_numbered(
-    fitted: tuple[TwoStageClassifier, np.ndarray],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    model = export_saved_model(fitted[0], tmp_path / "saved_model")
-    assert json.loads((model / NAMES).read_text()) == {"classes": list(CLASSES), "features": None}
-    (model / NAMES).unlink()
-    assert (
-        _run(model, _table(tmp_path / "x.csv", fitted[1], ("a", "b", "c")), tmp_path / "y.csv") == 0
-    )
-    assert _read(tmp_path / "y.csv")[0] == ["task", "predicted", "p_0", "p_1", "p_2"]
-    assert "names.json: expected the names of classes and columns, received no such file" in (
-        capsys.readouterr().err
-    )
-
-
 def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
     x 8 are scaled.
@@ -166,7 +148,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     capsys.readouterr()
     flags = [f"--model={model}", f"--images={tmp_path / 'new'}"]
     assert main([*flags, f"--output={tmp_path / 'new' / 'day.png'}"]) == 2
-    assert "outside of --features's folder" in capsys.readouterr().err
+    assert "would overwrite --images=" in capsys.readouterr().err
     assert (tmp_path / "new" / "day.png").read_bytes() == before
     assert main([*flags, "--output=-"]) == 0
     told = capsys.readouterr()
@@ -179,7 +161,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     )
     assert last == "2 rows"
     assert main([*flags, "--output=-", "--max_pixels=63"]) == 2
-    assert "at most 63 pixels, received 8x8; --max_pixels" in capsys.readouterr().err
+    assert "the image has 64 pixels" in capsys.readouterr().err
     assert main([*flags, "--output=-", "--max_pixels=64"]) == 0
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
     assert (
@@ -193,15 +175,15 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         )
         == 2
     )
-    assert "received both" in capsys.readouterr().err
+    assert "name one of them" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (("width", "height", "weight"), "received none of the name '=weight'"),
-        (("width", "height", "=weight", "age"), "received also 'age'; --ignore_columns"),
-        (("width", "height"), "received none of the name '=weight'"),
+        (("width", "height", "weight"), "column '=weight' is missing"),
+        (("width", "height", "=weight", "age"), "Leave it out with --ignore_columns=age"),
+        (("width", "height"), "column '=weight' is missing"),
     ],
 )
 def test_other_columns_are_an_error(
@@ -229,10 +211,10 @@ def test_other_errors_are_a_line_each(
     (tmp_path / "fake").mkdir()
     (tmp_path / "fake" / "saved_model.pb").write_bytes(b"nothing")
     wrong = {
-        (tmp_path / "saved_model", good): "did the run have --export?",
-        (tmp_path / "fake", good): "expected a SavedModel with the signature serving_default",
+        (tmp_path / "saved_model", good): "Runs write one with --export",
+        (tmp_path / "fake", good): "not a SavedModel from features to probabilities",
         (model, tmp_path / "none.csv"): "no such file",
-        (model, tmp_path / "wide.npy"): r"expected rows of shape (3,)",
+        (model, tmp_path / "wide.npy"): "trained on rows of shape (3,)",
         (model, tmp_path / "latin.csv"): "expected text in UTF-8",
     }
     for (folder, features), message in wrong.items():
@@ -259,7 +241,7 @@ def test_paths_that_are_not_utf8(
     shutil.copytree(model, tmp_path / "m\udce9")
     assert _run(tmp_path / "m\udce9", rows, tmp_path / "y.csv") == 2
     error = capsys.readouterr().err
-    assert "expected text and paths in UTF-8, received" in error and error.count("\n") == 1
+    assert "not UTF-8. Rename the file." in error and error.count("\n") == 1
     shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
     monkeypatch.setattr(sys, "stdout", shown)
     assert _run(model, rows, tmp_path / "y\udce9.csv") == 0
@@ -270,40 +252,26 @@ def test_a_damaged_model_is_a_line(
     model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
-    damages: dict[str, tuple[bytes | None, str]] = {  # None: a pipe in its place
-        "fingerprint.pb": (b"\0", "expected the fingerprint of a SavedModel, received a damaged"),
-        "variables/variables.index": (None, "expected a file, received a pipe or a device"),
-        str(NAMES): (
-            b'{"classes": [], "features": null}',
-            "expected 3 class names, received 0; export the model again",
-        ),
-        "saved_model.pb": (b"", "expected a SavedModel with the signature serving_default"),
-        "variables/variables.data-00000-of-00001": (b"a,b", "expected a SavedModel"),
-    }
-    for number, (name, (content, message)) in enumerate(damages.items()):
-        file = shutil.copytree(model, tmp_path / str(number)) / name
-        file.unlink()
-        os.mkfifo(file) if content is None else file.write_bytes(content)
-        assert _run(tmp_path / str(number), table, tmp_path / "y.csv") == 2
+    damages: tuple[tuple[str, bytes], ...] = (
+        ("fingerprint.pb", b"\0"),
+        ("variables/variables.index", b"a,b\n" * 50),
+        ("variables/variables.data-00000-of-00001", b"a,b"),
+        ("saved_model.pb", b""),
+        (str(NAMES), b'{"classes": [], "features": null}'),
+        (str(NAMES), b'{"classes": ["a", "b", "c"], "features": ["width"]}'),
+        (str(NAMES), b'{"classes": 3}'),
+        (str(NAMES), b"{"),
+    )
+    for number, (name, content) in enumerate(damages):
+        folder = shutil.copytree(model, tmp_path / str(number))
+        (folder / name).write_bytes(content)
+        assert _run(folder, table, tmp_path / "y.csv") == 2
         error = capfd.readouterr().err
-        assert f"{file}: {message}" in error and error.count("\n") == 1, error
-        assert content is None or "; export the model again" in error
-    (tmp_path / "0" / "fingerprint.pb").unlink()
-    (tmp_path / "0" / NAMES).write_text('{"classes": null}')
-    assert _run(tmp_path / "0", table, tmp_path / "y.csv") == 0
-    assert "received no classes and features in it" in capfd.readouterr().err
-    for content in ('{"classes": ["a", "b", "c"], "features": ["width"]}', "{", '{"classes": 3}'):
-        (tmp_path / "0" / NAMES).write_text(content)
-        assert _run(tmp_path / "0", table, tmp_path / "y.csv") == 2
-        error = capfd.readouterr().err
-        assert error.startswith(f"error: {tmp_path / '0' / NAMES}: expected "), error
-        assert "; export the model again" in error and error.count("\n") == 1
-    file = tmp_path / "1" / "variables" / "variables.index"
-    file.unlink()
-    file.write_text("a,b\n" * 50)
-    assert _run(tmp_path / "1", table, tmp_path / "y.csv") == 2
-    error = capfd.readouterr().err
-    assert error.startswith(f"error: {file}: ") and "; export the model again" in error
+        assert error.startswith(f"error: {folder}") and error.count("\n") == 1, error
+        assert error.endswith("Export the model again.\n")
+    folder = shutil.copytree(model, tmp_path / "older")
+    (folder / "fingerprint.pb").unlink()
+    assert _run(folder, table, tmp_path / "y.csv") == 0
 
 
 def test_a_pipe_behind_a_link_is_refused(
@@ -320,4 +288,4 @@ def test_a_pipe_behind_a_link_is_refused(
     os.mkfifo(tmp_path / "v" / "variables.index")
     capfd.readouterr()
     assert _run(whole, table, tmp_path / "y.csv") == 2
-    assert "variables.index: expected a file, received a pipe or a device" in capfd.readouterr().err
+    assert "variables.index: " in capfd.readouterr().err

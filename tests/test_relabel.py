@@ -370,12 +370,12 @@ def test_who_can_be_asked(
     capsys.readouterr()
     content = listed.read_bytes()
     assert main([*flags, f"--ask={listed}", f"--output={listed}"]) == 2
-    assert "--output: expected another file than --ask's" in capsys.readouterr().err
+    assert "would overwrite --ask=" in capsys.readouterr().err
     assert listed.read_bytes() == content
     for flag, message in {
         "--ask=eve,eve": "--ask: expected annotators' names, each once, received 'eve' again",
         "--ask=,": "--ask: expected annotators' names, each once, received none",
-        "--model_annotator=eve": "--model_annotator: expected an annotator's name, received 'eve'",
+        "--model_annotator=eve": "--model_annotator: no annotator is named 'eve'",
     }.items():
         assert main([*flags, flag]) == 2
         assert message in capsys.readouterr().err
@@ -440,13 +440,13 @@ def test_a_run_names_its_annotations(
     asked = pd.read_csv(io.StringIO(capsys.readouterr().out))["worker"]
     assert len(asked) == 5
     assert main([f"--run={run}", "--budget=5", f"--output={labels_csv}"]) == 2
-    assert "another file than the run's --annotations" in capsys.readouterr().err
+    assert "would overwrite the run's --annotations" in capsys.readouterr().err
     (run / "config.json").write_text(
         json.dumps({"settings": {**settings, "digests": {"annotations": "0" * 64}}})
     )
     assert main([f"--run={run}", "--budget=5"]) == 0
     said = capsys.readouterr()
-    assert said.err.count("expected --annotations as when the run in") == 1
+    assert said.err.count("differs from --annotations of the run in") == 1
     model = str(asked[0])
     (run / "config.json").write_text(
         json.dumps({"settings": {**settings, "model_annotator": [model]}})
@@ -455,7 +455,7 @@ def test_a_run_names_its_annotations(
     assert model not in set(pd.read_csv(io.StringIO(capsys.readouterr().out))["worker"].map(str))
     (run / "config.json").write_text(json.dumps({"settings": {}}))
     assert main([f"--run={run}", "--budget=5"]) == 2
-    assert "expected a run of --dataset=table" in capsys.readouterr().err
+    assert "not a run with --dataset=table" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
@@ -464,7 +464,7 @@ def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main([f"--annotations={write(tmp_path)}", "--budget=3"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "task,worker,priority,gain,reason\n"
-    assert "no other of the 3 is worth anything or can be asked for" in captured.err
+    assert "no further label of the budget of 3 is useful" in captured.err
 
 
 def test_one_line_and_exit_code_2(
@@ -475,12 +475,12 @@ def test_one_line_and_exit_code_2(
     votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     for flags, message in (
-        (["--budget=3"], "expected --annotations or --run, received none"),
+        (["--budget=3"], "--annotations or --run: name one of them"),
         ([f"--annotations={labels_csv}"], "--budget"),
-        ([f"--annotations={labels_csv}", "--budget=0"], "budget: expected"),
+        ([f"--annotations={labels_csv}", "--budget=0"], "--budget=0: must be a whole"),
         ([f"--annotations={broken}", "--budget=3"], "project-83.json: expected JSON"),
         ([f"--annotations={votes}", "--budget=3"], "relabel"),
-        ([f"--run={tmp_path / 'none'}", "--budget=3"], "no such file"),
+        ([f"--run={tmp_path / 'none'}", "--budget=3"], "not a run with --dataset=table"),
         ([f"--annotations={labels_csv}", "--budget=3", "--ask=who.txt"], "who.txt: no such file"),
     ):
         assert main(flags) == 2

@@ -74,7 +74,7 @@ def test_a_flagfile_and_what_is_on_stderr(repository: Path, tmp_path: Path) -> N
     ]
     assert "\r" not in done.stdout + done.stderr, "no bar when piped"
     again = command(repository, f"--flagfile={tmp_path / 'flags'}")
-    assert again.returncode == 2 and "holds a finished run" in again.stderr
+    assert again.returncode == 2 and "contains a finished run" in again.stderr
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_flagfile_in_another_encoding_is_one_line(repository: Path, tmp_path: 
     done = command(repository, f"--flagfile={tmp_path / 'flags'}")
     assert (
         done.returncode == 2
-        and done.stderr == "error: --flagfile: expected text in UTF-8, received other bytes\n"
+        and done.stderr == "error: --flagfile: not text in UTF-8. Save the file as UTF-8.\n"
     )
 
 

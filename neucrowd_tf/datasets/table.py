@@ -17,7 +17,6 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.images import MAX_PIXELS, read_images
 from neucrowd_tf.io.names.ids import typed_names
-from neucrowd_tf.io.tables.flags import TABLE_OPTIONS
 from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.tasks import read_truth
 from neucrowd_tf.registry import register_dataset
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
 
 TEST_SHARE = 0.2
 UNKNOWN = "The truth of the test rows is not known."
+TABLE_OPTIONS = (
+    *("separator", "task_column", "worker_column", "label_column", "missing", "classes"),
+    *("exact_names", "question", "first"),
+)
 OPTIONS = (
     "features",
     "images",

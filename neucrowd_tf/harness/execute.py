@@ -1,4 +1,4 @@
-"""One run: fit, predict, and the files that it leaves."""
+"""Making one run: fit, predict, score, and write its files."""
 
 from __future__ import annotations
 
@@ -22,21 +22,19 @@ from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.scoring import evaluate, score_split, score_test
 from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.harness import process
+from neucrowd_tf.harness.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
-from neucrowd_tf.harness.run_folder import RunFolder, locked
-from neucrowd_tf.harness.watch import Watch, Watcher
-from neucrowd_tf.harness.work import Work
+from neucrowd_tf.harness.work import Work, locked
 from neucrowd_tf.io import run_files
+from neucrowd_tf.io.command_line import model_names
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.predictions import predictions_csv
-from neucrowd_tf.io.tables.flags import model_names
 from neucrowd_tf.stopping import check_stopped
 
-SERVED = f"{run_files.SAVED_MODEL}/saved_model.pb"
-# Errors of the machine rather than of a method: every further run would meet them too.
+# Errors of the machine: every further run would have them too.
 FATAL = (*FULL, *DENIED)
 
 
@@ -46,53 +44,56 @@ class Outcome:
 
     Attributes:
         status: "ok", "skipped" or "failed".
-        metrics: what metrics.json holds, for "ok".
+        metrics: the content of metrics.json, for "ok".
         reason: one line, for the others.
-        mendable: whether the reason is something the user gave (data or flags), rather than a
-            fault.
+        fixable: whether the reason is something that the user gave (data or flags).
     """
 
     status: str
     metrics: dict[str, Any] | None = None
     reason: str = ""
-    mendable: bool = False
+    fixable: bool = False
 
 
 def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
-    """Makes one run in its folder, or only what a finished one lacks; it resumes from whatever
-    state is there.
+    """Makes one run in its folder, or only the missing files of a finished one.
 
     Raises:
         OSError: the disk is full or the folder cannot be written.
-        UsageError: the folder holds a run with other settings.
+        UsageError: the folder contains a run with other settings.
     """
-    folder, options = work.folder, work.options
     crowd = dataset.annotations
     annotators = crowd.annotator_names.tolist() if crowd.has_identities else ()
-    model_names(",".join(options.model_annotator), annotators)
+    models = model_names(work.options.model_annotator, annotators)
+    execution = _Execution(work, dataset, models, strategy)
     if work.only_complete:
-        folder.sweep()
-        Execution(work, dataset, strategy).complete()
-        return Outcome(OK, folder.metrics())
-    # Commands that share an output folder do not make one run at once.
-    with locked(folder.path):
-        if folder.finished and options.resume:  # another command made it meanwhile
-            return Outcome(OK, folder.metrics())
+        work.sweep()
+        execution.complete()
+        return Outcome(OK, work.metrics().content)
+    with locked(work.folder):  # another command may share the output folder
+        if work.finished and work.options.resume:
+            return Outcome(OK, work.metrics().content)
         work.prepare()
         try:
-            return Outcome(OK, Execution(work, dataset, strategy).make())
+            return Outcome(OK, execution.make())
         except Exception as error:
-            check_stopped()  # of which a library may make an error
-            return _ended(folder, _failure(error, work.hparams))
+            check_stopped()  # a library may turn an interruption into an error
+            outcome = _failure(error, work.hparams)
+            record = {"status": outcome.status, "reason": outcome.reason}
+            if outcome.status == FAILED and not outcome.fixable:
+                lines = "".join(traceback.format_exception(sys.exception())).splitlines()
+                record["traceback"] = lines  # type: ignore[assignment]
+            write_json(work.folder / run_files.STATUS, record)
+            return outcome
 
 
 def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
-    """Trains along with the first worker, which writes all that is written.
+    """Trains together with the first worker, which writes all files.
 
     Raises:
         UsageError: a hyper-parameter that cannot be used.
     """
-    execution = Execution(dataclasses.replace(work, progress=False), dataset, strategy)
+    execution = _Execution(dataclasses.replace(work, progress=False), dataset, [], strategy)
     try:
         check_supported(execution.method, dataset)
         estimator = execution.estimator(work.hparams)
@@ -101,239 +102,183 @@ def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
         execution.fit(estimator, execution.run())
     except Exception as error:
         return _failure(error, work.hparams)
-    return Outcome(OK, reason="trained along")
-
-
-def lacks(work: Work) -> bool:
-    """Whether a finished run's folder lacks something that can be made from its checkpoints: the
-    SavedModel, or one of the files of results; or whether its report is something else.
-    """
-    folder = work.folder
-    return _lacks_export(work) or not folder.has_results(work.key) or _lacks_report(work)
-
-
-def _lacks_export(work: Work) -> bool:
-    return work.options.export and not (work.folder / SERVED).is_file()
-
-
-def _lacks_report(work: Work) -> bool:
-    folder = work.folder
-    return work.options.report is not False and run_files.is_other_report(
-        folder.path, folder.digests()
-    )
+    return Outcome(OK, reason="trained together with the first worker")
 
 
 def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
-    """Raises IdentitiesError or UnsupportedDataError when a method cannot run on a dataset."""
+    """Raises IdentitiesError or UnsupportedDataError if a method cannot run on a dataset."""
     if method.max_classes is not None and dataset.num_classes > method.max_classes:
         raise UnsupportedDataError(
-            f"{method.name} handles at most {method.max_classes} classes, {dataset.name} has"
+            f"{method.name} handles at most {method.max_classes} classes; {dataset.name} has"
             f" {dataset.num_classes}"
         )
     if method.uses_truth and dataset.truth is None:
         raise UnsupportedDataError(
-            f"{method.name} trains on the true labels, which {dataset.name} does not have"
+            f"{method.name} trains on true labels; {dataset.name} does not have them"
         )
     if method.requires_identities and not method.uses_truth:
         dataset.annotations.require_identities(method.name)
 
 
-# ----------------------------------------------------------------- how a run fails
-
-
 def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
-    """Returns how a run ended that an error ended; those that every run would meet are raised."""
-    reason = _line(error)
+    """Returns the outcome of a run that raised an error; raises errors of the machine."""
+    reason = _reason(error)
     if isinstance(error, (IdentitiesError, UnsupportedDataError)):
-        return Outcome(SKIPPED, reason=reason, mendable=True)
+        return Outcome(SKIPPED, reason=reason, fixable=True)
     if isinstance(error, OSError) and error.errno in FATAL:
         raise error
     process.check_workers(error)
-    if _about_arguments(error, hparams):
-        return Outcome(FAILED, reason=f"--hparam: {' '.join(str(error).split())}", mendable=True)
-    return Outcome(FAILED, reason=reason, mendable=isinstance(error, (DataError, UsageError)))
-
-
-def _about_arguments(error: Exception, hparams: dict[str, Any]) -> bool:
-    """Whether an error is about a hyper-parameter that the user gave: it begins with its name, or
-    speaks of its text.
-    """
-    if not isinstance(error, (ValueError, TypeError)):
-        return False
-    text = str(error)
-    return text.partition(":")[0] in hparams or any(
-        isinstance(value, str) and value and value in text for value in hparams.values()
-    )
-
-
-def _line(error: BaseException) -> str:
+    # An estimator's message begins with the parameter's name; a library's may quote its value.
     text = " ".join(str(error).split())
-    known = type(error).__module__.startswith("neucrowd_tf")
-    return text if known and text else f"{type(error).__name__}: {text}"
+    quoted = any(isinstance(v, str) and v and v in text for v in hparams.values())
+    if isinstance(error, (ValueError, TypeError)) and (text.partition(":")[0] in hparams or quoted):
+        return Outcome(FAILED, reason=f"--hparam: {text}", fixable=True)
+    return Outcome(FAILED, reason=reason, fixable=isinstance(error, (DataError, UsageError)))
 
 
-def _ended(folder: RunFolder, outcome: Outcome) -> Outcome:
-    """Leaves the reason in the folder, where the run is not finished."""
-    details: dict[str, Any] = {"status": outcome.status, "reason": outcome.reason}
-    if outcome.status == FAILED and not outcome.mendable:
-        details["traceback"] = "".join(traceback.format_exception(sys.exception())).splitlines()
-    write_json(folder / run_files.STATUS, details)
-    return outcome
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    ours = type(error).__module__.startswith("neucrowd_tf")
+    return text if ours and text else f"{type(error).__name__}: {text}"
 
 
-# ----------------------------------------------------------------- how a run is made
+class _Execution:
+    """Fits the method of a run and writes its files."""
 
-
-class Execution:
-    """A run at work: what fits its method and writes its files.
-
-    Args:
-        work: which run.
-        dataset: its data.
-        strategy: a `tf.distribute.Strategy`, or None.
-    """
-
-    def __init__(self, work: Work, dataset: CrowdDataset, strategy: Any = None) -> None:
-        self.work, self.dataset, self.strategy = work, dataset, strategy
-        self.key, self.options, self.folder = work.key, work.options, work.folder
+    def __init__(
+        self, work: Work, dataset: CrowdDataset, models: list[str], strategy: Any = None
+    ) -> None:
+        self.work, self.dataset, self.models, self.strategy = work, dataset, models, strategy
+        self.folder = work.folder
         self.method = registry.method(work.key.method)
 
     def make(self) -> dict[str, Any]:
-        """Makes the whole run; returns what its metrics.json holds."""
+        """Makes the whole run; returns the content of its metrics.json."""
         resumed = (self.folder / run_files.CHECKPOINTS).is_dir()
         run = self.run(logs=True)
         estimator, timings = self._fitted(run)
         metrics = self._results(estimator)
-        tested = metrics["test"]
-        scalars = {name: tested[name] for name in tested if isinstance(tested[name], float)}
+        scalars = {name: x for name, x in metrics["test"].items() if isinstance(x, float)}
         run.stage("test").scalars(0, scalars)
         run.flush()
-        if self.options.export:
+        if self.work.options.export:
             self._export(estimator, run)
         timings["resumed"] = resumed
         metrics["timings"] = {**timings, "peak_memory_mb": process.peak_memory_mb()}
-        if self.options.report is not False:
+        if self.work.options.report is not False:
             self._report(estimator, metrics)
         write_json(self.folder / run_files.FINISHED, metrics)
         return metrics
 
     def complete(self) -> None:
-        """Writes what a finished run lacks: the fit is loaded from its checkpoints, or repeated
-        where it keeps none.
-        """
+        """Writes the missing files of a finished run from its checkpoints, or fits it again."""
         run = self.run()
         estimator, _ = self._fitted(run)
-        if not self.folder.has_results(self.key):
+        if self.work.lacks_results():
             self._results(estimator)
-            self._check_same()
-        if _lacks_export(self.work):
+            finished = self.folder / run_files.FINISHED
+            for path in run_files.other_results(self.folder, self.work.metrics().digests):
+                warnings.warn(
+                    f"{path}: written again, and it differs from what the run wrote; another"
+                    f" version may do that. Remove {finished} to make the run again.",
+                    stacklevel=2,
+                )
+        if self.work.lacks_export():
             self._export(estimator, run)
-        if _lacks_report(self.work):
+        if self.work.lacks_report():
             path = self.folder / run_files.REPORT
-            said = "expected this run's report, received something else; it is made again"
-            warnings.warn(f"{path}: {said}", stacklevel=2)
-            self._report(estimator, self.folder.metrics())
+            warnings.warn(f"{path}: not this run's report. It is written again.", stacklevel=2)
+            self._report(estimator, self.work.metrics().content)
 
-    def _check_same(self) -> None:
-        """Warns of files made again that are not those which the finished run wrote."""
-        for path in run_files.other_results(self.folder.path, self.folder.digests()):
-            warnings.warn(
-                f"{path}: expected, made again, what the run wrote, received another, as other"
-                f" versions may make it: remove {self.folder / run_files.FINISHED} to make the run"
-                " again",
-                stacklevel=2,
-            )
-
-    def run(self, *, logs: bool = False) -> Watch:
-        """Returns what surrounds the fit: checkpoints, and logs where they are asked for."""
-        watched = logs and self.options.curves
-        return Watch(
+    def run(self, *, logs: bool = False) -> RecordedRun:
+        """Returns the surroundings of the fit: checkpoints, logs and curves."""
+        curves, options = self.folder / run_files.CURVES, self.work.options
+        return RecordedRun(
             checkpoints=self.folder / run_files.CHECKPOINTS,
-            tensorboard=self.folder / "tensorboard" if logs else None,
+            tensorboard=self.folder / run_files.TENSORBOARD if logs else None,
             progress=self.work.progress,
-            checkpoint_seconds=self.options.checkpoint_seconds,
+            checkpoint_seconds=options.checkpoint_seconds,
             strategy=self.strategy,
-            layout=self.options.table_format,
-            watcher=Watcher(self.folder / run_files.CURVES, self.dataset) if watched else None,
+            layout=options.table_format,
+            recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
 
     def estimator(self, hparams: dict[str, Any]) -> Any:
-        """Returns the unfitted estimator; arguments that do not fit are a UsageError."""
+        """Returns the unfitted estimator; unknown arguments raise UsageError."""
+        key = self.work.key
         try:
-            return self.method.make(dataset=self.key.dataset, **{"seed": self.key.seed, **hparams})
+            return self.method.make(dataset=key.dataset, **{"seed": key.seed, **hparams})
         except TypeError as error:
             raise UsageError(f"--hparam: {self.method.name}: {error}") from None
 
     def _configured(self, hparams: dict[str, Any]) -> Any:
-        """Returns the unfitted estimator, which config.json tells of."""
+        """Returns the unfitted estimator and writes config.json, but not of a finished run."""
         estimator = self.estimator(hparams)
-        if not self.folder.finished:  # what a finished run was made with stays as it is
+        if not self.work.finished:
             config = self.work.config(self.dataset, estimator)
             write_json(self.folder / run_files.CONFIG, config)
         return estimator
 
-    def _fitted(self, run: Watch) -> tuple[Any, dict[str, Any]]:
-        """Returns the fitted estimator, tuned first where that is asked for, and how long both
-        took.
-        """
+    def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
+        """Returns the tuned and fitted estimator, and the seconds of both."""
         check_supported(self.method, self.dataset)
-        estimator, timings = self._configured(self.work.hparams), {}
-        if self.options.tune:
+        work, timings = self.work, {}
+        estimator = self._configured(work.hparams)
+        if work.options.tune:
             from neucrowd_tf.harness.tuning import Search
 
             began = time.perf_counter()
             search = Search(
                 self.method,
-                self.work.hparams,
+                work.hparams,
                 self.dataset,
                 self._annotations(),
-                self.key.seed,
-                self.options.tune_by,
+                work.key.seed,
+                work.options.tune_by,
                 self.strategy,
             )
-            best = search.best(self.options.tune, self.folder / run_files.TUNING)
-            estimator = self._configured(self.work.hparams | best)
+            best = search.best(work.options.tune, self.folder / run_files.TUNING)
+            estimator = self._configured(work.hparams | best)
             timings["tune_seconds"] = time.perf_counter() - began
-        names = {"method": self.key.method, "dataset": self.key.dataset, "seed": self.key.seed}
+        names = {"method": work.key.method, "dataset": work.key.dataset, "seed": work.key.seed}
         run.hparams(estimator.get_params(deep=False) | names)
-        if run.watcher is not None:
-            run.watcher.estimator = estimator
+        if run.recorder is not None:
+            run.recorder.estimator = estimator
         timings["fit_seconds"] = self.fit(estimator, run)
         return estimator, timings
 
-    def fit(self, estimator: Any, run: Watch) -> float:
-        """Fits the estimator; returns how long it took."""
+    def fit(self, estimator: Any, run: RecordedRun) -> float:
+        """Fits the estimator; returns the seconds."""
         annotations = self._annotations()
         process.forget_networks()
         began = time.perf_counter()
         if getattr(estimator, "distributed", False):
-            run.meet()  # what an earlier run left is cleared before the others look for it
+            run.meet()  # files of an earlier run are removed before the other workers look for them
         estimator.fit(self.dataset.features, annotations, self.dataset.validation_pair(), run=run)
         return time.perf_counter() - began
 
     def _annotations(self) -> Annotations:
-        """Returns the crowd's annotations, or for the method that trains on the truth those of one
-        annotator who is always right.
-        """
+        """Returns the crowd's annotations, for gold methods the true labels as one annotator's."""
         crowd, truth = self.dataset.annotations, self.dataset.truth
         if not self.method.uses_truth or truth is None:
             return crowd
-        known = np.flatnonzero(truth >= 0)
+        rows = np.flatnonzero(truth >= 0)
         return Annotations(
-            known,
-            np.zeros(len(known), dtype=np.int32),
-            truth[known],
+            rows,
+            np.zeros(len(rows), dtype=np.int32),
+            truth[rows],
             instance_names=crowd.instance_names,
             annotator_names=["truth"],
             class_names=crowd.class_names,
         )
 
-    def _export(self, estimator: Any, run: Watch) -> None:
-        """Writes the SavedModel, with --refit_all of the method fitted to the test rows' labels
-        too; `auto` fits what it chose, and does not choose again.
+    def _export(self, estimator: Any, run: RecordedRun) -> None:
+        """Writes the SavedModel; with --refit_all of a fit to all annotated instances.
+
+        `auto` refits the method that it recommended and does not choose again.
         """
         dataset = self.dataset
-        if self.options.refit_all and dataset.test.annotations is not None:
+        if self.work.options.refit_all and dataset.test.annotations is not None:
             features, annotations = all_annotated(dataset)
             chosen: Any = getattr(estimator, "estimator_", None)
             if hasattr(chosen, "refitted"):
@@ -344,20 +289,21 @@ class Execution:
         export_saved_model(estimator, path, dataset.feature_names)
 
     def _report(self, estimator: Any, metrics: dict[str, Any]) -> None:
-        """Writes report.html; what goes wrong with it is told and costs the run nothing."""
+        """Writes report.html; an error in it is a warning and does not fail the run."""
         from neucrowd_tf.report.build import write_report
 
-        path, models = self.folder.path, self.options.model_annotator
         try:
-            write_report(path, self.dataset, estimator, metrics, model_annotators=models)
+            write_report(
+                self.folder, self.dataset, estimator, metrics, model_annotators=self.models
+            )
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
                 raise
-            warnings.warn(f"{path}: no report.html was written ({_line(error)})", stacklevel=2)
+            warnings.warn(f"{self.folder}: no report was written ({_reason(error)})", stacklevel=2)
 
     def _results(self, estimator: Any) -> dict[str, Any]:
-        """Predicts, writes what a run says of instances and annotators, and returns the metrics."""
-        dataset, folder = self.dataset, self.folder
+        """Predicts, writes the result files, and returns the metrics."""
+        dataset, folder, key = self.dataset, self.folder, self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
         labels, scored = score_test(dataset, probabilities)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
@@ -365,7 +311,7 @@ class Execution:
         written = [run_files.PREDICTIONS, run_files.ANNOTATORS]
         training = np.asarray(estimator.predict_proba(dataset.features))
         crowd, predicted = dataset.annotations, training.argmax(axis=1)
-        if self.key.dataset == "table":
+        if key.dataset == "table":
             inferred = infer_labels(dataset, estimator, training)
             write_text(folder / run_files.LABELS, inferred.csv())
             written.append(run_files.LABELS)
@@ -373,16 +319,15 @@ class Execution:
         write_text(folder / run_files.ANNOTATORS, annotators_csv(crowd, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
-        evaluation = evaluate(dataset, estimator, training, self.key.seed)
+        evaluation = evaluate(dataset, estimator, training, key.seed)
         write_json(folder / run_files.EVALUATION, evaluation)
-        metrics = self.key.record() | scored
-        # By which a file that lost a row is told from a whole one.
-        metrics[run_files.DIGESTS] = {name: digest(folder / name) for name in written}
-        # By which one sees whether runs of other seeds were tested on the same instances.
+        metrics = key.record() | scored
+        metrics["digests"] = {name: digest(folder / name) for name in written}
+        # Runs with equal digests were tested on the same instances.
         metrics["test_digest"] = array_digest(dataset.test.features)
         if dataset.validation is not None:
-            held = np.asarray(estimator.predict_proba(dataset.validation.features))
-            metrics["validation"] = score_split(dataset.validation, held, dataset.class_names)
+            validated = np.asarray(estimator.predict_proba(dataset.validation.features))
+            metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
             basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
         for name in ("n_iter_", "best_epoch_", "recommendation_"):

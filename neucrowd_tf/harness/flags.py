@@ -1,158 +1,282 @@
-"""What a command line says, as one checked value; the flags themselves are in
-:mod:`neucrowd_tf.harness.options`, what they cannot be together in
-:mod:`neucrowd_tf.harness.flag_rules`.
-"""
+"""The flags of runs: `Options`, one field per flag, and which of them exclude each other."""
 
 from __future__ import annotations
 
-import ast
-import codecs
-import contextlib
-import difflib
-import json
-import os
+import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness.flag_rules import check
-from neucrowd_tf.harness.options import NAME_LISTS, NAMES, PAIRS, PATHS, Options
+from neucrowd_tf.flags import flag, parse_value
+from neucrowd_tf.flags import parse as parse_flags
+from neucrowd_tf.io.command_line import LabelFlags, table_options
+from neucrowd_tf.io.run_files import TABLES
+from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions, split_list
+from neucrowd_tf.io.tables.format import TableFormat
 
-__all__ = ["NAMES", "Options", "check", "parse", "parse_value"]
+__all__ = ["Options", "check", "parse", "parse_value"]
 
-
-def parse_value(text: str) -> Any:
-    """Returns a hyper-parameter's value: a literal of JSON or Python where it is one, else the
-    text.
-    """
-    for reader in (json.loads, ast.literal_eval):
-        # What is nested too deeply, or has thousands of digits, is no literal either.
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            if _is_plain(value := reader(text)):
-                return value
-    return text
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether config.json can hold a value: no bytes, sets or complex numbers."""
-    if isinstance(value, dict):
-        return all(map(_is_plain, (*value, *value.values())))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
-    return isinstance(value, (str, int, float, type(None)))
-
-
-def _has_half(value: Any) -> bool:
-    """Whether a text in a value holds half a surrogate pair, which UTF-8 does not have."""
-    if isinstance(value, dict):
-        return any(map(_has_half, (*value, *value.values())))
-    if isinstance(value, (list, tuple)):
-        return any(map(_has_half, value))
-    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
-def _named_values(flag: str, items: Sequence[str]) -> tuple[tuple[str, Any], ...]:
-    values: dict[str, Any] = {}
-    for item in items:
-        name, sign, value = item.partition("=")
-        if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name.strip()):
-            raise UsageError(f"--{flag}: expected name=value, received {item!r}")
-        values[name.strip()] = parse_value(value.strip())
-        if _has_half(values[name.strip()]):
-            raise UsageError(
-                f"--{flag}: expected text in UTF-8, received half a character: {item!a}"
-            )
-    return tuple(values.items())
-
-
-def _path(flag: str, text: str | None) -> Path | None:
-    if text == "":
-        raise UsageError(f"--{flag}: expected a path, received nothing")
-    if text is not None and text.startswith("--"):  # the next flag, as `--output_dir --resume`
-        raise UsageError(f"--{flag}: expected a path, received {text!r}; ./{text} is one")
-    if text is not None and "\0" in text:
-        raise UsageError(f"--{flag}: expected a path, received one with a NUL in it, {text!r}")
-    if _has_half(text):
-        raise UsageError(f"--{flag}: expected a path in UTF-8, received {text!a}")
-    return None if text is None else Path(os.path.expanduser(text))
-
-
-# What absl says of a flag, and what this project expects of it.
-_VALUE = r"flag --(?P<flag>\w+)=(?P<given>.*?): "
-_ABSL = (
-    (_VALUE + r"(?P<value>.*) is not (?P<kind>an? .*)", "{kind}, received {value}"),
-    (_VALUE + "value should be one of <(?P<names>.*)>", "one of {names}, received {given!r}"),
-    (_VALUE + "invalid literal for int.*: (?P<value>.*)", "a whole number, received {value}"),
-    (_VALUE + "could not convert string to float: (?P<value>.*)", "a number, received {value}"),
-    (_VALUE + "Exceeds the limit.*", "a whole number, received one of thousands of digits"),
-    (_VALUE + "Unable to parse the value .*", "names separated by commas, received {given!r}"),
-    (_VALUE + r"\('Non-boolean argument .*\)", "true or false, received {given!r}"),
-    (r"Missing value for flag --(?P<flag>\w+)", "a value, received none"),
-    (r"--?(?P<flag>no\w+)=(?P<given>.*) does not take an argument", "no value, received {given!r}"),
+MAX_SEED = 2**31 - 1
+NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
+# Further arguments of the loader of --dataset=table.
+LAYOUT = ("image_size", "max_pixels", "unmatched", "ignore_columns")
+# A suite sets these itself; with other values its table would not be what its title says.
+SET_BY_SUITE = (
+    *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
+    *("target", "gold", "keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats"),
+    *("tune", "tune_by", *TABLES, *LAYOUT, *NAMES),
 )
 
 
-def _one_line(error: Exception) -> str:
-    """Returns absl's message on one line, with the closest flag where the name is unknown."""
-    text = " ".join(str(error).split())
-    unknown = re.search(r"Unknown command line flag '([^']+)'", text)
-    if unknown:
-        close = difflib.get_close_matches(unknown[1], NAMES, n=1)
-        hint = f"; did you mean --{close[0]}?" if close else ""
-        return f"--{unknown[1]}: expected a flag of this command, received an unknown one{hint}"
-    for pattern, expected in _ABSL:
-        if found := re.fullmatch(pattern, text):
-            return f"--{found['flag']}: expected {expected.format(**found.groupdict())}"
-    return text
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in split_list(text) if name)
 
 
-def parse(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> Options:
-    """Returns what a command line (its first item is the program) says.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(LabelFlags):
+    """Trains methods on datasets and writes their results.
+
+    With --dataset=table the data are the user's own files.
+    """
+
+    dataset: tuple[str, ...] = flag((), help="Datasets, separated by commas (see --list).")
+    method: tuple[str, ...] = flag((), help="Methods, separated by commas (see --list).")
+    suite: tuple[str, ...] = flag(
+        (), help="Tables and figures of the papers, separated by commas; `all` or `smoke`."
+    )
+    list: bool = flag(False, help="Lists methods, datasets and suites, and ends.")
+    output_dir: Path = flag(
+        Path("runs"), help="Folder for results.csv, summary.csv and one folder per run."
+    )
+    data_dir: Path | None = flag(
+        None, help="Folder with a copy of the published data. Default: download once to a cache."
+    )
+    seed: int = flag(0, least=0, most=MAX_SEED, help="First seed.")
+    num_runs: int | None = flag(
+        None,
+        least=1,
+        most=100_000,
+        help="Number of seeds: seed, seed + 1, ... Default: 1; with --suite those of its table.",
+    )
+    hparam: tuple[tuple[str, Any], ...] = flag(
+        (),
+        help="Hyper-parameter as name=value, or method.name=value for one of several methods. May"
+        " be repeated.",
+    )
+    weights: Path | None = flag(
+        None,
+        help="Keras weights (.weights.h5 or .keras) that the base network starts from; the same as"
+        " --hparam=weights=PATH.",
+    )
+    target: str | None = flag(
+        None,
+        choices=("as_trained", "balanced"),
+        help="Class frequencies to expect in use, for --method=auto: as in training, or equal."
+        " Default: as_trained.",
+    )
+    gold: Path | None = flag(
+        None, help="CSV task,label: true labels of some training items, for --method=auto."
+    )
+    resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
+    export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
+    refit_all: bool = flag(
+        False,
+        help="Exports a fit to every annotated item, test items included (only with --export). For"
+        " --method=auto this fits the recommended method.",
+    )
+    report: bool | None = flag(
+        None, help="Writes report.html into each run's folder. Default: yes, but not with --suite."
+    )
+    curves: bool = flag(
+        False, help="Writes the training and test accuracy after each epoch to curves.csv."
+    )
+    jobs: int = flag(
+        1, least=1, most=1024, help="Number of runs at the same time, each in its own process."
+    )
+    scheduler: str | None = flag(
+        None,
+        help="Address tcp://host:port of a Dask scheduler, whose workers make the runs instead of"
+        " --jobs. They must see the same folders.",
+    )
+    device: str = flag("auto", help="auto, cpu, gpu, or one device such as gpu:1.")
+    mixed_precision: bool = flag(False, help="Computes in bfloat16 with weights in float32.")
+    distribute: str = flag(
+        "none",
+        choices=("none", "mirrored", "multi_worker"),
+        help="Trains on all devices of this machine (mirrored), or on the processes that the"
+        " environment variable TF_CONFIG lists (multi_worker), each started with this command.",
+    )
+    logical_cpus: int = flag(
+        1, least=1, most=64, help="Number of parts of the CPU, to try --distribute=mirrored."
+    )
+    threads: int = flag(
+        1, least=1, most=1024, help="Threads per run. Results repeat exactly for the same number."
+    )
+    checkpoint_seconds: float = flag(
+        5.0, least=0, help="Smallest number of seconds between two checkpoints."
+    )
+    data_seed: int | None = flag(
+        None,
+        least=0,
+        most=MAX_SEED,
+        help="Seed of simulated crowds and splits. Default: each run's own seed.",
+    )
+    dataset_option: tuple[tuple[str, Any], ...] = flag(
+        (), help="Option of a dataset's loader as name=value. May be repeated."
+    )
+    keep_annotations: float | None = flag(
+        None, help="Share of the annotations to keep, above 0 and up to 1, drawn with the seed."
+    )
+    keep_one: bool = flag(
+        False, help="Every instance keeps at least one annotation (with --keep_annotations)."
+    )
+    evaluation: str = flag(
+        "split",
+        choices=("split", "cv"),
+        help="The dataset's own split, or repeated stratified cross-validation.",
+    )
+    folds: int = flag(5, least=2, most=10_000, help="Number of folds (with --evaluation=cv).")
+    repeats: int = flag(1, least=1, most=10_000, help="Number of repeats (with --evaluation=cv).")
+    tune: int = flag(
+        0,
+        least=0,
+        most=1_000_000,
+        help="Number of hyper-parameter settings to try before each run.",
+    )
+    tune_by: str = flag(
+        "validation",
+        choices=("validation", "crowd"),
+        help="Data that score the settings (with --tune): the validation split, if there is one, or"
+        " held-out annotations.",
+    )
+    annotations: Path | None = flag(None, help=f"With --dataset=table: {ANNOTATIONS}")
+    features: Path | None = flag(
+        None,
+        help="With --dataset=table: CSV or Parquet with a column `task` and numbers, or an NPY"
+        " array with one row per item.",
+    )
+    images: Path | None = flag(
+        None, help="Instead of --features: folder of images; file names are item names."
+    )
+    texts: Path | None = flag(None, help="Instead of --features: CSV task,text.")
+    truth: Path | None = flag(None, help="CSV task,label: true labels, only for evaluation.")
+    test_features: Path | None = flag(None, help="Features of the test items.")
+    test_texts: Path | None = flag(None, help="Texts of the test items.")
+    test_truth: Path | None = flag(None, help="True labels of the test items.")
+    image_size: int | None = flag(
+        None, least=1, most=4096, help="Scales images to this height and width, in pixels."
+    )
+    max_pixels: int | None = flag(
+        None, least=1, help="Largest accepted image, in pixels. Default: 67 million."
+    )
+    unmatched: str = flag(
+        "error",
+        choices=("error", "drop"),
+        help="What happens to labels of items that --features does not contain.",
+    )
+    ignore_columns: tuple[str, ...] = flag(
+        (), parse=_names, help="Columns of --features to leave out, separated by commas."
+    )
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of `--seed` and `--num_runs`."""
+        return range(self.seed, self.seed + (self.num_runs or 1))
+
+    @property
+    def tables(self) -> dict[str, Path]:
+        """The files of --dataset=table by the names of their flags."""
+        files = {name: getattr(self, name) for name in TABLES}
+        return {name: path for name, path in files.items() if path is not None}
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """How the files of --dataset=table are read: the flags that are not at their default."""
+        values = {name: getattr(self, name) for name in (*LAYOUT, *NAMES)}
+        return {name: value for name, value in values.items() if value != DEFAULTS[name]}
+
+    @property
+    def table_format(self) -> TableFormat:
+        """How the tables are read."""
+        return TableFormat.from_options(table_options(self))
+
+
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}
+
+
+def parse(argv: Sequence[str], command: str = "python run_experiment.py") -> Options:
+    """Returns the checked options of a command line.
 
     Raises:
-        UsageError: one line that names the flag, what was expected and what was received.
+        UsageError: a flag that cannot be used; one line.
+        HelpRequest: `--help` is among the arguments.
     """
-    for item in argv:  # absl would wait for a pipe
-        name, _, path = item.lstrip("-").partition("=")
-        file = Path(os.path.expanduser(path))
-        if name == "flagfile" and path and not (file.is_file() and os.access(file, os.R_OK)):
-            raise UsageError(
-                f"--flagfile: expected a file of flags that can be read, received {path!r}"
-            )
-        if name == "flagfile" and path and file.read_bytes().startswith(codecs.BOM_UTF8):
-            raise UsageError(
-                f"--flagfile: expected text without a byte order mark, received {path!r} with one;"
-                " save it as plain UTF-8"
-            )
-    try:
-        rest = values(list(argv))
-    except UnicodeDecodeError:
-        raise UsageError("--flagfile: expected text in UTF-8, received other bytes") from None
-    except (flags.Error, ValueError) as error:
-        raise UsageError(_one_line(error)) from None
-    except OSError as error:
-        if error.filename is None:  # of stdout, on which --help is shown
-            raise
-        raise UsageError(f"--flagfile: {error.strerror}: {error.filename}") from None
-    if len(rest) > 1:
-        raise UsageError(f"expected flags only, received {rest[1]!r}")
-    given = {name: values[name].value for name in NAMES}
-    for name in NAME_LISTS:
-        given[name] = tuple(dict.fromkeys(item.strip() for item in given[name] if item.strip()))
-    for name in PAIRS:
-        given[name] = _named_values(name, given[name] or [])
-    for name in ("weights", "target", "gold"):
-        if given[name] is not None:
-            given[name] = os.path.expanduser(given[name])
-            others = (item for item in given["hparam"] if item[0] != name)
-            given["hparam"] = (*others, (name, given[name]))
-    given |= {name: _path(name, given[name]) for name in PATHS}
-    try:
-        return check(Options(**given))
-    except OSError as error:  # a path that is too long, say
-        received = f"{error.filename or 'one'} ({error.strerror or error})"
-        raise UsageError(f"expected paths that can be looked up, received {received}") from None
+    return check(parse_flags(Options, argv, command))
+
+
+def check(options: Options) -> Options:
+    """Returns the options with the flags for single hyper-parameters among `hparam`.
+
+    Raises:
+        UsageError: flags that cannot be used together, or that name no file or folder.
+    """
+    if options.list:
+        return options
+    for problem in _problems(options):
+        raise UsageError(problem)
+    single = {name: getattr(options, name) for name in ("weights", "target", "gold")}
+    chosen = {name: str(value) for name, value in single.items() if value is not None}
+    others = (item for item in options.hparam if item[0] not in chosen)
+    return dataclasses.replace(options, hparam=(*others, *chosen.items()))
+
+
+def _problems(o: Options) -> Iterator[str]:
+    """Yields what is wrong with the flags, in the order of importance."""
+    changed = [name for name in DEFAULTS if getattr(o, name) != DEFAULTS[name]]
+    tables = [name for name in changed if name in TABLES]
+    if o.suite:
+        yield from (
+            f"--{name}: not with --suite, which sets it. Leave it out."
+            for name in changed
+            if name in SET_BY_SUITE
+        )
+    else:
+        yield from (
+            f"--{name} is missing: name at least one; --list shows them. --dataset=table is for"
+            " your own files."
+            for name in ("dataset", "method")
+            if name not in changed
+        )
+    if o.seeds[-1] > MAX_SEED:
+        yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
+    if o.distribute == "multi_worker":
+        others = ("jobs", "scheduler", "suite", "tune", "curves", "export", "logical_cpus")
+        yield from (
+            f"--{name}: not with --distribute=multi_worker." for name in others if name in changed
+        )
+    if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device):
+        yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"
+    if o.scheduler is not None and o.jobs > 1:
+        yield "--jobs: not with --scheduler, each of whose workers makes one run at a time."
+    if o.keep_annotations is not None and not 0 < o.keep_annotations <= 1:
+        yield f"--keep_annotations={o.keep_annotations}: must be above 0 and at most 1"
+    if o.refit_all and (not o.export or o.evaluation == "cv"):
+        yield "--refit_all: only with --export and without --evaluation=cv."
+    if "table" in o.dataset:
+        sources = [name for name in ("features", "images", "texts") if name in tables]
+        if len(sources) != 1:
+            yield "--features, --images or --texts: --dataset=table needs exactly one."
+        if o.annotations is None:
+            yield "--annotations is missing: --dataset=table needs a file of labels."
+    elif tables and not o.suite:
+        yield f"--{tables[0]}: only with --dataset=table."
+    folders = ("data_dir", "images")
+    for name in ("weights", "gold", *tables, *folders):
+        path = getattr(o, name)
+        if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export
+            continue
+        if not (path.is_dir() if name in folders else path.is_file()):
+            what = "folder" if name in folders else "file"
+            yield f"--{name}={path}: {'not a' if path.exists() else 'no such'} {what}"

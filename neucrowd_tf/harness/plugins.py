@@ -1,6 +1,4 @@
-"""Which modules register methods, datasets and suites: the library's, those that a program names,
-and those of installed packages.
-"""
+"""The modules that register methods, datasets and suites, and what is registered."""
 
 from __future__ import annotations
 
@@ -31,9 +29,9 @@ GROUP = "neucrowd_tf.plugins"
 
 
 def register(modules: Iterable[str] = ()) -> None:
-    """Imports the library's modules, further ones by name, and those that installed packages name.
+    """Imports the library's modules, further ones by name, and those of installed plug-ins.
 
-    A package's module that cannot be imported is told, and costs no other.
+    A plug-in that cannot be imported is a warning.
     """
     for name in (*LIBRARY, *modules):
         importlib.import_module(name)
@@ -42,8 +40,8 @@ def register(modules: Iterable[str] = ()) -> None:
             entry.load()
         except Exception as error:
             warnings.warn(
-                f"plug-in {entry.name} ({entry.value}) is left out: {type(error).__name__}:"
-                f" {one_line(error)}",
+                f"plug-in {entry.name} ({entry.value}): not imported ({type(error).__name__}:"
+                f" {one_line(error)})",
                 stacklevel=2,
             )
 
@@ -63,57 +61,42 @@ def listing() -> str:
 
 
 def hyper_parameters(
-    methods: Iterable[str], given: Iterable[tuple[str, Any]]
+    methods: Iterable[str], chosen: Iterable[tuple[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Returns each method's hyper-parameters from those of the command line.
 
     Args:
         methods: names.
-        given: name or method.name, and value. A plain name goes to each method that has it.
+        chosen: name or method.name, and value. A plain name goes to each method that has it.
 
     Raises:
-        UsageError: a name that no method has, with the closest one that exists.
+        UsageError: a name that no method has; suggests the closest one.
     """
-    taken = {name: registry.method(name).parameter_names for name in methods}
-    chosen: dict[str, dict[str, Any]] = {name: {} for name in taken}
-    for full, value in given:
+    names = {name: registry.method(name).parameter_names for name in methods}
+    result: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for full, value in chosen:
         owner, dot, name = full.rpartition(".")
-        if dot and owner not in taken:
-            raise UsageError(
-                f"--hparam: expected one of --method's names before the dot, received {full!r}"
-            )
+        if dot and owner not in names:
+            raise UsageError(f"--hparam={full}: {owner} is not among --method.")
         if name == "seed":
-            raise UsageError(
-                "--hparam: expected --seed for the seed, received a hyper-parameter 'seed'"
-            )
-        known = {method: taken[method] for method in ([owner] if dot else taken)}
-        users = [method for method, names in known.items() if names is None or name in names]
+            raise UsageError("--hparam=seed: use --seed.")
+        takers = [owner] if dot else list(names)
+        users = [method for method in takers if name in (names[method] or [name])]
         if not users:
-            raise UsageError(_unknown(name, known))
+            every = {item for method in takers for item in names[method] or ()} - {"seed"}
+            close = difflib.get_close_matches(name, every, n=1)
+            has = f"{', '.join(takers)}: {', '.join(sorted(every)) or 'no hyper-parameters'}"
+            hint = f"Did you mean {close[0]}?" if close else f"These exist for {has}."
+            raise UsageError(f"--hparam={name}: no method of this command has it. {hint}")
         for method in users:
-            chosen[method][name] = value
-    return chosen
+            result[method][name] = value
+    return result
 
 
-def _unknown(name: str, known: dict[str, list[str] | None]) -> str:
-    """Returns what to say of a hyper-parameter that none of these methods has."""
-    every = sorted({item for names in known.values() for item in names or ()} - {"seed"})
-    close = difflib.get_close_matches(name, every, n=1)
-    methods = ", ".join(known)
-    hint = (
-        f"; did you mean {close[0]!r}?"
-        if close
-        else f" ({methods} {'takes' if len(known) == 1 else 'take'} {', '.join(every) or 'none'})"
-    )
-    return f"--hparam: expected a hyper-parameter of {methods}, received {name!r}{hint}"
-
-
-def check_dataset_options(dataset: registry.Dataset, given: Iterable[str]) -> None:
+def check_dataset_options(dataset: registry.Dataset, names: Iterable[str]) -> None:
     """Raises UsageError for an option that this dataset's loader does not take."""
-    for name in given:
+    for name in names:
         if name not in dataset.options:
-            able = [item.name for item in registry.datasets() if name in item.options]
-            raise UsageError(
-                f"--{name}: expected a dataset with that option"
-                f" ({', '.join(able) or 'none has it'}), received --dataset={dataset.name}"
-            )
+            others = ", ".join(other.name for other in registry.datasets() if name in other.options)
+            hint = f" Datasets with it: {others}." if others else ""
+            raise UsageError(f"--dataset_option={name}: not an option of {dataset.name}.{hint}")

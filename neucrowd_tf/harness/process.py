@@ -1,6 +1,4 @@
-"""What is fixed once a process, before TensorFlow computes anything: threads, devices, precision,
-determinism.
-"""
+"""What a process sets once, before TensorFlow computes: threads, devices and precision."""
 
 from __future__ import annotations
 
@@ -38,8 +36,7 @@ _started: dict[str, Any] = {}
 
 
 def start(options: Options) -> Any:
-    """Fixes threads, devices and precision of this process; further calls return what the first one
-    did.
+    """Sets threads, devices and precision of this process, once.
 
     Returns:
         a `tf.distribute.Strategy`, or None without --distribute.
@@ -47,13 +44,11 @@ def start(options: Options) -> Any:
     Raises:
         UsageError: a device that this machine does not have, or a second call with other settings.
     """
-    settings = tuple(getattr(options, name) for name in SETTINGS)
+    settings = {name: getattr(options, name) for name in SETTINGS}
     if _started:
         if _started["settings"] != settings:
-            raise UsageError(
-                "--threads, --device and such: expected those the process started with,"
-                f" {_started['settings']}, received {settings}"
-            )
+            flags = ", ".join(f"--{name}" for name in SETTINGS)
+            raise UsageError(f"{flags}: differ from those of this process. Start another process.")
         return _started["strategy"]
     import threadpoolctl
 
@@ -75,8 +70,7 @@ def start(options: Options) -> Any:
         _choose_device(tf, options)
     except RuntimeError as error:
         raise UsageError(
-            "--threads and --device: expected to be set before TensorFlow computes anything,"
-            f" received {error}"
+            f"--threads, --device: TensorFlow has computed already ({error})"
         ) from None
     tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy("mixed_bfloat16" if options.mixed_precision else "float32")
@@ -110,31 +104,29 @@ def _tf_config() -> tuple[int, bool]:
     """Returns how many processes TF_CONFIG lists, and whether this one is the first of them.
 
     Raises:
-        UsageError: it is not there, or not as TensorFlow reads it.
+        UsageError: it is missing, or TensorFlow could not use it.
     """
     text = os.environ.get("TF_CONFIG", "")
-    # What TensorFlow does not read ends in errors of many kinds.
-    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, IndexError):
         config = json.loads(text)
-        task, addresses = config["task"], config["cluster"]
+        task, cluster = config["task"], config["cluster"]
         kind, index = task["type"], int(task["index"])
-        count = sum(len(found) for found in addresses.values())
-        known = set(addresses) <= {"chief", "worker"} and count > 0
-        if known and 0 <= index < len(addresses[kind]):
-            return count, index == 0 and (kind == "chief" or "chief" not in addresses)
+        if cluster.keys() <= {"chief", "worker"} and index >= 0 and cluster[kind][index]:
+            count = sum(map(len, cluster.values()))
+            return count, index == 0 and (kind == "chief" or "chief" not in cluster)
     raise UsageError(
-        "--distribute=multi_worker: expected the environment's TF_CONFIG to be"
-        ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}},'
-        f" received {text or 'none'}"
+        "--distribute=multi_worker: the environment variable TF_CONFIG must be"
+        ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}, not'
+        f" {text or 'empty'}"
     )
 
 
 class WorkerLost(RuntimeError):
-    """Another of the processes that train together is gone."""
+    """Another of the processes that train together has ended."""
 
 
 def check_workers(error: Exception) -> None:
-    """Raises WorkerLost where an error of TensorFlow means that."""
+    """Raises WorkerLost if an error of TensorFlow means that."""
     strategy = _started.get("strategy")
     if getattr(strategy, "cluster_resolver", None) is None:
         return
@@ -143,29 +135,28 @@ def check_workers(error: Exception) -> None:
     lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
     if isinstance(error, (*lost, tf.errors.InternalError, tf.errors.DeadlineExceededError)):
         raise WorkerLost(
-            "a worker of TF_CONFIG was lost; start all of them again with --resume to go on"
-            f" ({one_line(error)[:200]})"
+            "a worker of TF_CONFIG was lost. Start all of them again with --resume to continue"
+            f" ({one_line(error)[:200]})."
         ) from None
 
 
 def plain_warnings() -> None:
-    """Shows each warning once in this process, on one line, without the place in the code."""
-    told: set[str] = set()
+    """Prints each warning once in this process, on one line, without the place in the code."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: object) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+        if str(message) not in shown:
+            shown.add(str(message))
             show_warning(message)
 
-    warnings.showwarning = show  # type: ignore[assignment]  # it is called by position
+    warnings.showwarning = show  # type: ignore[assignment]  # called by position
 
 
 def forget_networks() -> None:
-    """Lets Keras number layers from 0 again, as in a new process, and frees what earlier runs left.
+    """Lets Keras number layers from 0 again, as in a new process, and frees earlier networks.
 
-    TensorFlow orders sums by the names of a graph's nodes, and these hold the layers' numbers:
-    without this the last bits of a run, and what grows from them, depend on how many networks its
-    process made before.
+    TensorFlow orders sums by the names of a graph's nodes, which contain the layers' numbers.
+    Without this the last bits of a result depend on how many networks its process made before.
     """
     import keras
 
@@ -181,8 +172,7 @@ def _choose_device(tf: Any, options: Options) -> None:
     devices = tf.config.list_physical_devices(kind)
     if (index and int(index) >= len(devices)) or not devices:
         raise UsageError(
-            f"--device: expected one of this machine's {len(devices)} {kind} devices, received"
-            f" {options.device!r}"
+            f"--device={options.device}: this machine has {len(devices)} {kind} devices"
         )
     if kind == "CPU":
         tf.config.set_visible_devices([], "GPU")
@@ -191,9 +181,7 @@ def _choose_device(tf: Any, options: Options) -> None:
 
 
 def peak_memory_mb() -> float:
-    """Returns the largest resident memory of this process so far, in MB (of 1,024 KB); NaN where
-    the system does not count it.
-    """
+    """Returns the largest resident memory of this process so far, in MB; NaN on Windows."""
     try:
         import resource
     except ImportError:  # Windows
@@ -205,18 +193,16 @@ def peak_memory_mb() -> float:
 @functools.cache
 def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that results depend on."""
-    known = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            known[name] = importlib.metadata.version(name)
-    return known
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 @functools.cache
 def git_revision() -> str | None:
-    """Returns the checkout's revision, with "+changes" where files differ from it; None outside a
-    checkout or without git.
-    """
+    """Returns the checkout's commit, with "+changes" if files differ; None without git."""
     root = Path(__file__).resolve().parent.parent.parent
     if not (root / ".git").exists():
         return None

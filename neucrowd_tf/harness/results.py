@@ -1,4 +1,4 @@
-"""results.csv, a row a run, and summary.csv, a row a dataset and method."""
+"""results.csv with a row per run, and summary.csv with a row per dataset and method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.harness.run_folder import METRICS, RunKey, locked
+from neucrowd_tf.harness.work import METRICS, RunKey, locked
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_bytes
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
@@ -31,11 +31,7 @@ Row = dict[str, str]
 
 
 def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None) -> Row:
-    """Returns a row of results.csv.
-
-    Args:
-        metrics: a finished run's metrics.json; without it the metric cells are empty.
-    """
+    """Returns a row of results.csv; without metrics.json's content, metric cells are empty."""
     test, timings = (metrics or {}).get("test") or {}, (metrics or {}).get("timings") or {}
     row = {name: str(value) for name, value in key.record().items()} | {"status": status}
     row |= {name: number_cell(test.get(name)) for name in METRICS}
@@ -46,71 +42,56 @@ def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None)
 
 
 def _order(row: Row) -> tuple[Any, ...]:
-    """Rows stand in the order of dataset, method, seed, repeat, fold, whichever run ended first."""
+    """Returns the sort key of a row: dataset, method, seed, repeat, fold."""
     numbers = (int(row.get(name) or -1) for name in ("seed", "repeat", "fold"))
     return (row["dataset"], row["method"], *numbers)
 
 
 def read_results(path: Path) -> list[Row]:
-    """Returns the rows of a results.csv, none where there is no file.
+    """Returns the rows of a results.csv; none without a file.
 
     Raises:
-        DataError: a file that is no results.csv.
+        DataError: the file is not a results.csv.
     """
     if not path.exists():
         return []
-    text = read_bytes(path).decode("utf-8", "replace")
+    reader = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8", "replace"), newline=""))
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""))
         rows = [dict(row) for row in reader]
-        header = tuple(reader.fieldnames or ())
-        wrong = header[: len(COLUMNS)] != COLUMNS or not all(map(_is_row, rows))
-    except (csv.Error, ValueError):
-        wrong, header = True, ("text that is no CSV",)
-    if wrong:
-        shown = ",".join(header)[:300] or "an empty file"
+        ours = tuple(reader.fieldnames or ())[: len(COLUMNS)] == COLUMNS
+        for row in rows:
+            _order(row), [float(row[name] or 0) for name in COLUMNS[3:-1]]
+            ours &= None not in row and row["status"] in (OK, SKIPPED, FAILED)
+    except (csv.Error, ValueError, TypeError, KeyError):
+        ours = False
+    if not ours:
         raise DataError(
-            f"{path}: expected the columns {','.join(COLUMNS)} and rows of runs, received {shown};"
-            " remove it or choose another --output_dir"
+            f"{path}: not a results.csv of runs. Remove it or choose another --output_dir."
         )
     return rows
 
 
-def _is_row(row: Row) -> bool:
-    """Whether a row is one of a run: whole numbers where they are needed, numbers or nothing in the
-    cells of metrics.
-
-    Raises:
-        ValueError: a cell that is no number.
-    """
-    if None in row or None in row.values() or row["status"] not in (OK, SKIPPED, FAILED):
-        return False
-    for name in ("seed", *FOLD_COLUMNS):
-        if row.get(name) or name == "seed":
-            int(row[name])
-    cells = [row[name] for name in (*METRICS, "fit_seconds", "peak_memory_mb") if row[name]]
-    return all(math.isfinite(float(cell)) for cell in cells)
-
-
 def check_tables(output_dir: Path) -> None:
-    """Raises DataError for a results.csv or a summary.csv that is another file of that name."""
+    """Raises DataError for a results.csv or summary.csv that another program wrote."""
     read_results(output_dir / "results.csv")
     _check_summary(output_dir / "summary.csv")
 
 
 def _check_summary(path: Path) -> None:
-    if path.exists():
-        header = read_bytes(path).partition(b"\n")[0].decode("utf-8", "replace").strip()
-        if header.split(",")[: len(GROUPED)] != [*GROUPED]:
-            raise DataError(
-                f"{path}: expected the columns {','.join(GROUPED)},..., received"
-                f" {header[:300] or 'an empty file'}; remove it or choose another --output_dir"
-            )
+    header = (
+        read_bytes(path).partition(b"\n")[0].decode("utf-8", "replace") if path.exists() else ""
+    )
+    if path.exists() and header.strip().split(",")[: len(GROUPED)] != [*GROUPED]:
+        raise DataError(
+            f"{path}: not a summary.csv of runs. Remove it or choose another --output_dir."
+        )
 
 
 def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
-    """Puts rows into results.csv, in the place of earlier ones of the same runs, rewrites
-    summary.csv, and returns all rows.
+    """Adds rows to results.csv, replaces those of the same runs, and writes summary.csv.
+
+    Returns:
+        all rows.
     """
     with locked(output_dir):
         _check_summary(output_dir / "summary.csv")
@@ -140,11 +121,12 @@ def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
 
 
 def summarise(rows: Sequence[Row], output_dir: Path | None = None) -> list[dict[str, Any]]:
-    """Returns a record a dataset, method and kind of evaluation: see `summary_csv`.
+    """Returns a record per dataset, method and kind of evaluation; see `summary_csv`.
 
     Args:
-        output_dir: where the runs lie, whose predictions give the intervals over seeds and
-            instances; without it there are none.
+        rows: of results.csv.
+        output_dir: folder of the runs, whose predictions give the intervals over seeds and
+            instances; without it these intervals are NaN.
     """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
@@ -191,9 +173,7 @@ def _spread(mine: list[Row], metric: str) -> dict[str, float]:
 def _comparison(
     mine: list[Row], theirs: list[Row], metric: str, rival: str, output_dir: Path | None
 ) -> dict[str, Any]:
-    """Returns the paired difference to a rival over the runs that both have, its intervals, and
-    whether that which counts is above zero.
-    """
+    """Returns the paired difference to a rival over common runs, and its intervals."""
     ours, others = _values(mine, metric), _values(theirs, metric)
     both = [key for key in ours if key in others]
     difference = low = high = math.nan
@@ -224,13 +204,13 @@ def _comparison(
 
 
 def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
-    """Returns summary.csv: mean, standard deviation and 95 % interval over runs, the paper's
-    figure, and paired differences with their intervals: over seeds (`_low`, `_high`), and, where
-    all runs share one test set, over seeds and test instances (`_instances_low`,
-    `_instances_high`).
+    """Returns summary.csv.
 
-    `<metric>_beats_<rival>` is "yes" where the latter interval, or without it the former, lies
-    above zero; it is empty where fewer than two runs can be paired.
+    It has the mean, standard deviation and 95% interval over runs, the paper's value, and paired
+    differences from `RIVALS`. Their intervals are over seeds (`_low`, `_high`) and, if all runs
+    share one test set, over seeds and test instances (`_instances_low`, `_instances_high`).
+    `<metric>_beats_<rival>` is "yes" if the latter interval, or without it the former, is above
+    zero, and empty for fewer than two pairs of runs.
     """
     records = summarise(rows, output_dir)
     header = list(records[0]) if records else [*GROUPED]
@@ -242,9 +222,7 @@ def _cell(value: str | float) -> str:
 
 
 def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:
-    """Returns the summary as a table for a terminal, without columns that say nothing, and what its
-    signs mean.
-    """
+    """Returns the summary as a table for a terminal, without empty columns, and its legend."""
     head = (
         *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
         *("paper acc/AUC", "beats mv_lr (acc/AUC)"),
@@ -257,21 +235,21 @@ def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:
         for line in zip(*columns, strict=True)
     ]
     if any("±" in line for line in lines):
-        lines.append("±: half of the 95 % interval over runs")
+        lines.append("±: half of the 95% interval over runs")
     if any(name.startswith("beats") for name, *_ in columns):
-        lines[-1] += "; beats: whether the interval of the paired difference lies above 0"
+        lines[-1] += "; beats: whether the interval of the paired difference is above 0"
     return "\n".join(lines)
 
 
 def _cells(record: dict[str, Any]) -> tuple[str, ...]:
-    """Returns a record as a line of the terminal's table."""
+    """Returns the cells of a record for the terminal's table."""
 
-    def known(value: float, text: str) -> str:
+    def shown(value: float, text: str) -> str:
         return "-" if math.isnan(value) else text
 
     def spread(metric: str) -> str:
         mean, half = record[f"{metric}_mean"], record[f"{metric}_high"] - record[f"{metric}_mean"]
-        return known(mean, f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}"))
+        return shown(mean, f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}"))
 
     seconds, paper = record["fit_seconds_mean"], [record[f"{name}_paper"] for name in COMPARED]
     return (
@@ -279,7 +257,7 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
         record["method"],
         str(record["runs"]),
         *map(spread, ("accuracy", "auc", "f1", "log_loss")),
-        known(seconds, f"{seconds:.1f}"),
+        shown(seconds, f"{seconds:.1f}"),
         "-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper),
         "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED),
     )

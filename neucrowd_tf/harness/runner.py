@@ -1,6 +1,4 @@
-"""All runs of one command: which there are, which are finished already, the one loop that makes
-the others, and how the command ends.
-"""
+"""All runs of a command: which are left to make, and the loop that makes them."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice, product
 from pathlib import Path
@@ -29,8 +27,8 @@ from neucrowd_tf.errors import (
     one_line,
 )
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
-from neucrowd_tf.harness import cluster, plugins, pool, process
-from neucrowd_tf.harness.execute import FATAL, Outcome, accompany, check_supported, execute, lacks
+from neucrowd_tf.harness import executors, plugins, process
+from neucrowd_tf.harness.execute import FATAL, Outcome, accompany, check_supported, execute
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import (
     FAILED,
@@ -42,23 +40,20 @@ from neucrowd_tf.harness.results import (
     make_row,
     read_results,
 )
-from neucrowd_tf.harness.run_folder import RunKey, check_place
-from neucrowd_tf.harness.work import Work
-from neucrowd_tf.io.command_line import check_apart
-from neucrowd_tf.io.run_files import FILES, FOLDERS
+from neucrowd_tf.harness.work import RunKey, Work
 from neucrowd_tf.stopping import check_stopped
 
 Report = Callable[[str], None]
 
 
 def works(options: Options, progress: bool | None = None, label: str = "") -> list[Work]:
-    """Returns every run the flags ask for, those that share data beside each other.
+    """Returns every run that the flags ask for; runs that share data are neighbours.
 
     Raises:
         UsageError: an unknown method, dataset or hyper-parameter.
     """
     for name in options.dataset:
-        plugins.check_dataset_options(registry.dataset(name), dataset_flags(options, name))
+        plugins.check_dataset_options(registry.dataset(name), dataset_options(options, name))
     hparams = plugins.hyper_parameters(options.method, options.hparam)
     folds: Iterable[tuple[int | None, int | None]] = [(None, None)]
     if options.evaluation == "cv":
@@ -71,88 +66,80 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
     ]
 
 
-def dataset_flags(options: Options, name: str) -> dict[str, Any]:
-    """Returns the options that the flags give to a dataset's loader."""
-    given = {**options.table, **options.layout} if name == "table" else {}
-    return given | dict(options.dataset_option)
+def dataset_options(options: Options, name: str) -> dict[str, Any]:
+    """Returns the arguments of a dataset's loader that the flags give."""
+    flags = {**options.tables, **options.layout} if name == "table" else {}
+    texts = {name: ",".join(map(str, v)) for name, v in flags.items() if isinstance(v, tuple)}
+    return flags | texts | dict(options.dataset_option)
 
 
-# The last dataset that this process loaded and its last fold, and which these are: all methods of a
-# seed share them.
-_kept: dict[str, tuple[Any, CrowdDataset]] = {}
+# This process's last dataset and last fold, which all methods of a seed share, with their keys.
+_loaded: dict[str, tuple[Any, CrowdDataset]] = {}
 
 
 def load(work: Work) -> CrowdDataset:
-    """Returns the dataset of a run (of its fold, with cross-validation)."""
+    """Returns the dataset of a run, with cross-validation that of its fold."""
     options, key, seed = work.options, work.key, work.data_seed
     drawn = registry.dataset(key.dataset).simulated or options.keep_annotations is not None
     which = (options, key.dataset, seed if drawn else 0)
-    if "dataset" not in _kept or _kept["dataset"][0] != which:
-        _kept.clear()  # the old one is released before the new one is read
-        _kept["dataset"] = which, _read(*which)
+    if "dataset" not in _loaded or _loaded["dataset"][0] != which:
+        _loaded.clear()  # before the new one is read
+        _loaded["dataset"] = which, _read(*which)
     if key.fold is None or key.repeat is None:
-        return _kept["dataset"][1]
+        return _loaded["dataset"][1]
     fold = {"repeat": key.repeat, "fold": key.fold, "folds": options.folds, "seed": seed}
-    if "fold" not in _kept or _kept["fold"][0] != fold:
-        _kept.pop("fold", None)
-        _kept["fold"] = fold, fold_dataset(_kept["dataset"][1], **fold)
-    return _kept["fold"][1]
+    if "fold" not in _loaded or _loaded["fold"][0] != fold:
+        _loaded.pop("fold", None)
+        _loaded["fold"] = fold, fold_dataset(_loaded["dataset"][1], **fold)
+    return _loaded["fold"][1]
 
 
 def _read(options: Options, name: str, seed: int) -> CrowdDataset:
-    whole = registry.dataset(name).load(options.data_dir, seed, **dataset_flags(options, name))
+    arguments = dataset_options(options, name)
+    whole = registry.dataset(name).load(options.data_dir, seed, **arguments)
     if options.keep_annotations is None:
         return whole
-    left = remove_annotations(
+    fewer = remove_annotations(
         whole.annotations, options.keep_annotations, seed, at_least_one=options.keep_one
     )
-    return whole.replace(annotations=left)
+    return whole.replace(annotations=fewer)
 
 
 def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work]]:
-    """Sorts runs by what is left to do; touches nothing.
+    """Sorts runs into finished ones and ones to make; writes nothing.
 
     Returns:
-        the finished runs, and what is left: the others, then those finished ones that lack the
-        SavedModel, or a file that an earlier version did not write.
+        the finished runs, and the runs to make: unfinished ones first, then finished ones that lack
+        a file.
 
     Raises:
-        UsageError: a finished run without --resume, or one that was started with other settings.
-        DataError: an output folder whose results.csv or summary.csv is something else.
+        UsageError: a finished run without --resume, a run that began with other settings, or input
+            files where the runs write.
+        DataError: the output folder's results.csv or summary.csv is another file.
     """
-    check_place(options.output_dir / "summary.csv", folder=False)
     works = list(works)
-    _check_inputs(options.output_dir, works)
-    check_tables(options.output_dir)
+    out = options.output_dir
+    places = [Path(os.path.realpath(out / name)) for name in ("results.csv", "summary.csv")]
+    places += [Path(os.path.realpath(work.folder)) for work in works]
+    for name, path in {item for work in works for item in work.files().items()}:
+        real = Path(os.path.realpath(path))
+        if any({real, *real.parents} & {place} or real in place.parents for place in places):
+            raise UsageError(
+                f"--output_dir={out}: the runs would overwrite --{name}={path}. Choose another"
+                " folder."
+            )
+    check_tables(out)
     finished: list[Work] = []
     to_run: list[Work] = []
     for work in works:
         work.check()
-        (finished if work.folder.finished else to_run).append(work)
-    lacking = [dataclasses.replace(work, only_complete=True) for work in finished if lacks(work)]
+        (finished if work.finished else to_run).append(work)
+    lacking = [dataclasses.replace(work, only_complete=True) for work in finished if work.lacks()]
     return finished, to_run + lacking
 
 
-def _check_inputs(out: Path, works: Sequence[Work]) -> None:
-    """Raises UsageError where runs would write what they read: what a killed run left is cleared
-    before it is made again.
-    """
-    read: dict[str, Path | None] = {}
-    for work in works:
-        read |= {f"--{name}'s": path for name, path in work.files().items()}
-    _check_names(out, ("results.csv", "summary.csv"), read)
-    real = Path(os.path.realpath(out))
-    if any(path and real in Path(os.path.realpath(path)).parents for path in read.values()):
-        for work in works:
-            _check_names(work.folder.path, (*FILES, *FOLDERS), read)
-
-
-def _check_names(folder: Path, names: Iterable[str], read: Mapping[str, Path | None]) -> None:
-    check_apart({f"--output_dir: {name}": folder / name for name in names}, read)
-
-
 def check_writable(options: Options) -> None:
-    """Raises UsageError when nothing can be written to the output folder."""
+    """Raises UsageError if nothing can be written to the output folder."""
     folder = options.output_dir
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,15 +147,12 @@ def check_writable(options: Options) -> None:
             stream.write(b"x")
     except OSError as error:
         raise UsageError(
-            f"--output_dir: expected a folder that can be written, received {folder}"
-            f" ({error.strerror})"
+            f"--output_dir={folder}: cannot be written ({error.strerror}). Choose another folder."
         ) from None
 
 
 def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunKey, Outcome]:
-    """Trains along with the first worker of --distribute=multi_worker, run by run, and writes
-    nothing.
-    """
+    """Trains together with the first worker of --distribute=multi_worker and writes nothing."""
     outcomes = {}
     for work in plan(options, works)[1]:
         strategy = process.start(options)
@@ -178,10 +162,8 @@ def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunK
 
 
 def keep_finished(finished: Sequence[Work]) -> dict[RunKey, Outcome]:
-    """Puts finished runs into results.csv, where a killed command did not come to it, and returns
-    how they ended.
-    """
-    outcomes = {work.key: Outcome(OK, work.folder.metrics()) for work in finished}
+    """Adds finished runs to results.csv, which a killed command may not have done."""
+    outcomes = {work.key: Outcome(OK, work.metrics().content) for work in finished}
     if finished:
         rows = [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]
         add_rows(finished[0].options.output_dir, rows)
@@ -191,11 +173,13 @@ def keep_finished(finished: Sequence[Work]) -> dict[RunKey, Outcome]:
 def run_all(
     options: Options, works: Sequence[Work], report: Report, modules: Sequence[str] = ()
 ) -> tuple[list[Row], dict[RunKey, Outcome]]:
-    """Makes all runs of the flags that are left, and writes results.csv and summary.csv after each.
+    """Makes the runs that are left and writes results.csv and summary.csv after each.
 
     Args:
+        options: the command's.
+        works: all runs of the command.
         report: called with a line after each run.
-        modules: what worker processes have to import to know all methods and datasets.
+        modules: what other processes import to register all methods and datasets.
 
     Returns:
         the rows of results.csv (earlier commands' too), and how each run ended.
@@ -218,35 +202,40 @@ def make_all(
     alone: bool = False,
     keep_going: bool = False,
 ) -> Iterator[tuple[Work, Outcome]]:
-    """The run loop: makes runs, `options.jobs` at once, writes each one's row, tells of it and
-    yields it as it ends.
+    """Makes runs, `options.jobs` at the same time, and yields each as it ends.
 
     Args:
-        alone: there is but one method and dataset: what the user can mend ends the command.
-        keep_going: what no run of this command can go on with (data, flags) makes failed runs.
+        works: the runs to make.
+        options: the command's.
+        report: called with a line after each run.
+        modules: what other processes import.
+        alone: whether there is one method and one dataset; then an error that the user can fix ends
+            the command.
+        keep_going: whether errors in data or flags are failed runs; otherwise they end the command.
 
     Raises:
-        UsageError, DataError: what no run can go on with, without `keep_going`.
+        UsageError, DataError: data or flags that no run can use, without `keep_going`.
         OSError: the disk is full, or the folder cannot be written.
     """
     if not works:
         return
-    _kept.clear()
-    executor: pool.Executor = pool.Here()
+    _loaded.clear()
+    executor: Any = executors.Here()
+    elsewhere = options.jobs > 1 or options.scheduler is not None
     if options.scheduler is not None:
-        executor = cluster.Cluster(options.scheduler, modules)
+        executor = executors.Cluster(options.scheduler, modules)
     elif options.jobs > 1 and (len(works) > 1 or keep_going):
-        executor = pool.Processes(min(options.jobs, len(works)), modules)
+        executor = executors.Processes(min(options.jobs, len(works)), modules)
     elif not keep_going:
         _check_before_tensorflow(works[0], alone)
-    began, quiet = time.monotonic(), not _elsewhere(options) and not keep_going
+    began, hidden = time.monotonic(), not elsewhere and not keep_going
     bar = tqdm(
-        total=len(works), unit="run", file=sys.stderr, leave=False, disable=True if quiet else None
+        total=len(works), unit="run", file=sys.stderr, leave=False, disable=True if hidden else None
     )
     with contextlib.closing(executor), bar:
         for done, (work, outcome) in enumerate(_ended(works, executor, keep_going), 1):
-            if outcome.status != OK and outcome.mendable and alone:
-                work.folder.discard()
+            if outcome.status != OK and outcome.fixable and alone:
+                work.discard()
                 raise UsageError(outcome.reason)
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row])
@@ -256,13 +245,13 @@ def make_all(
             report(f"[{done}/{len(works)}{left}] {work.label}{work.key}: {describe(outcome)}")
             bar.update()
             yield work, outcome
-    _kept.clear()
+    _loaded.clear()
 
 
 def _ended(
-    works: Iterable[Work], executor: pool.Executor, keep_going: bool
+    works: Iterable[Work], executor: Any, keep_going: bool
 ) -> Iterator[tuple[Work, Outcome]]:
-    """Keeps the executor at work, and yields each run as it ends."""
+    """Keeps the executor busy and yields each run as it ends."""
     waiting = iter(works)
     running: dict[Any, Work] = {}
     while True:
@@ -278,7 +267,7 @@ def _ended(
 def _outcome(future: Future[Outcome], keep_going: bool) -> Outcome:
     try:
         return future.result()
-    except pool.WorkerDied as error:
+    except executors.WorkerDied as error:
         return Outcome(FAILED, reason=str(error))
     except (DataError, UsageError, OSError) as error:
         if not keep_going or (isinstance(error, OSError) and error.errno in FATAL):
@@ -287,10 +276,10 @@ def _outcome(future: Future[Outcome], keep_going: bool) -> Outcome:
 
 
 def _check_before_tensorflow(work: Work, alone: bool) -> None:
-    """Tells of files that are missing or wrong before TensorFlow's slow import.
+    """Reports missing or wrong files before TensorFlow's slow import.
 
     Raises:
-        UsageError: the only method asked for cannot run on the only dataset.
+        UsageError: the only method of the command cannot run on the only dataset.
     """
     key = work.key
     if registry.dataset(key.dataset).simulated and key.dataset != "table":
@@ -304,7 +293,7 @@ def _check_before_tensorflow(work: Work, alone: bool) -> None:
 
 
 def make_run(work: Work) -> Outcome:
-    """Makes one run in this process, or only what a finished one lacks."""
+    """Makes one run, or the missing files of a finished one, in this process."""
     strategy = process.start(work.options)
     return execute(work, load(work), strategy)
 
@@ -323,22 +312,8 @@ def describe(outcome: Outcome) -> str:
 
 
 def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
-    """Returns 0 when every run ended well or was skipped among others, 2 when nothing could run, 1
-    when some failed.
-    """
+    """Returns 1 if a run failed, 2 if all were skipped, otherwise 0."""
     states = [outcome.status for outcome in outcomes.values()]
     if FAILED in states:
         return 1
     return 2 if states and all(state == SKIPPED for state in states) else 0
-
-
-def _elsewhere(options: Options) -> bool:
-    """Whether other processes make the runs."""
-    return options.jobs > 1 or options.scheduler is not None
-
-
-def progress_wanted(options: Options) -> bool | None:
-    """Whether to show the progress of each fit: never where several processes would, else as a
-    terminal or none takes it (None).
-    """
-    return False if _elsewhere(options) else None

@@ -34,8 +34,7 @@ FOLDS = 3
 def candidates(
     space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Returns up to `trials` different settings: the defaults first (an empty one), then random
-    draws from the space.
+    """Returns up to `trials` different settings: the defaults, then random draws.
 
     Args:
         space: values by hyper-parameter.
@@ -49,31 +48,26 @@ def candidates(
 
 
 def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, float]:
-    """Returns the metric's name and a score that is better the higher it is: AUC for two classes,
-    minus the log loss for more.
-    """
+    """Returns a metric's name and value: AUC for two classes, minus the log loss for more."""
     if probabilities.shape[1] == 2 and len(np.unique(codes)) == 2:
         return "auc", metrics.roc_auc(codes, probabilities)
     return "minus_log_loss", -metrics.log_loss(codes, probabilities)
 
 
-def _known(path: Path) -> dict[str, dict[str, str]]:
+def _finished(path: Path) -> dict[str, dict[str, str]]:
     """Returns the trials that an earlier process finished, by their parameters."""
     if not path.exists():
         return {}
     header, *rows = read_rows(path) or [[]]
     if header != list(HEADER):
-        raise DataError(
-            f"{path}: expected the columns {','.join(HEADER)}, received"
-            f" {','.join(header)[:100] or 'none'}; remove it to make the trials again"
-        )
-    found = [dict(zip(header, row, strict=True)) for row in rows if len(row) == len(header)]
-    return {row["parameters"]: row for row in found}
+        raise DataError(f"{path}: not a table of trials. Remove it to make the trials again.")
+    trials = [dict(zip(header, row, strict=True)) for row in rows if len(row) == len(header)]
+    return {row["parameters"]: row for row in trials}
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """A search for the hyper-parameters of one run; it does not look at the test split.
+    """A search for the hyper-parameters of one run; it does not use the test split.
 
     Attributes:
         method: whose space is searched.
@@ -95,15 +89,17 @@ class Search:
     strategy: Any = None
 
     def fit(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
-        """Returns an estimator of these settings, fitted."""
+        """Returns a fitted estimator with these settings."""
         hparams = {"seed": self.seed, **self.hparams, **setting}
         estimator = self.method.make(dataset=self.dataset.name, **hparams)
         process.forget_networks()
         return estimator.fit(features, crowd, pair, run=Run(progress=False, strategy=self.strategy))
 
     def score(self, setting: dict[str, Any]) -> tuple[str, float]:
-        """Returns the score of one setting: on the validation split, or, where there is none or
-        `by` is "crowd", by cross-validation against the crowd's majority vote.
+        """Returns the metric and score of one setting.
+
+        It is scored on the validation split or, without one or if `by` is "crowd", by
+        cross-validation against the crowd's majority vote.
         """
         features, annotations = self.dataset.features, self.annotations
         pair = self.dataset.validation_pair() if self.by == "validation" else None
@@ -127,16 +123,16 @@ class Search:
         return "/".join(names), float(np.mean([value for _, value in scores]))
 
     def best(self, trials: int, path: Path) -> dict[str, Any]:
-        """Returns the best setting found.
+        """Returns the best setting.
 
         Args:
             trials: how many settings to try; the defaults are the first.
-            path: tuning.csv, where the trials are, from which a resumed run goes on.
+            path: of tuning.csv, which contains the finished trials; a resumed run continues it.
 
         Raises:
-            Exception: what the last trial raised, when none could be fitted.
+            Exception: the last trial's error, if no trial could be scored.
         """
-        done, rows, problem = _known(path), [], None
+        done, rows, problem = _finished(path), [], None
         best: tuple[float, dict[str, Any]] | None = None
         settings = candidates(self.method.space, self.hparams, trials, self.seed)
         for number, setting in enumerate(settings):

@@ -1,22 +1,30 @@
-"""What a run is, what its result depends on, and what its config.json says."""
+"""One run of a command: its name, its folder, its settings, and whether it can be continued."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
-from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.run_folder import RunFolder, RunKey
+from neucrowd_tf.harness.flags import NAMES, Options
+from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files.json import jsonable
-from neucrowd_tf.io.run_files import OF_METHODS, STATUS, digest_given
+from neucrowd_tf.io.predictions import read_predictions
+from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
+from neucrowd_tf.io.schema import TableOptions
 
-# Flags that change a result, as config.json's settings name them.
+METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
+# Flags that change a result, by their names in config.json's settings.
 SETTINGS = (
     *("keep_annotations", "keep_one", "tune", "threads", "device", "mixed_precision"),
     *("distribute", "evaluation"),
@@ -24,17 +32,65 @@ SETTINGS = (
 THREAD_COUNTS = ("tensorflow_intra_op", "tensorflow_inter_op", "blas", "openmp")
 
 
-@dataclasses.dataclass(frozen=True)
-class Work:
-    """A run that is to be made, with all that a process needs for it.
+@dataclasses.dataclass(frozen=True, order=True)
+class RunKey:
+    """The name of a run.
 
     Attributes:
-        key: which run.
+        dataset: its name.
+        method: its name.
+        seed: of the run.
+        repeat: of cross-validation, from 0; None without.
+        fold: of the repeat, from 0; None without.
+    """
+
+    dataset: str
+    method: str
+    seed: int
+    repeat: int | None = None
+    fold: int | None = None
+
+    def folder(self, output_dir: Path, folds: int) -> Path:
+        """Returns the run's folder."""
+        base = output_dir / self.dataset / self.method / f"seed-{self.seed}"
+        if self.fold is None or self.repeat is None:
+            return base
+        return base / f"fold-{self.repeat * folds + self.fold}"
+
+    def record(self) -> dict[str, Any]:
+        """Returns the parts of the name that the run has."""
+        parts = dataclasses.asdict(self)
+        return {name: value for name, value in parts.items() if value is not None}
+
+    def __str__(self) -> str:
+        part = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
+        return f"{self.dataset} {self.method} seed {self.seed}{part}"
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Makes a folder and holds a lock on it among all processes that ask for the same lock."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / ".lock"
+    with FileLock(lock):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows does not remove open files
+                lock.unlink()  # a process that waits for it makes another
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """A run to make, with everything that a process needs for it.
+
+    Attributes:
+        key: the run's name.
         hparams: its hyper-parameters.
         options: the command's.
-        progress: whether its fit shows bars; None shows them on a terminal.
-        only_complete: whether only what a finished run lacks is to be made.
-        label: what to say before the run's name.
+        progress: whether its fit shows progress bars; None shows them on a terminal.
+        only_complete: whether only missing files of a finished run are made.
+        label: printed before the run's name.
     """
 
     key: RunKey
@@ -45,50 +101,152 @@ class Work:
     label: str = ""
 
     @property
-    def folder(self) -> RunFolder:
-        return RunFolder(self.key.folder(self.options.output_dir, self.options.folds))
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.key.folder(self.options.output_dir, self.options.folds)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has its metrics.json."""
+        return (self.folder / FINISHED).is_file()
+
+    @property
+    def data_seed(self) -> int:
+        """The seed of simulated crowds and splits."""
+        return self.key.seed if self.options.data_seed is None else self.options.data_seed
 
     def again(self) -> Work:
         """Returns the same run for another process, after the first one died."""
         return dataclasses.replace(self, options=dataclasses.replace(self.options, resume=True))
 
-    def check(self) -> bool:
-        """Returns whether there is something in the folder to go on from.
+    def metrics(self) -> Metrics:
+        """Returns a finished run's metrics.json.
 
         Raises:
-            UsageError: a finished run without --resume, one that was started with other settings,
-                or what is no file or folder of a run in such a one's place.
+            DataError: it is not the metrics of a run.
         """
-        folder, resume = self.folder, self.options.resume
-        folder.check()
-        if folder.finished and not resume:
+        path = self.folder / FINISHED
+        metrics = Metrics.read(path)
+        values = [*(metrics.test.get(name) for name in METRICS), *metrics.timings.values()]
+        if not all(isinstance(value, int | float | None) for value in values):
+            raise DataError(f"{path}: a metric is not a number. {Metrics.REMEDY}")
+        return metrics
+
+    def lacks_results(self) -> bool:
+        """Whether a result file of a finished run is missing or not as the run wrote it.
+
+        Runs of earlier versions have no digests; their predictions are checked for readability.
+        """
+        digests = self.metrics().digests
+        if run_files.other_results(self.folder, digests):
+            return True
+        names = {*digests, run_files.PREDICTIONS, run_files.ANNOTATORS, run_files.EVALUATION}
+        names |= {run_files.LABELS} if self.key.dataset == "table" else set()
+        try:
+            if run_files.PREDICTIONS not in digests:
+                read_predictions(self.folder / run_files.PREDICTIONS)
+        except DataError:
+            return True
+        return not all((self.folder / name).is_file() for name in names)
+
+    def lacks_export(self) -> bool:
+        """Whether the SavedModel of a finished run is missing."""
+        model = self.folder / run_files.SAVED_MODEL / "saved_model.pb"
+        return self.options.export and not model.is_file()
+
+    def lacks_report(self) -> bool:
+        """Whether the report of a finished run is another file or incomplete."""
+        return self.options.report is not False and run_files.is_other_report(
+            self.folder, self.metrics().digests
+        )
+
+    def lacks(self) -> bool:
+        """Whether a finished run lacks a file that can be made from its checkpoints."""
+        return self.lacks_export() or self.lacks_results() or self.lacks_report()
+
+    # ----------------------------------------------------------------- continuing a run
+
+    def check(self) -> bool:
+        """Returns whether the folder contains a run to continue.
+
+        Raises:
+            UsageError: a finished run without --resume, or a run with other settings.
+        """
+        resume = self.options.resume
+        if self.finished and not resume:
             raise UsageError(
-                f"--output_dir: expected a folder without this run, received {folder.path}, which"
-                " holds a finished run; choose another folder, or pass --resume to keep it"
+                f"--output_dir: {self.folder} contains a finished run. Choose another folder, or"
+                " keep it with --resume."
             )
-        begun = resume and (folder.started or folder.finished)
-        if begun:
-            folder.check_settings(self.settings())
-        return begun
+        started = (self.folder / CONFIG).is_file() or self.finished
+        if resume and started:
+            self.check_settings()
+        return resume and started
+
+    def check_settings(self) -> None:
+        """Raises UsageError if the run in the folder has other settings; names the first."""
+        now = jsonable(self.settings())
+        path = self.folder / CONFIG
+        config = Config.read(path)
+        before = _comparable(config.settings, path)
+        for name, digest in now.get("digests", {}).items():
+            if config.digests.get(name, digest) != digest:
+                raise UsageError(
+                    f"--{name}: the file has changed since the run in {self.folder} began."
+                    f" {self._remedy}"
+                )
+            for settings in (before, before.get("hparams"), now, now.get("hparams")):
+                if isinstance(settings, dict) and name in config.digests:
+                    settings.pop(name, None)  # the same file may be in another folder now
+        for name in sorted({*before, *now} - {"digests"}):
+            # A flag that an earlier version did not have was off.
+            if before.get(name) != now.get(name) and (name in before or now.get(name)):
+                raise UsageError(
+                    f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
+                    f" {now.get(name)}. {self._remedy}"
+                )
+
+    @property
+    def _remedy(self) -> str:
+        other = "remove this folder" if self.finished else "leave --resume out"
+        return f"Choose another --output_dir, or {other}."
 
     def prepare(self) -> None:
-        """Readies the folder, which is there: what a killed process left is resumed, or cleared
-        without --resume.
+        """Clears the folder, or keeps what --resume continues from.
 
         Raises:
-            UsageError: as `check` does.
+            UsageError: see `check`.
         """
-        folder = self.folder
         if self.check():
-            folder.sweep()
-            (folder / STATUS).unlink(missing_ok=True)
+            self.sweep()
+            (self.folder / run_files.STATUS).unlink(missing_ok=True)
         else:
-            folder.clear()
+            self.clear()
+
+    def clear(self) -> None:
+        """Removes the files of a run and nothing else."""
+        for name in run_files.FILES:
+            (self.folder / name).unlink(missing_ok=True)
+        for name in run_files.FOLDERS:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Removes temporary files and folders of a killed process."""
+        for item in self.folder.glob(".*.part*"):
+            shutil.rmtree(item) if item.is_dir() else item.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Clears the folder; removes it and its parents if nothing else is in them."""
+        self.clear()
+        with contextlib.suppress(OSError):
+            for folder in (self.folder, *self.folder.parents[:3]):
+                folder.rmdir()
+
+    # ----------------------------------------------------------------- config.json
 
     def settings(self) -> dict[str, Any]:
-        """Returns everything that the result depends on, apart from the code: of the user's files
-        the digests too.
-        """
+        """Returns everything but the code that the result depends on."""
         options = self.options
         counts = dict.fromkeys(SETTINGS, True) | {
             "folds": options.evaluation == "cv",
@@ -102,8 +260,7 @@ class Work:
         if options.dataset_option:
             values["dataset_option"] = dict(options.dataset_option)
         if self.key.dataset == "table":
-            values |= {"classes": options.classes, "image_size": options.image_size}
-            tables = {name: str(path.resolve()) for name, path in options.table.items()}
+            tables = {name: str(path.resolve()) for name, path in options.tables.items()}
             values |= options.layout | tables
         if files := self.files():
             values["digests"] = {name: _digest_of(name, path) for name, path in files.items()}
@@ -112,21 +269,14 @@ class Work:
         return values
 
     def files(self) -> dict[str, Path]:
-        """Returns the user's files and folders that the run reads, by the flags' names."""
-        files = self.options.table if self.key.dataset == "table" else {}
-        named = {name: self.hparams.get(name) for name in OF_METHODS}
-        given = {name: Path(path) for name, path in named.items() if isinstance(path, str)}
-        return files | {name: path for name, path in given.items() if path.is_file()}
-
-    @property
-    def data_seed(self) -> int:
-        """The seed that draws simulated crowds and splits."""
-        return self.key.seed if self.options.data_seed is None else self.options.data_seed
+        """Returns the user's files and folders that the run reads, by the names of the flags."""
+        files = self.options.tables if self.key.dataset == "table" else {}
+        named = {name: self.hparams.get(name) for name in run_files.OF_METHODS}
+        paths = {name: Path(path) for name, path in named.items() if isinstance(path, str)}
+        return files | {name: path for name, path in paths.items() if path.is_file()}
 
     def config(self, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
-        """Returns what config.json holds: what is needed to make the run again, and what the data
-        was like.
-        """
+        """Returns the content of config.json."""
         flags = dataclasses.asdict(self.options)
         del flags["list"]
         return {
@@ -141,6 +291,19 @@ class Work:
         }
 
 
+def _comparable(settings: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Returns settings with the options of tables as this version writes them."""
+    named = {name: settings[name] for name in NAMES if name in settings}
+    models = settings.get("model_annotator")
+    models = ",".join(models) or None if isinstance(models, list) else models
+    try:
+        options = TableOptions.of(**named)
+    except UsageError as error:
+        raise DataError(f"{path}: {error}. {Config.REMEDY}") from None
+    others = {name: value for name, value in settings.items() if name not in named}
+    return {**others, **jsonable(options.changed()), "model_annotator": models}
+
+
 def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     """Returns the sizes of a dataset and the statistics of its annotations."""
     return {
@@ -153,11 +316,11 @@ def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:
 
 
 def _digest_of(name: str, path: Path) -> str:
-    """Returns the digest of a user's file or folder, read again only when it has changed."""
+    """Returns the digest of an input file, computed again only when the file has changed."""
     state = path.stat()
     return _digest(name, path, state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @functools.lru_cache(maxsize=64)
 def _digest(name: str, path: Path, *_: int) -> str:
-    return digest_given(name, path)
+    return run_files.input_digest(name, path)

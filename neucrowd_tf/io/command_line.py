@@ -1,245 +1,217 @@
-"""What commands share: a parser whose errors say what was expected and received, how a command
-ends, and where its output goes.
-"""
+"""What commands share: how they run and end, the flags of labels, and where their output goes."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import TextIO, TypeVar
 
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.flags import HelpRequest, flag, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
-from neucrowd_tf.io.run_files import files_read, run_that_holds
+from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions, split_list
 from neucrowd_tf.stopping import end, stoppable
 
+Flags = TypeVar("Flags")
 PROBLEM = 2
 STDOUT = Path("-")
-# Endings of files that are no plain text, which is what is written.
+# Endings of formats that no command writes.
 OTHER_KINDS = (
     *(".gz", ".bz2", ".xz", ".zst", ".zip", ".parquet", ".pq", ".npy", ".npz"),
     *(".xlsx", ".xls", ".feather", ".arrow"),
 )
-_LONGEST = 300  # of what an error says was received
-KINDS = {"int": "a whole number", "float": "a number", "Path": "a path"}
-# What argparse says, and what is said here of an option and what was given.
-_SAID = (
-    (r"argument ([^:]+): invalid (\w+) value: (.*)", "{0}: expected {kind}, received {2}"),
-    (r"argument ([^:]+): invalid choice: (.*) \(choose from (.*)\)",
-     "{0}: expected one of {2}, received {1}"),
-    (r"argument ([^:]+): expected one argument", "{0}: expected a value, received none"),
-    (r"argument ([^:]+): not allowed with argument (.*)",
-     "{0}: expected in place of {1}, received both"),
-    (r"the following arguments are required: (.*)", "expected {0}, received none"),
-    (r"one of the arguments (.*) is required", "expected one of {0}, received none"),
-    (r"unrecognized arguments: (.*)", "expected options of this command (--help lists them),"
-     " received {0}"),
-)  # fmt: skip
 
 
-class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises UsageError, in a line, rather than ending the process."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelFlags(TableOptions):
+    """Labels that a command reads.
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        # Before Python 3.13 argparse drops a value of two dashes; in quotes a list holds it.
-        given = sys.argv[1:] if args is None else args
-        return super().parse_known_args(
-            ['--missing="--"' if each == "--missing=--" else each for each in given], namespace
-        )
+    The flags of `TableOptions`, the file, and which annotators are models.
+    """
 
-    def print_help(self, file: Any = None) -> None:
-        with standard_output() as stream:  # argparse passes over what cannot be written
-            (file or stream).write(self.format_help())
-
-    def error(self, message: str) -> NoReturn:
-        text = " ".join(message.split())
-        for pattern, said in _SAID:
-            if found := re.fullmatch(pattern, text):
-                parts = found.groups()
-                kind = KINDS.get(parts[1], parts[1]) if len(parts) > 1 else ""
-                raise UsageError(said.format(*parts, kind=kind))
-        raise UsageError(message)
+    annotations: Path | None = flag(None, help=f"{ANNOTATIONS} `-` reads standard input.")
+    model_annotator: str | None = flag(None, help=MODEL_ANNOTATOR)
 
 
-def check_outputs(
-    arguments: argparse.Namespace,
-    outputs: Sequence[str],
-    inputs: Sequence[str] = (),
-    *,
-    folders: bool = False,
-    kinds: Collection[str] | None = None,
-) -> None:
-    """Raises UsageError for a file to write that is a folder or named as one of another kind than
-    text (unless there may be `folders`), is read or written too, or is a run's: what the run of
-    `--run` was made from counts as read.
-    Options that are no paths are passed over.
+def table_options(flags: TableOptions) -> TableOptions:
+    """Returns the options of tables alone, of flags that contain others too."""
+    names = [field.name for field in dataclasses.fields(TableOptions)]
+    return TableOptions(**{name: getattr(flags, name) for name in names})
+
+
+def run_command(
+    kind: type[Flags],
+    command: Callable[[Flags], Iterable[str]],
+    name: str,
+    argv: Sequence[str] | None,
+) -> int:
+    """Runs a command with the flags of its command line; returns the exit code.
 
     Args:
-        arguments: what was given.
-        outputs, inputs: the names of the options.
-        folders: whether a folder may be written.
-        kinds: endings of the files that are read of a folder; None for all files.
+        kind: the dataclass of its flags.
+        command: called with them; returns notes for standard error.
+        name: how the command is called, for its help.
+        argv: the flags; None for those of this process.
     """
-    read = {f"--{name}'s": _path(arguments, name) for name in inputs}
-    run = _path(arguments, "run")
-    if run is not None:
-        read |= {f"the run's --{name}": path for name, path in files_read(run).items()}
-    written: dict[str, Path] = {}
-    for name in outputs:
-        path = _path(arguments, name)
-        if path is None:
-            continue
-        if path != STDOUT:
-            real = _real(f"--{name}", path)
-            if path.is_dir() and not folders:
-                raise UsageError(f"--{name}: expected a file, received the folder {path}")
-            if (owner := run_that_holds(real)) is not None:
-                raise UsageError(
-                    f"--{name}: expected another file than those of the run in {owner}, received"
-                    f" {path}"
-                )
-            if path.suffix.lower() in OTHER_KINDS and not folders:
-                raise UsageError(
-                    f"--{name}: expected a name as {path.stem.partition('.')[0]}.csv, as plain text"
-                    f" is written, received {path}"
-                )
-        for other, taken in written.items():
-            if os.path.realpath(taken) == os.path.realpath(path):
-                raise UsageError(
-                    f"--{name}: expected another file than --{other}'s, received {path}"
-                )
-        written[name] = path
-    check_apart({f"--{name}": path for name, path in written.items()}, read, kinds)
+    return run(lambda: command(parse(kind, sys.argv[1:] if argv is None else argv, name)))
 
 
-def _path(arguments: argparse.Namespace, name: str) -> Path | None:
-    path = getattr(arguments, name, None)
-    return path if isinstance(path, Path) else None
+def run(command: Callable[[], Iterable[str] | int]) -> int:
+    """Runs a command, prints its warnings and notes to standard error, and returns the exit code.
 
-
-def _real(name: str, path: Path) -> Path:
-    try:
-        path.is_dir()
-        return Path(os.path.realpath(path))
-    except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"{name}: expected a path that can be looked up, received {path} ({reason})"
-        ) from None
-
-
-def check_apart(
-    outputs: Mapping[str, Path],
-    inputs: Mapping[str, Path | None],
-    kinds: Collection[str] | None = None,
-) -> None:
-    """Raises UsageError for a place to write to that is, lies in, or holds what is read.
-
-    Args:
-        outputs: places to write to by what to call them; `-` is none.
-        inputs: what is read by whose it is; None and `-` are passed over.
-        kinds: endings of the files that are read of a folder; None for all files.
-    """
-    read = {
-        name: (path, _real(name.removesuffix("'s"), path))
-        for name, path in inputs.items()
-        if path is not None and path != STDOUT
-    }
-    for name, path in outputs.items():
-        real = _real(name, path)
-        for other, (given, held) in read.items() if path != STDOUT else ():
-            if real == held:
-                said = f"another file than {other}"
-            elif held in real.parents and (kinds is None or real.suffix.lower() in kinds):
-                said = f"a place outside of {other} folder {given}"
-            elif real in held.parents:
-                said = f"a folder without {other} file {given}"
-            elif real.is_file() and any(
-                link.is_symlink() and Path(os.path.realpath(link)) == real
-                for link in held.rglob("*")
-            ):
-                said = f"another file than those that {other} folder {given} links to"
-            else:
-                continue
-            raise UsageError(f"{name}: expected {said}, received {path}")
-
-
-def show_warning(message: Warning | str, *_: object) -> None:
-    """Shows a warning on one line, without the place in the code, as `warnings.showwarning`."""
-    warning = message if isinstance(message, Warning) else UserWarning(message)
-    sys.stderr.write(f"warning: {one_line(warning)}\n")
-
-
-def run(command: Callable[[], Iterable[str]]) -> int:
-    """Runs a command and tells its warnings and the notes that it returns; returns the exit code:
-    2, after a line on stderr, for what the user can mend, 130 where SIGINT stops it, 143 where
-    SIGTERM does.
+    The exit code is the number that the command returns or, if it returns notes, 0. It is 2, after
+    one line on standard error, for errors that the user can fix, 130 after SIGINT and 143 after
+    SIGTERM.
     """
     try:
         with stoppable(), warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]  # called by position
-            notes = command()
+            try:
+                notes = command()
+            except HelpRequest as shown:
+                say(str(shown))
+                return 0
             if sys.stdout is not None:
                 with standard_output():
-                    pass  # what was said so far gets there, or an error says so
+                    pass  # an error in writing what was printed so far belongs to this command
     except KeyboardInterrupt as stop:
         return end(stop)
     except (UsageError, DataError, OSError) as error:
-        sys.stderr.write(f"error: {one_line(error)}\n")
-        return PROBLEM
+        return _fail(one_line(error))
     except MemoryError as error:
-        sys.stderr.write(f"error: expected enough memory, received less ({one_line(error)})\n")
-        return PROBLEM
-    except UnicodeEncodeError as error:  # of a library that takes no other paths
-        received = f"{error.object[:_LONGEST]!a}"
-        sys.stderr.write(f"error: expected text and paths in UTF-8, received {received}\n")
-        return PROBLEM
+        return _fail(f"out of memory. {one_line(error)}".rstrip(". "))
+    except UnicodeEncodeError as error:  # of a library that accepts only UTF-8
+        return _fail(f"{error.object[:300]!a}: not UTF-8. Rename the file.")
+    if isinstance(notes, int):
+        return notes
     for note in notes:
         sys.stderr.write(f"{note}\n")
     return 0
 
 
+def _fail(line: str) -> int:
+    sys.stderr.write(f"error: {line}\n")
+    return PROBLEM
+
+
+def show_warning(message: Warning | str, *_: object) -> None:
+    """Prints a warning on one line, without the place in the code, as `warnings.showwarning`."""
+    warning = message if isinstance(message, Warning) else UserWarning(message)
+    sys.stderr.write(f"warning: {one_line(warning)}\n")
+
+
+def check_outputs(
+    outputs: Mapping[str, Path | None],
+    inputs: Mapping[str, Path | None],
+    *,
+    folders: bool = False,
+    kinds: Collection[str] | None = None,
+) -> None:
+    """Checks that a command's output files are not its input files.
+
+    Args:
+        outputs: places to write to by the names of their flags; None and `-` are ignored.
+        inputs: places to read from, likewise.
+        folders: whether an output may be a folder.
+        kinds: endings of the files that are read of a folder; None for all files.
+
+    Raises:
+        UsageError: an output that is an input, lies in one or contains one, is another output, is
+            a folder, or has the ending of a format that is not written.
+    """
+    read = {name: (path, _real(path)) for name, path in inputs.items() if path and path != STDOUT}
+    written: dict[Path, str] = {}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        real = _real(path)
+        if real in written:
+            raise UsageError(f"{name}={path}: {written[real]} writes to the same place.")
+        written[real] = name
+        if path == STDOUT:
+            continue
+        if not folders and path.is_dir():
+            raise UsageError(f"{name}={path}: this is a folder. Name a file.")
+        if not folders and path.suffix.lower() in OTHER_KINDS:
+            raise UsageError(
+                f"{name}={path}: only plain text is written. Name a file such as"
+                f" {path.stem.partition('.')[0]}.csv."
+            )
+        for other, (source, held) in read.items():
+            inside = held in real.parents and (kinds is None or real.suffix.lower() in kinds)
+            linked = real.is_file() and any(
+                link.is_symlink() and Path(os.path.realpath(link)) == real
+                for link in held.rglob("*")
+            )
+            if real == held or inside or real in held.parents or linked:
+                raise UsageError(
+                    f"{name}={path}: would overwrite {other}={source}. Choose another place."
+                )
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def model_names(text: str | None, annotators: Iterable[object]) -> list[str]:
+    """Returns the names in `--model_annotator`.
+
+    Raises:
+        UsageError: a name that no annotator has.
+    """
+    names = [name for name in split_list(text or "") if name]
+    everyone = set(map(str, annotators))
+    for name in names:
+        if name not in everyone:
+            raise UsageError(
+                f"--model_annotator: no annotator is named {name!r}. Quote a name that contains a"
+                " comma."
+            )
+    return names
+
+
 @contextlib.contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Yields stdout and flushes it; an OSError (a full disk, a closed pipe) says that it was there,
-    and what could not be written is dropped, as Python would try once more in the end. So does a
-    UsageError for what its encoding does not have.
+    """Yields stdout and flushes it.
+
+    Raises:
+        OSError: a full disk or a closed pipe. The error names standard output. The rest of the
+            output is dropped; otherwise Python would try to write it when the process ends.
+        UsageError: a character that the encoding of stdout does not have.
     """
     try:
         yield sys.stdout
         sys.stdout.flush()
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"standard output: expected an encoding that has {error.object[error.start]!a},"
-            f" received {error.encoding}; PYTHONIOENCODING=utf-8 sets another"
+            f"standard output: the encoding {error.encoding} does not have"
+            f" {error.object[error.start]!a}. Set PYTHONIOENCODING=utf-8."
         ) from None
     except OSError as error:
         if error.filename is not None:
             raise
         with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        said = f"{error.strerror}{FREE_SOME if error.errno in FULL else ''}"
-        raise OSError(error.errno, said, "standard output") from None
+        reason = f"{error.strerror}{FREE_SOME if error.errno in FULL else ''}"
+        raise OSError(error.errno, reason, "standard output") from None
 
 
 def say(text: str) -> None:
-    """Writes a line for the user to stdout; what its encoding does not have, as of a path that is
-    not UTF-8, is replaced.
-    """
+    """Prints a line; characters that the encoding of stdout does not have are replaced."""
     with standard_output() as stream:
         encoding = stream.encoding or "utf-8"
         stream.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
 
 
 def write_outputs(texts: Mapping[Path, str]) -> None:
-    """Writes files, all or none of them where one cannot be written; to stdout where a path is
-    `-`.
+    """Writes files, and to stdout if a path is `-`.
+
+    If one of the files cannot be written, none is.
     """
     with contextlib.ExitStack() as files:
         for path, text in texts.items():
@@ -248,8 +220,3 @@ def write_outputs(texts: Mapping[Path, str]) -> None:
     if STDOUT in texts:
         with standard_output() as stream:
             stream.write(texts[STDOUT])
-
-
-def write_output(path: Path, text: str) -> None:
-    """Writes a file, or to stdout where the path is `-`."""
-    write_outputs({path: text})

@@ -1,41 +1,36 @@
-"""The files of a run: their names in its folder, and those of the user's that it was made from."""
+"""The files of a run: their names, and the schema of its JSON files."""
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
+import itertools
 import os
 import re
+import types
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.images import IMAGES
 
-# metrics.json is written last: it is the mark of a finished run.
-FINISHED = "metrics.json"
-CONFIG, STATUS = "config.json", "status.json"
-SAVED_MODEL = "saved_model"
+# metrics.json is written last: it marks a finished run.
+FINISHED, CONFIG, STATUS = "metrics.json", "config.json", "status.json"
+SAVED_MODEL, CHECKPOINTS, TENSORBOARD = "saved_model", "checkpoints", "tensorboard"
 HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
 PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
-LABELS = "labels.csv"  # of --dataset=table
+LABELS = "labels.csv"  # only with --dataset=table
 REPORT = "report.html"
-# What stands around the comparison in the report; a name cannot hold it, as names are escaped.
-COMPARISON = ("<!-- comparison -->", "<!-- end of comparison -->")
 FILES = (
     *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
     *(LABELS, REPORT),
 )
-DIGESTS = "digests"  # of what is said of instances and annotators, in metrics.json
-CHECKPOINTS = "checkpoints"
-FOLDERS = (CHECKPOINTS, "tensorboard", SAVED_MODEL)
-WAY_OUT = {
-    FINISHED: "remove it to make the run again",
-    CONFIG: "remove the folder to make the run afresh",
-}
-# What config.json's settings name of the user's: of --dataset=table, and of any method.
+FOLDERS = (CHECKPOINTS, TENSORBOARD, SAVED_MODEL)
+# Marks around the comparison in the report; names are escaped and cannot contain them.
+COMPARISON = ("<!-- comparison -->", "<!-- end of comparison -->")
+# Input files that config.json's settings name: those of --dataset=table, and those of any method.
 TABLES = (
     *("features", "images", "texts", "annotations", "truth"),
     *("test_features", "test_texts", "test_truth"),
@@ -43,72 +38,142 @@ TABLES = (
 OF_METHODS = ("weights", "gold")
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """Returns what a run's metrics.json or config.json holds.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """A JSON file of this project, of which some fields are declared with their types.
 
-    Raises:
-        DataError: no such file, or something else; says what to do.
+    Attributes:
+        content: the whole file, other fields included.
     """
-    try:
-        if isinstance(found := read_json(path), dict):
-            return found
-        raise DataError(f"{path}: expected an object, as a run writes it, received another value")
-    except DataError as error:
-        raise DataError(f"{error}; {WAY_OUT[path.name]}") from None
+
+    REMEDY: ClassVar[str] = "Remove it."
+
+    content: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Reads a file and checks the declared fields.
+
+        Raises:
+            DataError: no such file, not an object, or a field that is missing or of another type.
+        """
+        try:
+            content = read_json(path)
+        except DataError as error:
+            raise DataError(f"{error}. {cls.REMEDY}") from None
+        if not isinstance(content, dict):
+            raise DataError(f"{path}: not an object. {cls.REMEDY}")
+        return cls.of(content, path)
+
+    @classmethod
+    def of(cls, content: dict[str, Any], path: Path) -> Self:
+        """Returns the record of an object; errors are those of `read` and name `path`."""
+        kinds = get_type_hints(cls)
+        values = {}
+        for field in dataclasses.fields(cls)[1:]:
+            value = content.get(field.name, field.default)
+            if value is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
+                value = field.default_factory()
+            if not isinstance(value, _classes(kinds[field.name])):
+                raise DataError(f"{path}: {field.name}: missing or of another type. {cls.REMEDY}")
+            values[field.name] = value
+        return cls(content=content, **values)
 
 
-def read_config(run: Path) -> dict[str, Any]:
-    """Returns a run's config.json, whose `settings` may hold `digests` of files by name.
+def _classes(kind: Any) -> tuple[type, ...]:
+    """Returns the classes of an annotation: (list, NoneType) of `list[str] | None`."""
+    if get_origin(kind) is types.UnionType:
+        return tuple(itertools.chain.from_iterable(map(_classes, get_args(kind))))
+    return (get_origin(kind) or kind,)
 
-    Raises:
-        DataError: something else is there.
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config(Record):
+    """config.json: what is needed to make the run again.
+
+    Attributes:
+        settings: everything but the code that the result depends on; under `digests` the SHA-256
+            of the input files by the names of their flags.
+        parameters: the estimator's parameters.
     """
-    config = read_object(run / CONFIG)
-    settings = config.get("settings")
-    digests = settings.get("digests", {}) if isinstance(settings, dict) else None
-    if not isinstance(digests, dict) or not all(isinstance(d, str) for d in digests.values()):
-        raise DataError(
-            f"{run / CONFIG}: expected the settings of a run, received something else;"
-            f" {WAY_OUT[CONFIG]}"
-        )
-    return config
+
+    REMEDY = "Remove the folder to make the run again."
+
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
+    method: str = ""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of the input files by the names of their flags."""
+        digests = self.settings.get("digests")
+        return digests if isinstance(digests, dict) else {}
 
 
-def digests_of(metrics: Mapping[str, Any], path: Path) -> dict[str, str]:
-    """Returns the digests of the files of results, by name, that a run's metrics hold; of earlier
-    versions' runs those of the predictions at most.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Metrics(Record):
+    """metrics.json: how a finished run was scored.
 
-    Raises:
-        DataError: something else is there; `path` is the file's.
+    Attributes:
+        test: metrics of the test instances.
+        timings: seconds and megabytes.
+        digests: the SHA-256 of result files by name; none in runs of earlier versions.
     """
-    before = {PREDICTIONS: metrics["predictions_digest"]} if "predictions_digest" in metrics else {}
-    digests = metrics.get(DIGESTS, before)
-    texts = isinstance(digests, dict) and all(isinstance(d, str) for d in digests.values())
-    if texts and digests.keys() <= {*FILES}:
-        return dict(digests)
-    raise DataError(
-        f"{path}: expected the digests of a run's files, received something else;"
-        f" {WAY_OUT[FINISHED]}"
-    )
+
+    REMEDY = "Remove it to make the run again."
+
+    test: dict[str, Any]
+    timings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    digests: dict[str, str] = dataclasses.field(default_factory=dict)
+    method: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportedNames(Record):
+    """assets.extra/names.json of a SavedModel: what its inputs and outputs are.
+
+    Attributes:
+        classes: names of the outputs.
+        features: names of the inputs; None for texts and arrays.
+        centre: numbers to subtract from some inputs, by name, before float32 holds them.
+    """
+
+    REMEDY = "Export the model again."
+
+    classes: list[str | int | float]
+    features: list[str] | None = None
+    centre: dict[str, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SavedEstimator(Record):
+    """estimator.json of a saved estimator; see `neucrowd_tf.persistence`."""
+
+    REMEDY = "Fit and save the estimator again."
+
+    format: int
+    params: dict[str, Any]
+    attributes: dict[str, Any]
 
 
 def other_results(run: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Returns the files that are there and are not as the run wrote them. What figures are made of
-    has no digest, as a resumed run may know less of it; it is an object in JSON.
-    """
-    tables = {name: run / name for name in digests if (run / name).exists()}
-    others = [path for name, path in tables.items() if digest(path) != digests[name]]
-    return others + [
-        run / name
-        for name in (EVALUATION, HISTORY)
-        if (run / name).exists() and not _is_object(run / name)
-    ]
+    """Returns the result files that exist and differ from what the run wrote."""
+    names = [name for name in digests if name in FILES and (run / name).exists()]
+    changed = [run / name for name in names if digest(run / name) != digests[name]]
+    # These have no digest: a resumed run may have fewer of their numbers.
+    objects = [run / name for name in (EVALUATION, HISTORY) if (run / name).exists()]
+    return changed + [path for path in objects if not _is_object(path)]
+
+
+def _is_object(path: Path) -> bool:
+    try:
+        return isinstance(read_json(path), dict)
+    except DataError:
+        return False
 
 
 def is_other_report(run: Path, digests: Mapping[str, str]) -> bool:
-    """Whether in the report's place stands what is no report of the run's predictions, or not a
-    whole one. Those of earlier versions do not say of which predictions they are.
-    """
+    """Whether report.html is incomplete, or of other predictions than this run's."""
     path = run / REPORT
     if not path.is_file():
         return os.path.lexists(path)
@@ -120,25 +185,13 @@ def is_other_report(run: Path, digests: Mapping[str, str]) -> bool:
     return named is not None and expected is not None and named[1].decode() != expected
 
 
-def _is_object(path: Path) -> bool:
-    try:
-        return isinstance(read_json(path), dict)
-    except DataError:
-        return False
+def input_files(run: Path) -> dict[str, Path]:
+    """Returns the user's files and folders that a run was made from, by the names of the flags.
 
-
-def _config(run: Path) -> dict[str, Any]:
-    """Returns a run's config.json, one without settings where there is none of a run."""
-    with contextlib.suppress(DataError):
-        return read_config(run)
-    return {"settings": {}}
-
-
-def files_read(run: Path) -> dict[str, Path]:
-    """Returns the user's files and folders that a run was made from, by the flags' names; none
-    where its config.json cannot be read.
+    Raises:
+        DataError: config.json cannot be used.
     """
-    settings = _config(run)["settings"]
+    settings = read_config(run).settings
     hparams = settings.get("hparams")
     named = {name: settings.get(name) for name in TABLES}
     if isinstance(hparams, dict):
@@ -146,41 +199,40 @@ def files_read(run: Path) -> dict[str, Path]:
     return {name: Path(path) for name, path in named.items() if isinstance(path, str) and path}
 
 
-def run_that_holds(path: Path) -> Path | None:
-    """Returns the folder of the run whose file a path is, None for any other path; a report, which
-    is made again from the other files, is none.
-    """
-    real = Path(os.path.realpath(path))
-    names = {*FILES, *FOLDERS} - {REPORT}
-    for folder in real.parents:
-        if real.relative_to(folder).parts[0] in names and "versions" in _config(folder):
-            return folder
-    return None
+def read_config(run: Path) -> Config:
+    """Returns a run's config.json; an empty one without that file."""
+    path = run / CONFIG
+    return Config.read(path) if path.exists() else Config(content={})
 
 
-def digest_given(name: str, path: Path) -> str:
-    """Returns the digest of a user's file or folder that a flag names; only images count in a
-    folder of these.
-    """
+def files_to_keep(run: Path | None) -> dict[str, Path]:
+    """Returns the inputs and results of a run, which a command on it must not overwrite."""
+    if run is None:
+        return {}
+    results = {f"the run's {name}": run / name for name in FILES if name != REPORT}
+    return results | {f"the run's --{name}": path for name, path in input_files(run).items()}
+
+
+def input_digest(name: str, path: Path) -> str:
+    """Returns the SHA-256 of an input file or folder; only images count in a folder of images."""
     return digest(path, IMAGES if name == "images" else None)
 
 
-def changed(run: Path, given: Mapping[str, Path] | None = None) -> list[str]:
-    """Returns a line for each file that is another than when the run was made.
+def changed_files(run: Path, files: Mapping[str, Path]) -> list[str]:
+    """Returns a warning for each input file that has changed since the run was made.
 
     Args:
-        run: its folder.
-        given: the files to look at, by the flags' names; None for all the run's own.
+        run: the run's folder.
+        files: the files to look at, by the names of their flags.
     """
-    now = files_read(run) if given is None else given
-    told = []
-    for name, before in _config(run)["settings"].get("digests", {}).items():
-        path = now.get(name)
+    warned = []
+    for name, before in read_config(run).digests.items():
+        path = files.get(name)
         if path is None or not os.access(path, os.R_OK):
-            continue  # who reads it says so
-        if digest_given(name, path) != before:
-            told.append(
-                f"warning: {path}: expected --{name} as when the run in {run} was made (SHA-256"
-                f" {before[:12]}), received another: the run's results are not of these"
+            continue  # reading it reports this
+        if input_digest(name, path) != before:
+            warned.append(
+                f"warning: {path}: differs from --{name} of the run in {run}. The run's results"
+                " are not of this file."
             )
-    return told
+    return warned

@@ -17,13 +17,11 @@ from neucrowd_tf.io.files.reading import digest, read_text
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import (
     ANNOTATORS,
-    CONFIG,
     FINISHED,
     PREDICTIONS,
-    WAY_OUT,
-    digests_of,
+    Metrics,
     other_results,
-    read_object,
+    read_config,
 )
 
 if TYPE_CHECKING:
@@ -93,25 +91,8 @@ def read_run(
         DataError: the folder does not have a run's files.
     """
     if metrics is None:
-        metrics = _json(folder / FINISHED)
-        if metrics and not isinstance(metrics.get("test"), dict):
-            raise DataError(
-                f"{folder / FINISHED}: expected the metrics of a run, received something else;"
-                f" {WAY_OUT[FINISHED]}"
-            )
+        metrics = _metrics(folder)
         _check_results(folder, metrics)
-    config = _json(folder / CONFIG)
-    if (folder / CONFIG).exists() and config.keys().isdisjoint(("method", "settings")):
-        raise DataError(
-            f"{folder / CONFIG}: expected the settings of a run, received something else;"
-            f" {WAY_OUT[CONFIG]}"
-        )
-    parameters = config.get("parameters")
-    if not isinstance(parameters, dict | None):
-        raise DataError(
-            f"{folder / CONFIG}: expected the run's parameters by name, received"
-            f" {repr(parameters)[:50]}; remove the folder to make the run afresh"
-        )
     table = read_predictions(folder / PREDICTIONS)
     labels, probabilities = table.labels, table.probabilities
     # The file spells class names out and quotes formulas.
@@ -134,24 +115,25 @@ def read_run(
         metrics=metrics.get("test") or {},
         meaning=str(metrics.get("test_meaning", "")),
         annotators=read_text(annotators) if annotators.exists() else None,
-        settings={"seed": metrics.get("seed"), "parameters": parameters or {}},
+        settings={"seed": metrics.get("seed"), "parameters": read_config(folder).parameters},
         digest=digest(folder / PREDICTIONS),
     )
 
 
 def read_method(folder: Path, metrics: Mapping[str, Any] | None = None) -> str:
     """Returns the name of a run's method."""
-    found = _json(folder / FINISHED) if metrics is None else metrics
-    return str(found.get("method") or _json(folder / CONFIG).get("method") or folder.parent.name)
+    method = (_metrics(folder) if metrics is None else metrics).get("method")
+    return str(method or read_config(folder).method or folder.parent.name)
 
 
-def _json(path: Path) -> dict[str, Any]:
-    return read_object(path) if path.exists() else {}
+def _metrics(folder: Path) -> dict[str, Any]:
+    path = folder / FINISHED
+    return Metrics.read(path).content if path.exists() else {}
 
 
 def _check_results(folder: Path, metrics: Mapping[str, Any]) -> None:
     """Raises DataError for a file of results that differs from what the run wrote."""
-    for path in other_results(folder, digests_of(metrics, folder / FINISHED)):
+    for path in other_results(folder, metrics.get("digests", {})):
         raise DataError(
             f"{path}: expected the file that the run wrote, received another; remove it and start"
             " the run again with --resume, which makes it again"
@@ -224,7 +206,7 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
     rows = []
     for path in sorted(method.parent.glob("*")):
         this = path == method
-        metrics = mine if this and mine is not None else _json(path / run / FINISHED)
+        metrics = mine if this and mine is not None else _metrics(path / run)
         if isinstance(metrics.get("test"), dict) and "method" in metrics:
             test = metrics["test"].items()
             rows.append(

@@ -24,7 +24,7 @@ def hook(event, arguments):
 
 sys.addaudithook(hook)
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.harness import cli, flags
+from neucrowd_tf.harness import cli
 from neucrowd_tf.training import CrowdEstimator
 
 made, at_fit = [], []
@@ -40,8 +40,8 @@ def watched(self, *arguments, **options):
 
 Annotations.__init__, CrowdEstimator.fit = counted, watched
 files = [f"--{path.stem}={path}" for path in sorted(folder.glob("*.*"))]
-command = ["run", "--dataset=table", "--method=mv_lr", f"--output_dir={folder / 'runs'}", *files]
-code = cli.run(flags.parse([*command, *sys.argv[2:]]))
+command = ["--dataset=table", "--method=mv_lr", f"--output_dir={folder / 'runs'}", *files]
+code = cli.main([*command, *sys.argv[2:]])
 print("\\n" + json.dumps([code, at_fit, dict(opened)]))
 """
 

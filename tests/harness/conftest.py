@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from absl import flags as absl_flags
-from absl.testing import flagsaver
 
 from neucrowd_tf import metrics, registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import cli, flags, plugins, process
+from neucrowd_tf.harness import cli, plugins, process
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -117,46 +113,20 @@ def _votes_only(seed: int) -> CrowdDataset:
 
 
 @pytest.fixture
-def parse() -> Iterator[Callable[[Sequence[str]], flags.Options]]:
-    """Parses flags without leaving a trace in absl's global ones."""
-    with flagsaver.flagsaver():
-        absl_flags.FLAGS.unparse_flags()
-
-        def run(items: Sequence[str]) -> flags.Options:
-            with flagsaver.flagsaver():
-                return flags.parse(["program", *items])
-
-        yield run
-
-
-@pytest.fixture
-def command(parse: Any, tiny: Any, without_tensorflow: None) -> Callable[..., int]:
+def command(tiny: Any, without_tensorflow: None) -> Callable[..., int]:
     """Runs a command line in this process, without TensorFlow and, unless --report asks for them,
     without reports, and returns the exit code.
     """
-    return _command(parse, "--noreport")
+    return lambda *items, **more: cli.main(["--noreport", *items], **more)
 
 
 @pytest.fixture
-def whole_command(parse: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def whole_command(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs a command line in this process, without touching its TensorFlow's settings, and returns
     the exit code.
     """
     monkeypatch.setattr(process, "start", lambda options: None)
-    return _command(parse)
-
-
-def _command(parse: Any, *first: str) -> Callable[..., int]:
-    def run(*items: str, installed: bool = False) -> int:
-        try:
-            options = parse([*first, *items])
-        except UsageError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-        with warnings.catch_warnings():
-            return cli.run(options, installed=installed)
-
-    return run
+    return lambda *items, **more: cli.main(items, **more)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str])
     with warnings.catch_warnings():
         process.plain_warnings()
         warnings.warn("task a\x1b[31mb has\nno label", stacklevel=1)
-    cli._tell("failed: \x1b[2J\u202e\n  second line")
+    cli._print("failed: \x1b[2J\u202e\n  second line")
     assert (
         capsys.readouterr().err
         == "warning: task a\ufffd[31mb has no label\nfailed: \ufffd[2J\ufffd\n  second line\n"

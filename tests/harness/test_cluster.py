@@ -17,9 +17,8 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness.cluster import Cluster
+from neucrowd_tf.harness.executors import Cluster, WorkerDied
 from neucrowd_tf.harness.flags import Options, check
-from neucrowd_tf.harness.pool import WorkerDied
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 
@@ -157,5 +156,5 @@ def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
 
 def test_scheduler_and_jobs_are_one_or_the_other() -> None:
     given = Options(dataset=("d",), method=("m",), scheduler="tcp://host:8786", jobs=2)
-    with pytest.raises(UsageError, match="--scheduler: expected without --jobs"):
+    with pytest.raises(UsageError, match="--jobs: not with --scheduler"):
         check(given)

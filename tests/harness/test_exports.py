@@ -10,16 +10,14 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.harness import cli, process
-from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.importers import read_export
 from tests.io.importers.exports import EXPORTS, IDS, label_studio, label_studio_result
 
 Writer = Callable[[Path], Path]
-Parse = Callable[[Sequence[str]], Options]
 
 
 @pytest.fixture
-def auto(parse: Parse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs --method=auto, whose budget leaves mv_lr and ds_lr, on texts of an export's tasks."""
     monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
 
@@ -32,7 +30,7 @@ def auto(parse: Parse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
         truth.write_text(f"task,label\nnew-0,{classes[0]}\nnew-1,{classes[-1]}\n")
         given = ["--dataset=table", "--method=auto", f"--annotations={path}", f"--texts={texts}"]
         given += [f"--test_texts={new}", f"--test_truth={truth}", f"--output_dir={tmp_path}"]
-        return cli.run(parse([*given, "--hparam=budget=1", "--noreport", *more]))
+        return cli.main([*given, "--hparam=budget=1", "--noreport", *more])
 
     return run
 

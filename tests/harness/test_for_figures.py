@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.evaluation.scoring import accuracy_of_surest, evaluate
-from neucrowd_tf.harness.watch import Watch, Watcher
+from neucrowd_tf.harness.curves import CurveRecorder, RecordedRun
 from tests.harness.conftest import Mean, tiny_dataset
 
 
@@ -44,7 +44,7 @@ def test_the_estimators_own_figures_are_taken_in() -> None:
     assert "surest" not in evaluate(blind, Mean(), probabilities, seed=0)
 
 
-def test_a_watcher_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) -> None:
+def test_a_recorder_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) -> None:
     dataset, path = tiny_dataset(), tmp_path / "curves.csv"
 
     class Part:
@@ -60,14 +60,14 @@ def test_a_watcher_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) -
                 )
             ]
 
-    watcher = Watcher(path, dataset)
-    run = Watch(watcher=watcher).stage("game")
+    recorder = CurveRecorder(path, dataset)
+    run = RecordedRun(recorder=recorder).stage("game")
     run.scalars(0, {"loss": 1.0})  # nothing is fitted yet
     assert not path.exists()
-    watcher.estimator = Part()
+    recorder.estimator = Part()
     run.scalars(0, {"loss": 1.0})
     run.scalars(0, {"accuracy": 1.0})  # no epoch's
-    watcher.estimator.good = False
+    recorder.estimator.good = False
     run.scalars(1, {"loss": 1.0})
     before = path.read_bytes()
     rows = pd.read_csv(path)
@@ -76,9 +76,9 @@ def test_a_watcher_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) -
         rows["train_accuracy"][1] == pytest.approx((dataset.truth == 0).mean())
         and rows["train_accuracy"][0] > 0.6
     )
-    again = Watcher(path, dataset)
-    again.estimator = watcher.estimator
-    Watch(watcher=again).stage("game").scalars(1, {"loss": 1.0})
+    again = CurveRecorder(path, dataset)
+    again.estimator = recorder.estimator
+    RecordedRun(recorder=again).stage("game").scalars(1, {"loss": 1.0})
     assert path.read_bytes() == before
 
 
@@ -115,4 +115,4 @@ def test_dataset_options_reach_the_loader_and_the_settings(
         )
         == 2
     )
-    assert "--speed: expected a dataset with that option" in capsys.readouterr().err
+    assert "--dataset_option=speed: not an option of tiny" in capsys.readouterr().err

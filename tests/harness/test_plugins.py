@@ -32,7 +32,7 @@ def test_an_installed_package_registers_and_a_broken_one_is_told(
     install(tmp_path, "acme_crowd", code)
     install(tmp_path, "broken_crowd", "import nothing_of_that_name\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.warns(UserWarning, match=r"plug-in broken_crowd \(broken_crowd\) is left out"):
+    with pytest.warns(UserWarning, match=r"plug-in broken_crowd \(broken_crowd\): not imported"):
         plugins.register()
     assert registry.method("acme_mean").factory is Mean
     assert "  acme_mean " in plugins.listing()

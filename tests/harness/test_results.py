@@ -22,7 +22,7 @@ from neucrowd_tf.harness.results import (
     summary_csv,
     summary_table,
 )
-from neucrowd_tf.harness.run_folder import RunKey
+from neucrowd_tf.harness.work import RunKey
 
 
 def row(
@@ -69,7 +69,7 @@ def test_folds_add_columns(tmp_path: Path) -> None:
 
 def test_another_file_of_that_name_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "results.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"results.csv: expected the columns dataset,method,seed"):
+    with pytest.raises(DataError, match=r"not a results.csv of runs"):
         add_rows(tmp_path, [row("a", 0, 0.5)])
     assert (tmp_path / "results.csv").read_text() == "a,b\n1,2\n"
 

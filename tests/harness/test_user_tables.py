@@ -5,7 +5,7 @@ truth.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.average import Average
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import cli, process
-from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.predict import main as predict
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage import TwoStageClassifier
@@ -47,18 +46,13 @@ Run_ = Callable[..., int]
 
 
 @pytest.fixture
-def run(
-    parse: Callable[[Sequence[str]], Options],
-    tables: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Run_:
+def run(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run_:
     monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
 
     def made(*more: str) -> int:
         given = [f"--texts={tables / 'texts.csv'}", f"--annotations={tables / 'annotations.csv'}"]
         given += ["--dataset=table", "--method=mv_lr", f"--output_dir={tmp_path}"]
-        return cli.run(parse([*given, *more]))
+        return cli.main([*given, *more])
 
     return made
 
@@ -99,9 +93,9 @@ def test_texts_to_a_model_that_takes_strings(
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--refit_all", "--refit_all: expected together with --export"),
-        ("--model_annotator=nobody", "expected an annotator's name, received 'nobody'"),
-        ("--features=texts.csv", "--texts: expected in place of --features"),
+        ("--refit_all", "--refit_all: only with --export"),
+        ("--model_annotator=nobody", "no annotator is named 'nobody'"),
+        ("--features=texts.csv", "--dataset=table needs exactly one"),
     ],
 )
 def test_what_cannot_be(

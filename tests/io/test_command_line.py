@@ -1,141 +1,104 @@
-"""A command's parser says what it expected of an option, and what it received."""
+"""How commands end, where their output goes, and the JSON files of runs."""
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.command_line import Parser, check_outputs, run, say, write_outputs
-
-
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["--budget=x", "--file=f"], "--budget: expected a whole number, received 'x'"),
-        (["--file"], "--file: expected a value, received none"),
-        ([], "expected --file, received none"),
-        (["--file=f", "--more=1"], r"expected options .*, received --more=1"),
-        (["--file=f", "--kind=c"], r"--kind: expected one of .*a.*b.*, received 'c'"),
-    ],
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.command_line import check_outputs, model_names, run, say, write_outputs
+from neucrowd_tf.io.files.reading import digest
+from neucrowd_tf.io.run_files import (
+    Config,
+    ExportedNames,
+    Metrics,
+    changed_files,
+    input_digest,
+    input_files,
 )
-def test_errors(argv: list[str], message: str) -> None:
-    parser = Parser(allow_abbrev=False)
-    parser.add_argument("--budget", type=int)
-    parser.add_argument("--file", required=True)
-    parser.add_argument("--kind", choices=("a", "b"))
-    with pytest.raises(UsageError, match=f"^{message}$"):
-        parser.parse_args(argv)
+
+FULL_DISK = "error: No space left on device; free some and start again: standard output\n"
 
 
-def test_no_output_takes_the_place_of_an_input(tmp_path: Path) -> None:
-    file, link = tmp_path / "a.csv", tmp_path / "link.csv"
-    file.write_text("x")
+def test_outputs_are_not_inputs(tmp_path: Path) -> None:
+    file, link, folder = tmp_path / "a.csv", tmp_path / "link.csv", tmp_path / "export"
+    outside = tmp_path / "outside.json"
+    for path in (file, outside):
+        path.write_text("x")
     link.symlink_to("a.csv")
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "link.json").symlink_to(outside)
 
-    def check(output: Path, more: Path | None = None) -> None:
-        given = argparse.Namespace(labels=file, output=output, more=more)
-        check_outputs(given, ("output", "more"), ("labels",))
+    def check(output: Path, more: Path | None = None, source: Path = file) -> None:
+        check_outputs({"--output": output, "--more": more}, {"--labels": source, "--gold": None})
 
     check(tmp_path / "b.csv", tmp_path / "c.csv")
     check(Path("-"))
-    with pytest.raises(UsageError, match="--more: expected another file than --output's"):
-        check(Path("-"), Path("-"))
+    for outputs in ((Path("-"), Path("-")), (tmp_path / "b.csv", tmp_path / "." / "b.csv")):
+        with pytest.raises(UsageError, match=r"--more=.*: --output writes to the same place"):
+            check(*outputs)
     for output in (file, link, tmp_path / "." / "a.csv"):
-        with pytest.raises(UsageError, match="--output: expected another file than --labels's"):
+        with pytest.raises(UsageError, match=r"would overwrite --labels="):
             check(output)
-    with pytest.raises(UsageError, match="--more: expected another file than --output's"):
-        check(tmp_path / "b.csv", tmp_path / "b.csv")
-    with pytest.raises(UsageError, match="--output: expected a file, received the folder"):
-        check(tmp_path)
-    for name in ("x" * 300, "a\0b"):
-        with pytest.raises(UsageError, match="--output: expected a path that can be looked up"):
-            check(tmp_path / name)
-
-
-def test_no_output_lies_in_a_folder_that_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "export"
-    (folder / "inner").mkdir(parents=True)
-    outside = tmp_path / "answer.json"
-    outside.write_text("{}")
-    (folder / "inner" / "link.json").symlink_to(outside)
-
-    def check(output: Path, **more: Any) -> None:
-        check_outputs(
-            argparse.Namespace(labels=folder, output=output), ("output",), ("labels",), **more
-        )
-
-    check(tmp_path / "b.json")
-    check(folder / "scores.csv", kinds=(".png",))
-    for output in (folder / "inner" / "new.json", tmp_path / "export" / ".." / "export" / "x"):
-        with pytest.raises(UsageError, match="expected a place outside of --labels's folder"):
-            check(output)
-    with pytest.raises(UsageError, match="expected a place outside of --labels's folder"):
-        check(folder / "a.PNG", kinds=(".png",))
-    with pytest.raises(UsageError, match="expected another file than those that --labels's folder"):
-        check(outside)
-    given = argparse.Namespace(labels=folder / "a.parquet", output=folder)
-    with pytest.raises(UsageError, match="expected a folder without --labels's file"):
-        check_outputs(given, ("output",), ("labels",), folders=True)
-
-
-def test_no_output_takes_the_place_of_a_runs_files(tmp_path: Path) -> None:
-    folder, labels = tmp_path / "seed-0", tmp_path / "labels.csv"
-    (folder / "saved_model").mkdir(parents=True)
-    config = {"settings": {"annotations": str(labels), "hparams": {"gold": "gold.csv"}}}
-    (folder / "config.json").write_text(json.dumps({**config, "versions": {}}))
-
-    def check(output: Path, from_run: Path | None = folder) -> None:
-        check_outputs(argparse.Namespace(run=from_run, output=output), ("output",))
-
-    for output in (folder / "report.html", folder / "mine.csv", tmp_path / "metrics.json"):
-        check(output)
-    for output, name in ((labels, "annotations"), (Path("gold.csv"), "gold")):
-        check(output, None)
-        with pytest.raises(UsageError, match=f"expected another file than the run's --{name}"):
-            check(output)
-    for name in ("config.json", "metrics.json", "predictions.csv", "saved_model/names.json"):
-        for given in (folder, None):
-            with pytest.raises(UsageError, match="another file than those of the run in"):
-                check(folder / name, given)
-
-
-def test_too_little_memory_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(lambda: np.zeros((1 << 20, 1 << 28)).tolist()) == 2
-    assert "error: expected enough memory, received less (Unable" in capsys.readouterr().err
-
-
-def test_what_a_command_says_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    def stopped(*hint: str) -> list[str]:
-        raise KeyboardInterrupt(*hint)
-
-    def told() -> list[str]:
-        warnings.warn("two\nlines", stacklevel=1)
-        return ["a note"]
-
-    assert run(stopped) == 130
-    assert capsys.readouterr().err == "interrupted\n"
-    assert run(lambda: stopped("start again with --resume")) == 130
-    assert capsys.readouterr().err == "interrupted: start again with --resume\n"
-    assert run(told) == 0
-    assert capsys.readouterr().err == "warning: two lines\na note\n"
+    for output in (folder / "new.json", folder / "inner" / ".." / "new.json", outside):
+        with pytest.raises(UsageError, match=r"would overwrite --labels="):
+            check(output, source=folder)
+    check_outputs({"--output": folder / "x.csv"}, {"--images": folder}, kinds=(".png",))
+    with pytest.raises(UsageError, match="would overwrite"):
+        check_outputs({"--output": folder / "x.PNG"}, {"--images": folder}, kinds=(".png",))
+    with pytest.raises(UsageError, match="would overwrite"):
+        check_outputs({"--output": folder}, {"--labels": folder / "a.parquet"}, folders=True)
+    with pytest.raises(UsageError, match="this is a folder"):
+        check(folder)
 
 
 @pytest.mark.parametrize("name", ["labels.csv.gz", "l.parquet", "a.npy", "A.XLSX"])
-def test_plain_text_is_written_under_no_other_name(name: str, tmp_path: Path) -> None:
-    given = argparse.Namespace(output=tmp_path / name)
-    with pytest.raises(UsageError, match=r"expected a name as \w+\.csv, as plain text is written"):
-        check_outputs(given, ("output",))
-    check_outputs(given, ("output",), folders=True)
+def test_only_plain_text_is_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"only plain text is written. Name a file such as \w+\."):
+        check_outputs({"--output": tmp_path / name}, {})
+    check_outputs({"--output": tmp_path / name}, {}, folders=True)
+
+
+def test_model_names() -> None:
+    assert model_names('"Smith, A.",7', ["Smith, A.", 7]) == ["Smith, A.", "7"]
+    assert model_names(None, []) == []
+    with pytest.raises(UsageError, match="no annotator is named 'bot'"):
+        model_names("bot", ["ann"])
+
+
+def test_how_a_command_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*hint: str) -> list[str]:
+        raise KeyboardInterrupt(*hint)
+
+    def warned() -> list[str]:
+        warnings.warn("two\nlines", stacklevel=1)
+        return ["a note"]
+
+    def library() -> list[str]:
+        return [str("a/\udce9.csv".encode())]
+
+    def large() -> list[str]:
+        return np.zeros((1 << 20, 1 << 28)).tolist()
+
+    for command, code, error in (
+        (interrupted, 130, "interrupted\n"),
+        (lambda: interrupted("start again with --resume"), 130,
+         "interrupted: start again with --resume\n"),
+        (warned, 0, "warning: two lines\na note\n"),
+        (lambda: 1, 1, ""),
+        (library, 2, "error: 'a/\\udce9.csv': not UTF-8. Rename the file.\n"),
+        (large, 2, "error: out of memory. Unable to allocate"),
+    ):  # fmt: skip
+        assert run(command) == code  # type: ignore[arg-type]
+        assert capsys.readouterr().err.startswith(error)
 
 
 def test_several_files_are_written_or_none(
@@ -144,7 +107,7 @@ def test_several_files_are_written_or_none(
     (tmp_path / "file").write_text("kept")
     (tmp_path / "a.csv").write_text("before")
     texts = {tmp_path / "a.csv": "a", Path("-"): "shown", tmp_path / "file" / "b.csv": "b"}
-    with pytest.raises(OSError, match="expected a folder to write to"):
+    with pytest.raises(OSError, match="folder"):
         write_outputs(texts)
     assert (tmp_path / "a.csv").read_text() == "before" and not capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "file"]
@@ -154,8 +117,7 @@ def test_several_files_are_written_or_none(
 
 
 def test_help_on_a_full_disk_is_a_line(repository: Path) -> None:
-    commands = ["-m", "neucrowd_tf.aggregate"], ["-m", "neucrowd_tf"], ["run_experiment.py"]
-    for command in commands:
+    for command in (["-m", "neucrowd_tf"], ["run_experiment.py"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
                 [sys.executable, *command, "--help"],
@@ -165,58 +127,107 @@ def test_help_on_a_full_disk_is_a_line(repository: Path) -> None:
                 text=True,
                 check=False,
             )
-        assert done.returncode == 2
-        assert done.stderr == (
-            "error: No space left on device; free some and start again: standard output\n"
-        )
+        assert (done.returncode, done.stderr) == (2, FULL_DISK)
 
 
 @pytest.mark.parametrize("size", [1, 100_000])
 def test_a_full_disk_behind_stdout_is_named(
     size: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shown() -> list[str]:
-        sys.stdout.write("x")
-        return []
-
     def written() -> list[str]:
         write_outputs({Path("-"): "x" * size})
         return []
 
-    for command in (shown, written):
+    for command in (lambda: [sys.stdout.write("x")][:0], written):
         with open("/dev/full", "w") as full, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", full)
             assert run(command) == 2
-        error = "error: No space left on device; free some and start again: standard output\n"
-        assert capsys.readouterr().err == error
+        assert capsys.readouterr().err == FULL_DISK
 
 
 def test_what_an_encoding_does_not_have_is_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def strict(encoding: str) -> io.TextIOWrapper:
-        return io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
-
-    def told() -> list[str]:
+    def said() -> int:
         say("/tmp/\udce9.csv")
-        return []
+        return 0
 
-    def written() -> list[str]:
+    def written() -> int:
         write_outputs({Path("-"): "task\nü\n"})
-        return []
+        return 0
 
     with monkeypatch.context() as patch:
         for encoding in ("utf-8", "ascii"):
-            patch.setattr(sys, "stdout", strict(encoding))
-            assert run(told) == 0
-            assert sys.stdout.buffer.getvalue() == b"/tmp/?.csv\n"  # type: ignore[attr-defined]
+            stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
+            patch.setattr(sys, "stdout", stream)
+            assert run(said) == 0
+            assert stream.buffer.getvalue() == b"/tmp/?.csv\n"  # type: ignore[attr-defined]
         assert run(written) == 2
-    expected = r"standard output: expected an encoding that has '\xfc', received ascii"
-    assert expected in (error := capsys.readouterr().err) and error.count("\n") == 1
+    error = capsys.readouterr().err
+    assert r"the encoding ascii does not have '\xfc'" in error and error.count("\n") == 1
 
-    def library() -> list[str]:
-        return [str("a/\udce9.csv".encode())]
 
-    assert run(library) == 2
-    error = "error: expected text and paths in UTF-8, received 'a/\\udce9.csv'\n"
-    assert capsys.readouterr().err == error
+# ----------------------------------------------------------------- JSON files of runs
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [
+        (Config.read, "{", "Remove the folder"),
+        (Config.read, "[]", "not an object"),
+        (Config.read, '{"settings": 3}', "settings: missing or of another type"),
+        (Config.read, '{"settings": {}, "parameters": []}', "parameters: missing or of another"),
+        (Metrics.read, "{}", "test: missing or of another type. Remove it"),
+        (Metrics.read, '{"test": {}, "timings": {}, "digests": []}', "digests: missing"),
+        (ExportedNames.read, '{"classes": [1], "features": {}}', "features: .*Export the model"),
+    ],
+)
+def test_damaged_json_says_what_to_do(
+    read: Callable[[Path], object], content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
+
+
+def test_records_keep_other_fields(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.json"
+    content = {"test": {"auc": 0.5}, "timings": {}, "of a later version": [1]}
+    path.write_text(json.dumps(content))
+    metrics = Metrics.read(path)
+    assert (metrics.content, metrics.test, metrics.digests) == (content, {"auc": 0.5}, {})
+
+
+def test_changed_input_files_are_reported(tmp_path: Path) -> None:
+    labels, truth, folder = tmp_path / "labels.csv", tmp_path / "truth.csv", tmp_path / "seed-0"
+    for file in (labels, truth):
+        file.write_text("task,label\n")
+    folder.mkdir()
+    named = {"annotations": labels, "truth": truth}
+    settings = {
+        **{name: str(path) for name, path in named.items()},
+        "digests": {name: digest(path) for name, path in named.items()},
+        "hparams": {"weights": "w.keras", "gold": None},
+    }
+    (folder / "config.json").write_text(json.dumps({"settings": settings, "versions": {}}))
+    assert input_files(folder) == {**named, "weights": Path("w.keras")}
+    assert changed_files(folder, named) == []
+    labels.write_text("task,label\n1,x\n")
+    (line,) = changed_files(folder, named)
+    assert line.startswith(f"warning: {labels}: differs from --annotations of the run in {folder}")
+    assert changed_files(folder, {"annotations": truth, "truth": truth}) == []
+    truth.unlink()
+    assert len(changed_files(folder, named)) == 1
+
+
+def test_only_images_count_in_a_folder_of_images(tmp_path: Path) -> None:
+    (tmp_path / "b.PNG").write_bytes(b"b")
+    before, other = input_digest("images", tmp_path), input_digest("annotations", tmp_path)
+    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / ".hidden.png").write_text("x")
+    assert input_digest("images", tmp_path) == before
+    assert input_digest("annotations", tmp_path) != other  # an export may consist of any files
+    (tmp_path / "a.png").write_bytes(b"a")
+    assert input_digest("images", tmp_path) != before

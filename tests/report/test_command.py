@@ -91,7 +91,7 @@ def test_names_and_signs_of_the_users_own(
     assert main([*flags, "--model_annotator=gpt", "--output=-"]) == 0
     assert capsys.readouterr().out == output.read_text(encoding="utf-8")
     assert main([*flags, "--model_annotator=claude", f"--output={output}"]) == 2
-    assert "--model_annotator: expected an annotator's name" in capsys.readouterr().err
+    assert "--model_annotator: no annotator is named" in capsys.readouterr().err
 
 
 def test_other_layouts(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
         "--anotations=x": "--anotations",
         "--annotations=/none.csv": "no such file",
-        "--truth=t.csv": "--annotations: expected a file",
+        "--truth=t.csv": "--annotations is missing",
     }
     for flags, message in (([flag], message) for flag, message in wrong.items()):
         assert main(flags) == 2
@@ -181,12 +181,12 @@ def test_a_truth_of_other_tasks_is_refused(
     others = "\n".join(f"x{i},cat" for i in range(400))
     for rows, wanted in (
         ("x0,cat", "one of the 300 tasks here, received 'x0'"),
-        (f"{others}\n{known}", "tasks that have labels, received"),
+        (f"{others}\n{known}", "1 of its 401 items are among the 300"),
     ):
         (tmp_path / "t.csv").write_text(f"task,label\n{rows}\n")
         assert main(flags) == 2
         *told, error = capsys.readouterr().err.splitlines()
-        assert error.startswith("error: ") and f"expected {wanted}" in error
+        assert error.startswith("error: ") and wanted in error
         assert all("labels of 400 tasks are left out" in line for line in told)
         assert not (tmp_path / "page.html").exists()
 
@@ -199,10 +199,10 @@ def test_a_run_with_somebody_elses_file_is_refused(
     (tmp_path / "metrics.json").write_text('{"test": {}, "method": "mv_lr"}')
     (tmp_path / "predictions.csv").write_text("task,label,predicted,p_a,p_b\n1,a,a,0.9,0.1\n")
     assert main([f"--run={tmp_path}", f"--output={tmp_path / 'report.html'}"]) == 0
-    (tmp_path / name).write_text("{}" if name == "config.json" else '{"a": 1}')
+    (tmp_path / name).write_text("[]" if name == "config.json" else '{"a": 1}')
     capsys.readouterr()
     assert main([f"--run={tmp_path}", f"--output={tmp_path / 'report.html'}"]) == 2
-    assert f"{name}: expected the " in capsys.readouterr().err
+    assert f"{name}: " in capsys.readouterr().err
 
 
 def test_a_run_of_other_annotations_is_told(
@@ -216,9 +216,9 @@ def test_a_run_of_other_annotations_is_told(
     (run / "metrics.json").write_text(json.dumps({"test": {}, "method": "mv_lr"}))
     (run / "predictions.csv").write_text("task,label,predicted,p_a,p_b\n1,a,a,0.9,0.1\n")
     assert main([f"--run={run}", f"--output={run / 'report.html'}"]) == 0
-    assert "expected --annotations as when the run in" in capsys.readouterr().err
+    assert "differs from --annotations of the run in" in capsys.readouterr().err
     before = (tmp_path / "a.csv").read_bytes()
     for output in (tmp_path / "a.csv", run / "predictions.csv"):
         assert main([f"--run={run}", f"--output={output}"]) == 2
-        assert "--output: expected another file than" in capsys.readouterr().err
+        assert "would overwrite the run's" in capsys.readouterr().err
     assert (tmp_path / "a.csv").read_bytes() == before

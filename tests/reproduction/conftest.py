@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.harness.conftest import command, parse, registered, tiny, without_tensorflow
+from tests.harness.conftest import command, registered, tiny, without_tensorflow
 
-__all__ = ["command", "parse", "registered", "tiny", "without_tensorflow"]
+__all__ = ["command", "registered", "tiny", "without_tensorflow"]

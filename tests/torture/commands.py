@@ -46,18 +46,15 @@ class Run:
 
         small = tiny_arguments(registry.method(self.method))
         return [
-            "run", "--dataset=breast_cancer", f"--method={self.method}", f"--output_dir={out}",
+            "--dataset=breast_cancer", f"--method={self.method}", f"--output_dir={out}",
             "--resume", "--noreport", "--checkpoint_seconds=0",
             *(f"--hparam={name}={json.dumps(value)}" for name, value in small.items()),
         ]  # fmt: skip
 
     def run(self, out: Path) -> int:
-        from absl import flags as absl_flags
+        from neucrowd_tf.harness import cli
 
-        from neucrowd_tf.harness import cli, flags
-
-        absl_flags.FLAGS.unparse_flags()
-        return cli.run(flags.parse(self._flags(out)), PLUGINS)
+        return cli.main(self._flags(out), PLUGINS)
 
     def outcome(self, out: Path) -> list[bytes]:
         """Returns the files' bytes, the metrics without their timings."""

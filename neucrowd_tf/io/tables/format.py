@@ -100,6 +100,26 @@ class TableFormat:
             first=first,
         )
 
+    @classmethod
+    def from_options(cls, options: TableOptions, ignored: Sequence[str] = ()) -> TableFormat:
+        """Returns the format that the options of a table describe."""
+        task, worker, label = (
+            columns[0] if columns else None
+            for columns in (options.task_column, options.worker_column, options.label_column)
+        )
+        return cls(
+            separator=options.separator,
+            task=task,
+            worker=worker,
+            label=label,
+            missing=options.missing,
+            classes=options.classes,
+            exact_names=options.exact_names,
+            ignored=tuple(ignored),
+            question=options.question,
+            first=options.first,
+        )
+
     def among(self, columns: Sequence[str]) -> TableFormat:
         """Returns the format without the names of columns that a table does not have."""
         folded = {str(name).strip().lower() for name in columns}

@@ -1,4 +1,4 @@
-"""Accuracy on training and test instances after each epoch, for figures: curves.csv."""
+"""curves.csv: the accuracy on training and test instances after each epoch."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from neucrowd_tf.training.run import Run
 COLUMNS = ("stage", "epoch", "train_accuracy", "test_accuracy")
 
 
-class Watcher:
-    """Scores a model as it is being trained. It sees what is trained and changes nothing; the fit
-    sees none of its numbers.
+class CurveRecorder:
+    """Scores a model after each epoch of its training; the fit does not see the scores.
 
-    A killed run goes on with the rows that stand: those after its last checkpoint are worked out
-    again, and are the same.
+    A resumed run computes the rows after its last checkpoint again; they are the same.
 
     Attributes:
-        estimator: what is fitted; an estimator whose stages train something else than itself says
-            what by `watched(stage)`.
+        estimator: the estimator in training. If a stage trains another model than the estimator,
+            its method `watched(stage)` returns that model.
     """
 
     def __init__(self, path: Path, dataset: CrowdDataset) -> None:
@@ -39,7 +37,7 @@ class Watcher:
             self.rows = {(row[0], row[1]): row for row in rows if len(row) == len(COLUMNS)}
 
     def after(self, stage: str, epoch: int) -> None:
-        """Adds a row for an epoch of a stage, where there is a model to score."""
+        """Adds a row for an epoch of a stage, if there is a model to score."""
         shown = (
             self.estimator.watched(stage) if hasattr(self.estimator, "watched") else self.estimator
         )
@@ -55,22 +53,22 @@ class Watcher:
 
 
 @dataclasses.dataclass(frozen=True)
-class Watch(Run):
-    """A run that has a watcher look at the model after each epoch of each stage."""
+class RecordedRun(Run):
+    """A run whose recorder scores the model after each epoch of each stage."""
 
-    watcher: Watcher | None = None
+    recorder: CurveRecorder | None = None
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         super().scalars(step, values)
-        if self.watcher is not None and "loss" in values:
-            self.watcher.after(self.prefix.rstrip("/"), step)
+        if self.recorder is not None and "loss" in values:
+            self.recorder.after(self.prefix.rstrip("/"), step)
 
 
 def _accuracy(model: Any, features: Any, labels: Any) -> float:
-    """Returns the accuracy over the instances whose label is known; NaN where none is."""
+    """Returns the accuracy over the labelled instances; NaN without any."""
     if labels is None or not (labels >= 0).any():
         return float("nan")
-    known = np.flatnonzero(labels >= 0)
+    rows = np.flatnonzero(labels >= 0)
     return float(
-        (np.asarray(model._predict_proba(features[known])).argmax(axis=1) == labels[known]).mean()
+        (np.asarray(model._predict_proba(features[rows])).argmax(axis=1) == labels[rows]).mean()
     )

@@ -1,0 +1,178 @@
+"""Flags of all commands: what they give, their help, and one line for what cannot be used."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neucrowd_tf import aggregate, convert, flags, predict, relabel
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.harness.flags import NAMES, Options, check, parse
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.report import __main__ as report
+
+COMMANDS = (aggregate, convert, predict, relabel, report)
+GIVEN = ["--dataset=hotel", "--method=mv_lr"]
+SUITE = ["--suite=smoke"]
+TABLE = ["--dataset=table", "--method=mv_lr"]
+TABLE += [f"--{name}={__file__}" for name in ("features", "annotations")]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("1e-3", 1e-3),
+        (".5", 0.5),
+        ("true", True),
+        ("True", True),
+        ("null", None),
+        ("None", None),
+        ("[64, 32]", [64, 32]),
+        ("(64, 32)", (64, 32)),
+        ("mean", "mean"),
+        ('"3"', "3"),
+        ("__import__('os')", "__import__('os')"),
+        ("b'x'", "b'x'"),
+        ("{1}", "{1}"),
+        ("[" * 10_000, "[" * 10_000),
+    ],
+)
+def test_hyper_parameter_values(text: str, value: object) -> None:
+    assert flags.parse_value(text) == value and type(flags.parse_value(text)) is type(value)
+
+
+def test_values(tmp_path: Path) -> None:
+    options = parse(
+        [
+            *("--dataset=a,b,a", "--method=x, y", f"--output_dir={tmp_path}"),
+            *("--hparam", "n=3", "--hparam=x.eta=0.5", "--seed=7", "--resume", "--noreport"),
+            *("--label_column=Answer.*", "--separator=tab"),
+        ]
+    )
+    assert options.dataset == ("a", "b") and options.method == ("x", "y")
+    assert options.hparam == (("n", 3), ("x.eta", 0.5)) and options.output_dir == tmp_path
+    assert (options.seed, options.resume, options.export, options.report) == (7, True, False, False)
+    assert (options.threads, options.jobs, options.data_seed) == (1, 1, None)
+    assert options.layout == {"label_column": ("Answer.*",), "separator": "\t"}
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_flags_for_single_hyper_parameters(tmp_path: Path) -> None:
+    gold, weights = tmp_path / "gold.csv", tmp_path / "1e3"  # a name that reads as a number
+    gold.touch(), weights.touch()
+    options = parse(
+        [*GIVEN, f"--gold={gold}", "--target=balanced", f"--weights={weights}", "--hparam=n=3"]
+    )
+    assert dict(options.hparam) == {
+        "n": 3,
+        "weights": str(weights),
+        "target": "balanced",
+        "gold": str(gold),
+    }
+    assert check(options) == options
+
+
+def test_flagfile(tmp_path: Path) -> None:
+    path = tmp_path / "flags.txt"
+    path.write_text("# a comment\n--dataset=hotel\n\n--method=mv_lr\n--num_runs=3\n")
+    options = parse([f"--flagfile={path}", "--num_runs=2"])
+    assert options.dataset == ("hotel",) and options.seeds == range(2)
+    path.write_bytes("--dataset=bréast\n".encode("latin-1"))
+    with pytest.raises(UsageError, match=r"^--flagfile: not text in UTF-8"):
+        parse([f"--flagfile={path}"])
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([], "--dataset is missing: name at least one"),
+        (["--dataset=hotel"], "--method is missing"),
+        ([*GIVEN, "--sed=3"], "--sed: no such flag. Did you mean --seed?"),
+        ([*GIVEN, "--zzz"], "--zzz: no such flag. --help lists the flags."),
+        ([*GIVEN, "--seed=-1"], "--seed=-1: must be a whole number from 0 to 2147483647"),
+        ([*GIVEN, "--seed=one"], "--seed=one: must be a whole number"),
+        ([*GIVEN, "--seed"], "Missing value for flag --seed"),
+        ([*GIVEN, "--seed=" + "9" * 5000], "must be a whole number"),
+        ([*GIVEN, "--resume=maybe"], "--resume=maybe: must be true or false"),
+        ([*GIVEN, "--noreport=x"], "--noreport=x does not take an argument"),
+        ([*GIVEN, "--evaluation=thrice"], "--evaluation=thrice: must be split or cv"),
+        ([*GIVEN, "--num_runs=0"], "--num_runs=0: must be a whole number from 1"),
+        ([*GIVEN, "--seed=2147483647", "--num_runs=2"], "--num_runs: seeds go up to 2147483647"),
+        ([*GIVEN, "--hparam=n"], "--hparam=n: must be name=value"),
+        ([*GIVEN, r'--hparam=n="\ud800"'], "must be text in UTF-8"),
+        ([*GIVEN, r'--hparam=n=[{"\ud800": 1}]'], "must be text in UTF-8"),
+        ([*GIVEN, "--distribute=multi_worker", "--jobs=2"], "--jobs: not with --distribute="),
+        ([*GIVEN, "--distribute=all"], "must be none or mirrored or multi_worker"),
+        ([*GIVEN, "--device=tpu"], "--device=tpu: must be auto, cpu, gpu"),
+        ([*GIVEN, "--keep_annotations=0"], "--keep_annotations=0.0: must be above 0"),
+        ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations=nan: must be a number"),
+        ([*GIVEN, "--checkpoint_seconds=inf"], "must be a number from 0"),
+        ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir=/nowhere/at/all: no such folder"),
+        ([*GIVEN, f"--data_dir={__file__}"], "not a folder"),
+        ([*GIVEN, "--output_dir="], "--output_dir=: must be a path"),
+        ([*GIVEN, "--output_dir", "--resume"], "--output_dir=--resume: must be a path"),
+        ([*GIVEN, "--output_dir=a\0b"], "must be a path"),
+        ([*GIVEN, "--truth=x.csv"], "--truth: only with --dataset=table."),
+        ([*GIVEN, "--separator=ab"], "--separator=ab: expected one ASCII sign"),
+        ([*GIVEN, "--scheduler=tcp://h:1", "--jobs=2"], "--jobs: not with --scheduler"),
+        ([*GIVEN, "--refit_all"], "--refit_all: only with --export"),
+        ([*GIVEN, "--weights=/no.keras"], "--weights=/no.keras: no such file"),
+        (TABLE[:2], "--dataset=table needs exactly one"),
+        ([*TABLE, f"--texts={__file__}"], "--dataset=table needs exactly one"),
+        (TABLE[:3], "--annotations is missing"),
+        ([*TABLE, "--truth=/no.csv"], "--truth=/no.csv: no such file"),
+        ([*SUITE, "--dataset=hotel"], "--dataset: not with --suite"),
+        ([*SUITE, "--hparam=epochs=1"], "--hparam: not with --suite"),
+        ([*SUITE, "--classes=a,b"], "--classes: not with --suite"),
+        (["--flagfile=/no/such/file"], "--flagfile=/no/such/file: not a file that can be read"),
+        (["--flagfile=/"], "--flagfile=/: not a file that can be read"),
+        ([*GIVEN, "more"], "'more' is not a flag"),
+    ],
+)
+def test_bad_flags_are_one_line(items: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(items)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [*TABLE, "--data_dir=."],
+        [*GIVEN, "--folds=3", "--keep_one", "--tune_by=crowd"],
+        [*GIVEN, "--task_column=id", "--image_size=3"],
+        [*SUITE, "--data_dir=.", "--num_runs=2"],
+    ],
+)
+def test_unused_flags_are_accepted(items: list[str]) -> None:
+    parse(items)
+
+
+@pytest.mark.parametrize("kind", [Options, *(command.Flags for command in COMMANDS)])
+def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
+    assert issubclass(kind, TableOptions)
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for field in dataclasses.fields(TableOptions):
+        assert fields[field.name].metadata["help"] == field.metadata["help"]
+    text = flags.help_text(kind, "neucrowd x")
+    assert all(f"--{name}=" in text or f"--[no]{name} " in text for name in NAMES)
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_lists_flags_with_defaults(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--output=x", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: neucrowd ") and "--flagfile=PATH" in out
+    assert command is report or "Required." in out
+    assert not capsys.readouterr().err
+
+
+def test_a_required_flag_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert relabel.main(["--annotations=x"]) == 2
+    assert capsys.readouterr().err == "error: --budget is missing: Number of labels to ask for.\n"
