@@ -175,7 +175,7 @@ def predict(
     """
     if model.resolve() in output.resolve().parents:
         raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
-    scorer, tasks, rows = _scored(model, features, texts, layout, max_pixels)
+    scorer, tasks, rows = _scored(model, features, texts, options, ignore, max_pixels)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
     with _stream(output) as stream:
@@ -206,7 +206,12 @@ def _stream(output: Path) -> Iterator[TextIO]:
 
 
 def _scored(
-    model: Path, features: Path | None, texts: Path | None, layout: TableFormat, max_pixels: int
+    model: Path,
+    features: Path | None,
+    texts: Path | None,
+    options: TableOptions | None,
+    ignore: Sequence[str],
+    max_pixels: int,
 ) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     """Returns the model, the items' names, and their texts or features."""
     if texts is not None:

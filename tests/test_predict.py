@@ -215,7 +215,7 @@ def test_other_errors_are_a_line_each(
         (tmp_path / "fake", good): "not a SavedModel from features to probabilities",
         (model, tmp_path / "none.csv"): "no such file",
         (model, tmp_path / "wide.npy"): "trained on rows of shape (3,)",
-        (model, tmp_path / "latin.csv"): "expected text in UTF-8",
+        (model, tmp_path / "latin.csv"): "the bytes are not UTF-8",
     }
     for (folder, features), message in wrong.items():
         assert _run(folder, features, tmp_path / "y.csv") == 2

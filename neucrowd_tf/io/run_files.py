@@ -135,14 +135,12 @@ class ExportedNames(Record):
     Attributes:
         classes: names of the outputs.
         features: names of the inputs; None for texts and arrays.
-        centre: numbers to subtract from some inputs, by name, before float32 holds them.
     """
 
     REMEDY = "Export the model again."
 
     classes: list[str | int | float]
     features: list[str] | None = None
-    centre: dict[str, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from neucrowd_tf.io.command_line import (
     table_options,
     write_outputs,
 )
-from neucrowd_tf.io.features.table import read_features
+from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.run_files import changed_files, files_to_keep, input_files
 from neucrowd_tf.io.tables.csv_file import CsvFile
@@ -94,8 +94,9 @@ def write(flags: Flags) -> list[str]:
 
 def _crowd(flags: Flags, path: Path) -> tuple[Annotations, NDArray[np.int64] | None, list[str]]:
     """Returns the labels, the true labels if a file has them, and notes."""
-    layout = TableFormat.from_options(table_options(flags))
-    tasks = None if flags.features is None else read_features(flags.features, layout)[0]
+    options = table_options(flags)
+    layout = TableFormat.from_options(options)
+    tasks = None if flags.features is None else read_features(flags.features, options).items
     crowd, notes = read_crowd(path, tasks, layout)
     if flags.truth is None:
         return crowd, None, notes
