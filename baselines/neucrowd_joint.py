@@ -22,6 +22,7 @@ from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.linear import soft_path
+from neucrowd_tf.training.networks import ENCODERS, configuration
 from neucrowd_tf.training.representation import NetworkEstimator
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
@@ -194,7 +195,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
                 left_out,
                 eta=self.eta,
                 trust=self.trust,
-                l2=self.l2,
+                l2=configuration("encoder", self.encoder, ENCODERS).l2,
             )
             model.compile(
                 optimizer=make_optimizer(self.optimizer, self.learning_rate),
@@ -205,17 +206,9 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         return model
 
     def _encoder(self, width: int, seed: int, name: str) -> Any:
-        from neucrowd_tf.nn.encoders import dense_encoder
+        from neucrowd_tf.nn.encoders import build_encoder
 
-        return dense_encoder(
-            width,
-            self.hidden_units,
-            activation=self.activation,
-            dropout=self.dropout,
-            l2=self.l2,
-            seed=seed,
-            name=name,
-        )
+        return build_encoder(configuration("encoder", self.encoder, ENCODERS), width, seed, name)
 
     def _share(
         self,

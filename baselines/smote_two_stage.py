@@ -217,9 +217,7 @@ class SmoteTwoStage(LabelsFirst):
 
             return DeepLabels(
                 "mv",
-                hidden_units=self.hidden_units,
-                dropout=self.dropout,
-                l2=self.l2,
+                base={"hidden_units": self.hidden_units, "dropout": self.dropout, "l2": self.l2},
                 learning_rate=self.learning_rate,
                 batch_size=self.batch_size,
                 epochs=self.epochs,

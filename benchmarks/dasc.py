@@ -81,7 +81,7 @@ def large_rounds(
     sizes = instances, annotators, classes, width
     features, truth, crowd = simulated(seed, *sizes, 3, False)
     before = peak_memory_mb()
-    linear = CrowdLayer(hidden_units=(), epochs=2, batch_size=512, learning_rate=1e-2)
+    linear = CrowdLayer(base={"hidden_units": ()}, epochs=2, batch_size=512, learning_rate=1e-2)
     model = DASC(linear, quota=20_000, rounds=rounds, pick="last", seed=seed)
     with Clock() as whole:
         model.fit(features, crowd)

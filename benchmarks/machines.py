@@ -76,7 +76,9 @@ def estimator(options: argparse.Namespace) -> Any:
         name: getattr(options, name) for name in ("learning_rate", "epochs", "batch_size")
     }
     if options.method == "crowd_layer":
-        return CrowdLayer(options.base, dropout=0.0, optimizer=options.optimizer, **how)
+        return CrowdLayer(
+            {"name": options.base, "dropout": 0.0}, optimizer=options.optimizer, **how
+        )
     base = {"resnet18": resnet18_base, "small_cnn": small_cnn_base}[options.base]((32, 32, 3), 10)
     encoder = keras.Model(base.inputs, base.layers[-2].output)
     steps = max(options.images // options.batch_size, 1)

@@ -85,10 +85,10 @@ def settings_of(name: str) -> dict[str, Any]:
         method: one.annotator_learning_rate or one.learning_rate for method, one in made.items()
     }
     return {
-        "units": first.hidden_units[0],
-        "dropout": first.dropout,
-        "batch_norm": first.batch_norm,
-        "square_root": first.square_root,
+        "units": first.base["hidden_units"][0],
+        "dropout": first.base["dropout"],
+        "batch_norm": first.base["batch_norm"],
+        "square_root": first.standardise == "square_root",
         "learning_rate": first.learning_rate,
         "annotator_learning_rate": rates,
         "batch_size": first.batch_size,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from neucrowd_tf.arguments import nest, nested_names
 from neucrowd_tf.datasets.core import CrowdDataset
 from neucrowd_tf.errors import UsageError
 
@@ -50,7 +51,8 @@ class Method:
         """Returns an estimator: the method's defaults, then the dataset's preset, then
         `hparams`; with `ensemble` (which every method takes) the mean of so many seeds' fits.
         """
-        arguments = {**self.defaults, **self.presets.get(dataset or "", {}), **hparams}
+        presets = {**self.defaults, **self.presets.get(dataset or "", {})}
+        arguments = nest(self.factory, hparams, presets)
         size = arguments.pop("ensemble", 1)
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise UsageError(f"ensemble: expected a whole number from 1, received {size!r}")
@@ -61,12 +63,14 @@ class Method:
 
     @property
     def parameter_names(self) -> list[str] | None:
-        """The hyper-parameters that the factory takes, or None where it takes any."""
+        """The hyper-parameters that the factory and its nested configurations take, or None if it
+        takes any.
+        """
         parameters = inspect.signature(self.factory).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return None
         names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
-        return names + ["ensemble"] * bool(_ENSEMBLES)
+        return names + nested_names(self.factory) + ["ensemble"] * bool(_ENSEMBLES)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,9 +17,20 @@ from tests.test_common import crowd_data, make
 
 plugins.register(("baselines", "data"))
 
-MOST = 0
-METHODS = ("crowd_layer", "annot_mix", "wdn", "mv_dl", "rll", "mbem", "max_mig")
-WAITING = ("dasc_crowd_layer", "neucrowd", "crowding", "iced")
+MOST = 16
+METHODS = (
+    "crowd_layer",
+    "annot_mix",
+    "wdn",
+    "mv_dl",
+    "rll",
+    "mbem",
+    "max_mig",
+    "dasc_crowd_layer",
+    "neucrowd",
+    "iced",
+)
+WAITING = ("crowding",)
 FOLDERS = tuple(str(Path(__file__).parents[1] / name) for name in ("neucrowd_tf", "baselines"))
 
 
@@ -52,7 +63,7 @@ def deepest_update(estimator: Any, *data: Any, **options: Any) -> list[str]:
     ("name", "ensemble"),
     [
         *((name, 1) for name in METHODS),
-        *(pytest.param(name, 1, marks=[]) for name in WAITING),
+        *(pytest.param(name, 1, marks=pytest.mark.xfail(strict=False)) for name in WAITING),
         ("crowd_layer", 2),
     ],
 )

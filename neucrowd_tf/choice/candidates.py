@@ -100,7 +100,7 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     last have batches of 32 and a hundred epochs: in 150 steps of 128 rows a network learns no more
     than a line.
     """
-    rows, common = len(features), {"square_root": is_skewed(features)}
+    rows, common = len(features), {"standardise": "square_root" if is_skewed(features) else True}
     large = {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)}
     norm = {**common, "batch_norm": True, "dropout": 0.0}
     if _is_small(features):

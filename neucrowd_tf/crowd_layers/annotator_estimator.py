@@ -5,21 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, whole
+from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, none, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator, Network
-from neucrowd_tf.crowd_layers.imbalance import (
-    IMBALANCE,
-    Imbalance,
-    class_weights,
-    resampled_multiplicities,
-)
+from neucrowd_tf.crowd_layers.imbalance import IMBALANCE, class_weights, resampled_multiplicities
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.network_cache import Snapshots
+from neucrowd_tf.training.networks import BASES, Kinds, configuration
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import in_blocks
 
@@ -30,8 +26,6 @@ if TYPE_CHECKING:
 _CELLS_AT_ONCE = 1 << 23
 # What gathering the weights of one annotation costs, in cells of a matrix product.
 _GATHERING = 20
-# Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
-_RESTART_SEEDS = 15_485_863
 # A class is lost where a fit predicts it for fewer than this share of the instances that annotators
 # agree on as such: a lost class may keep one or two of them by chance.
 _LOST = 0.2
@@ -84,18 +78,16 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    imbalance: Imbalance = argument(
+    nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES, "imbalance": IMBALANCE}
+
+    imbalance: Any = argument(
         "none",
-        one_of(*IMBALANCE),
-        '"none" (cross-entropy), "resampling", "reweighting", "focal" or "cb_focal".',
-    )
-    gamma: float = argument(2.0, number(least=0), "of the focal losses.")
-    beta: float = argument(0.9999, number(least=0, below=1), "of the class-balanced focal loss.")
-    balance: Literal["observed", "all"] = argument(
-        "observed",
-        one_of("observed", "all"),
-        "which annotations `imbalance` counts classes by: those that annotators gave, or"
-        " pseudo-annotations too, so that a balanced selection undoes the weights.",
+        Constraint(
+            f"{', '.join(map(repr, IMBALANCE))} or a configuration of one",
+            lambda value: isinstance(value, Mapping) or value in IMBALANCE,
+        ),
+        '"none" (cross-entropy), "resampling", "reweighting", "focal", "cb_focal", or a'
+        ' configuration such as `{"name": "focal", "gamma": 1.0}`.',
     )
     restarts: int = argument(
         2,
@@ -119,6 +111,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
 
     # How many annotations later fits within `reused()` may have, whose network is the first one's.
     annotations_expected = 0
+
+    @property
+    def _imbalance(self) -> Any:
+        return configuration("imbalance", self.imbalance, IMBALANCE)
 
     # ----------------------------------------------------------------- what a subclass provides
 
@@ -147,9 +143,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         head = self._head(data.annotations.num_annotators, len(self.classes_))
-        configuration = json.dumps(head.get_config(), sort_keys=True, default=repr)
-        own = (self.imbalance, self.gamma, type(head), configuration, self._few_cells(data))
-        return (*super()._spec(data, run), *own, self.annotator_learning_rate)
+        config = json.dumps(head.get_config(), sort_keys=True, default=repr)
+        kind = self._imbalance
+        layer = (kind.name, kind.gamma, type(head), config, self._few_cells(data))
+        return (*super()._spec(data, run), *layer, self.annotator_learning_rate)
 
     def _build(self, data: TrainingData) -> CrowdNetwork:
         import keras
@@ -160,7 +157,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
         inputs = keras.Input(data.features.shape[1:], name="features")
-        layer = Standardise(self.square_root, name="standardise")
+        layer = Standardise(self._square_root, name="standardise")
         head = self._head(annotators, classes)
         standardised = layer(inputs)
         once = self.standardised_once and not self.augment
@@ -171,15 +168,14 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
             probabilities
         )
-        gamma = self.gamma if self.imbalance in ("focal", "cb_focal") else 0.0
-        common: dict[str, Any] = {"gamma": gamma, "augment": self._augmentation()}
+        common: dict[str, Any] = {"gamma": self._imbalance.gamma, "augment": self._augmentation()}
         model: CrowdModel
         if self._few_cells(data):
             network = keras.Model(given, head.input, name="network")
             model = self._annotation_model(network, head, data, **common)
         else:
             network = keras.Model(given, logits, name="network")
-            weighted = self.imbalance == "resampling"
+            weighted = self._imbalance.name == "resampling"
             model = MatrixModel(
                 network, head, data.features, annotators, classes, weighted=weighted, **common
             )
@@ -197,33 +193,26 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
             )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
-        crowd = data.annotations
-        counted = crowd if self.balance == "all" else crowd.observed()
+        crowd, kind = data.annotations, self._imbalance
+        counted = crowd if kind.balance == "all" else crowd.observed()
         counts = np.bincount(counted.labels, minlength=crowd.num_classes)
         network.model.reset_annotator_optimizer()
-        weights, copies = class_weights(counts, self.imbalance, self.beta), None
-        if self.imbalance == "resampling":
+        weights, copies = class_weights(counts, kind.name, kind.beta), None
+        if kind.name == "resampling":
             copies = resampled_multiplicities(crowd.labels, weights, self.seed)
             weights = np.ones_like(weights)
         network.model.set_annotations(crowd, weights, copies)
 
-    def _train_afresh(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _fails(self, data: TrainingData, *, last: bool) -> bool:
+        """Returns whether a fit has lost a class that annotators agree on; the last one warns."""
         votes = data.annotations.observed().vote_counts()
         agreed = votes.argmax(axis=1)
         named = np.bincount(agreed, minlength=votes.shape[1])
         enough = max(1.0, _WORTH_A_RESTART * named.sum() / len(named))
-        for attempt in range(self.restarts + 1):
-            self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
-            stage = run.stage(f"restart-{attempt}") if attempt else run
-            if attempt:
-                self._start_sharper(network)
-            history = self._train(network, data, stage)
-            predicted = self._predict_proba(data.features).argmax(axis=1)
-            missed = lost_classes(agreed, predicted, len(named))
-            if not (missed & (named >= enough)).any():
-                break
-        lost = np.flatnonzero(missed)
-        if len(lost):
+        predicted = self._predict_proba(data.features).argmax(axis=1)
+        missed = lost_classes(agreed, predicted, len(named))
+        lost, fails = np.flatnonzero(missed), bool((missed & (named >= enough)).any())
+        if len(lost) and (last or not fails):
             warnings.warn(
                 f"{type(self).__name__} predicts hardly any training instance as"
                 f" {', '.join(map(repr, self.classes_[lost].tolist()))}, which annotators agree on"
@@ -232,12 +221,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        return history
-
-    def _start_sharper(self, network: Any) -> None:
-        """Changes how annotators start where a fit has lost a class, as a start that hardly trusts
-        them lets it go; here nothing.
-        """
+        return fails
 
     def _few_cells(self, data: TrainingData) -> bool:
         """Returns whether so few cells have a label that gathering weights for each annotation

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ import tensorflow as tf
 from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import check_activation
+from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
 from neucrowd_tf.training.state import copy_network
-
-Base = str | keras.Model | Callable[[tuple[int, ...], int], keras.Model]
 
 
 def dense_base(
@@ -153,6 +152,32 @@ def resnet18_base(
             x = keras.layers.ReLU()(keras.layers.Add()([y, short]))
     x = keras.layers.GlobalAveragePooling2D()(x)
     return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
+
+
+def build_base(
+    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int
+) -> keras.Model:
+    """Returns the base classifier of a configuration.
+
+    Raises:
+        DataError: the configuration is for images, and the features are none.
+    """
+    if isinstance(config, DenseBase):
+        return dense_base(
+            input_shape,
+            num_classes,
+            units=config.hidden_units,
+            activation=config.activation,
+            dropout=config.dropout,
+            batch_norm=config.batch_norm,
+            l2=config.l2,
+            seed=seed,
+        )
+    if isinstance(config, SmallCnn):
+        return small_cnn_base(
+            input_shape, num_classes, dropout=config.dropout, l2=config.l2, seed=seed
+        )
+    return resnet18_base(input_shape, num_classes, l2=config.l2, seed=seed)
 
 
 def _check_image(input_shape: tuple[int, ...], name: str) -> None:

@@ -90,7 +90,7 @@ def check_finds_random_annotator(make: Callable[..., AnnotatorEstimator], **argu
     truth = rng.integers(_CLASSES, size=200)
     features = rng.normal(size=(200, 4)) + 3.0 * np.eye(4)[truth]
     answers = np.stack([truth, truth, truth, rng.integers(_CLASSES, size=200)], axis=1)
-    quick = {"hidden_units": (), "dropout": 0.0, "epochs": 20, "learning_rate": 0.1}
+    quick = {"base": {"hidden_units": (), "dropout": 0.0}, "epochs": 20, "learning_rate": 0.1}
     model = make(**{**quick, **arguments}).fit(features, answers)
     right = np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)
     accuracy = model.score(features, truth)

@@ -5,9 +5,10 @@ and two-stage methods with a network build on.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,9 +18,7 @@ from neucrowd_tf.arguments import (
     estimator,
     fitted,
     flag,
-    many,
     none,
-    number,
     one_of,
     share,
     text,
@@ -28,6 +27,16 @@ from neucrowd_tf.arguments import (
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache, ReusesNetworks
+from neucrowd_tf.training.networks import (
+    BASES,
+    LEARNING_RATE,
+    LEARNING_RATE_MEANING,
+    OPTIMIZER,
+    OPTIMIZER_MEANING,
+    Kinds,
+    configuration,
+    network,
+)
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import in_blocks, standardise
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
@@ -36,9 +45,9 @@ if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
 
-BASES = ("dense", "small_cnn", "resnet18")
 _PATH = Constraint("a path", lambda value: isinstance(value, os.PathLike))
-BASE = one_of(*BASES) | Constraint("a Keras classifier or a function that makes one", callable)
+# Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
+_RESTART_SEEDS = 15_485_863
 
 
 @dataclasses.dataclass
@@ -95,30 +104,22 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
 
     distributed: ClassVar[bool] = True
 
+    nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
+
     base: Any = argument(
         "dense",
-        BASE,
-        '"dense" (`hidden_units`, `activation`, `dropout` and `batch_norm`), "small_cnn" or'
-        ' "resnet18" for images, a Keras classifier whose outputs are C probabilities or logits'
-        " (it is copied), or a function of (input shape, C) that makes one.",
+        network(BASES),
+        'a name ("dense", or "small_cnn" and "resnet18" for images), a configuration such as'
+        ' `{"hidden_units": [256, 128], "batch_norm": True}`, a Keras classifier whose outputs are'
+        " C probabilities or logits (it is copied), or a function of (input shape, C) that makes"
+        " one.",
         positional=True,
     )
-    hidden_units: Sequence[int] = argument(
-        (128,),
-        many(whole(1), "whole numbers from 1", least=0),
-        "widths of the dense base's layers; without any it is linear.",
-    )
-    activation: str = argument("relu", text, "of the dense base, by Keras' name.")
-    dropout: float = argument(
-        0.5, number(least=0, below=1), 'share of the units dropped, in "dense" and "small_cnn".'
-    )
-    batch_norm: bool = argument(False, flag, "whether the dense base normalises batches.")
-    l2: float = argument(5e-4, number(least=0), "weight penalty on the base's kernels.")
-    square_root: bool = argument(
-        False, flag, "take the signed square root of features before standardising."
-    )
-    standardise: bool = argument(
-        True, flag, "scale features to mean 0 and standard deviation 1 on the training instances."
+    standardise: bool | Literal["square_root"] = argument(
+        True,
+        flag | one_of("square_root"),
+        "whether features are scaled to mean 0 and standard deviation 1 on the training instances;"
+        ' "square_root" takes their signed square root first.',
     )
     augment: bool = argument(False, flag, "shift and mirror images while training.")
     pretrained: bool = argument(
@@ -133,8 +134,8 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         "a file of weights (`.weights.h5` or `.keras`) to start from; layers of another shape stay"
         " fresh.",
     )
-    optimizer: str = argument("adam", text, "by Keras' name.")
-    learning_rate: float = argument(1e-3, number(above=0), "the optimizer's.")
+    optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
+    learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
     batch_size: int = argument(128, whole(1), "instances a step, each with all of its labels.")
     epochs: int = argument(50, whole(1), "passes over the instances.")
     monitor: str | None = argument(
@@ -157,11 +158,24 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     rows_: NDArray[np.int64] = fitted()
 
     def _check_together(self) -> None:
+        for name, kinds in self.nested.items():
+            value = getattr(self, name)
+            if not callable(value):
+                configuration(name, value, kinds)
         if self.patience is not None and self.monitor is None:
             raise UsageError(
                 "patience: without monitor there is no best epoch to wait for. Pass"
                 ' monitor="accuracy" or monitor="log_loss" too.'
             )
+
+    @property
+    def _square_root(self) -> bool:
+        return self.standardise == "square_root"
+
+    @property
+    def _base_config(self) -> Any:
+        """The base's configuration, or None for a Keras model and a function."""
+        return None if callable(self.base) else configuration("base", self.base, BASES)
 
     # ----------------------------------------------------------------- what a subclass provides
 
@@ -174,15 +188,11 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         """Returns all that the compiled network depends on: another value needs another network."""
         strategy = None if run.strategy is None else id(run.strategy)
-        base = self.base if isinstance(self.base, str) else id(self.base)
         # Replicas share a batch by its size, which has to be known when it is traced.
         size = None if strategy is None else len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
-        return (
-            *(strategy, base, size, shape, tuple(self.hidden_units), self.activation, self.dropout),
-            *(self.batch_norm, self.l2, self.square_root, self.augment, self.pretrained),
-            *(str(self.weights), self.optimizer, self.learning_rate, self.batch_size),
-        )
+        names = "base standardise augment pretrained weights optimizer learning_rate batch_size"
+        return (strategy, size, shape, *(spelt(getattr(self, name)) for name in names.split()))
 
     def _build(self, data: TrainingData) -> Network:
         import keras
@@ -190,7 +200,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         from neucrowd_tf.crowd_layers.bases import standardised
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
-        classifier, layer = standardised(base, data.features.shape[1:], self.square_root)
+        classifier, layer = standardised(base, data.features.shape[1:], self._square_root)
         whole_model = keras.Model(
             classifier.input, {"probabilities": classifier.output}, name=type(self).__name__.lower()
         )
@@ -205,13 +215,15 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         raise NotImplementedError
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
-        """Trains from fresh weights and returns the history."""
+        """Trains a network that has just been started, and returns the history."""
         return self._train_phase(network, network.model, self.epochs, data, run)
 
-    def _train_afresh(self, network: Any, data: TrainingData, run: Run) -> Any:
-        """Gives the network fresh weights, trains it and returns the history."""
-        self._start(network, data, self.seed)
-        return self._train(network, data, run)
+    def _fails(self, data: TrainingData, *, last: bool) -> bool:
+        """Returns whether a trained network is so poor that it starts again, if it may."""
+        return False
+
+    def _start_again(self, network: Any) -> None:
+        """Changes how a network starts after an attempt that failed."""
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         """Reads results off the trained network."""
@@ -228,7 +240,16 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         self.model_ = network.whole
         if self._networks is not None:
             self._network, self._functions = network, network.functions
-        history = self._train_afresh(network, data, run)
+        restarts = getattr(self, "restarts", 0)
+        for attempt in range(restarts + 1):
+            self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
+            if attempt:
+                self._start_again(network)
+            history = self._train(
+                network, data, run.stage(f"restart-{attempt}") if attempt else run
+            )
+            if not self._fails(data, last=attempt == restarts):
+                break
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.best_epoch_, self.rows_ = history.best_epoch, data.rows
         self._finish(network, data)
@@ -261,7 +282,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             network.pipelines[size] = position_batches(size, self.batch_size, replicas)
         network.batches, network.steps = network.pipelines[size]
 
-    def _compile_model(self, model: Any, steps: int, learning_rate: float, run: Run) -> None:
+    def _compile_model(self, model: Any, steps: int, learning_rate: Any, run: Run) -> None:
         from neucrowd_tf.nn.encoders import make_optimizer
 
         model.compile(
@@ -294,8 +315,8 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     def _set_features(self, network: Any, features: NDArray[np.float32]) -> None:
         """Gives the network these features, and their mean and scale."""
         network.features = features
-        before = signed_square_root if self.square_root else None
-        mean, scale = standardise(features, self.standardise, before=before)
+        before = signed_square_root if self._square_root else None
+        mean, scale = standardise(features, bool(self.standardise), before=before)
         network.standardise.mean.assign(mean.astype(np.float32))
         network.standardise.scale.assign(scale.astype(np.float32))
         if network.standardised:
@@ -344,29 +365,19 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         from neucrowd_tf.crowd_layers import bases
         from neucrowd_tf.training.state import warn_redrawn
 
-        common: dict[str, Any] = {"l2": self.l2, "seed": self.seed}
-        if isinstance(self.base, keras.Model):
-            warn_redrawn(self.base, "base", self.pretrained or self.weights is not None)
-            made = bases.copied(self.base, input_shape, num_classes)
-        elif callable(self.base):
-            made = bases.copied(self.base(input_shape, num_classes), input_shape, num_classes)
-        elif self.base == "dense":
-            made = bases.dense_base(
-                input_shape,
-                num_classes,
-                units=self.hidden_units,
-                activation=self.activation,
-                dropout=self.dropout,
-                batch_norm=self.batch_norm,
-                **common,
-            )
-        elif self.base == "small_cnn":
-            made = bases.small_cnn_base(input_shape, num_classes, dropout=self.dropout, **common)
+        if callable(self.base):
+            base = self.base
+            if isinstance(base, keras.Model):
+                warn_redrawn(base, "base", self.pretrained or self.weights is not None)
+            else:
+                base = base(input_shape, num_classes)
+            classifier = bases.copied(base, input_shape, num_classes)
         else:
-            made = bases.resnet18_base(input_shape, num_classes, **common)
+            config = self._base_config
+            classifier = bases.build_base(config, input_shape, num_classes, self.seed)
         if self.weights is not None:
-            bases.load_pretrained(made, self.weights)
-        return made
+            bases.load_pretrained(classifier, self.weights)
+        return classifier
 
     def _augmentation(self) -> Callable[[Any, Any], Any] | None:
         from neucrowd_tf.crowd_layers.augmentation import crop_and_flip
@@ -416,6 +427,14 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         """Caches (compiled functions and networks) are left out of copies."""
         caches = ("_network", "_networks", "_functions")
         return {name: x for name, x in super().__getstate__().items() if name not in caches}
+
+
+def spelt(value: Any) -> Hashable:
+    """Returns what tells an argument's value from others: its text, or an object's identity."""
+    if value is None or isinstance(value, (str, int, float, os.PathLike)):
+        return str(value)
+    plain = isinstance(value, (Mapping, list, tuple))
+    return json.dumps(value, sort_keys=True, default=id) if plain else id(value)
 
 
 def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:

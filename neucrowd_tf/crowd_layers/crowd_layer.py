@@ -56,7 +56,7 @@ class CrowdLayer(AnnotatorEstimator):
 
         return CrowdConnection(num_annotators, self.connection, self.initial, name="crowd_layer")
 
-    def _start_sharper(self, network: Any) -> None:
+    def _start_again(self, network: Any) -> None:
         # Deviation: the identity before a softmax over ten classes says that annotators are right
         # .23 of the time at first, and small classes are lost from every seed: of ten-class USPS
         # as pixels two (accuracy .83, with this .93).

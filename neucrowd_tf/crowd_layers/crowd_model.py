@@ -14,7 +14,6 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers.losses import annotation_losses
 from neucrowd_tf.crowd_layers.model import InstanceModel, rows_variable
-from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.state import reset_optimizer
 
 if TYPE_CHECKING:
@@ -81,16 +80,13 @@ class CrowdModel(InstanceModel):
         """Forgets that optimizer's moments, where there is one."""
         reset_optimizer(self.annotator_optimizer)
 
-    def apply_gradients(self, gradients: list[Any], variables: list[Any]) -> None:
+    def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
         if self.annotator_optimizer is None:
-            super().apply_gradients(gradients, variables)
-            return
-        own = {id(variable) for variable in self.head.trainable_variables}
-        pairs = list(zip(gradients, variables, strict=True))
-        rest = [pair for pair in pairs if id(pair[1]) not in own]
-        take_step(self.optimizer, *map(list, zip(*rest, strict=True)))
-        heads = [pair for pair in pairs if id(pair[1]) in own]
-        take_step(self.annotator_optimizer, *map(list, zip(*heads, strict=True)))
+            return super().optimizers(variables)
+        heads = {id(variable) for variable in self.head.trainable_variables}
+        of_head = [place for place, each in enumerate(variables) if id(each) in heads]
+        others = [place for place, each in enumerate(variables) if id(each) not in heads]
+        return [(self.optimizer, others), (self.annotator_optimizer, of_head)]
 
 
 class MatrixModel(CrowdModel):

@@ -88,7 +88,8 @@ class WeightedDoctorNet(InstanceLayer):
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.doctors import DoctorHeads
 
-        return DoctorHeads(num_annotators, num_classes, self.l2, name="doctors")
+        l2 = 0.0 if self._base_config is None else self._base_config.l2
+        return DoctorHeads(num_annotators, num_classes, l2, name="doctors")
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
         from neucrowd_tf.crowd_layers.bases import feature_extractor

@@ -2,15 +2,73 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+
+from neucrowd_tf.arguments import argument, estimator, number, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Imbalance = Literal["none", "resampling", "reweighting", "focal", "cb_focal"]
-IMBALANCE: tuple[str, ...] = get_args(Imbalance)
+
+@estimator
+class NoImbalance:
+    """Plain cross-entropy: every annotation counts the same."""
+
+    name: ClassVar[str] = "none"
+    gamma: ClassVar[float] = 0.0
+    beta: ClassVar[float] = 0.0
+    balance: ClassVar[str] = "observed"
+
+
+@estimator
+class Reweighting:
+    """Annotations of a class weigh max N_c / N_c."""
+
+    name: ClassVar[str] = "reweighting"
+    gamma: ClassVar[float] = 0.0
+    beta: ClassVar[float] = 0.0
+
+    balance: Literal["observed", "all"] = argument(
+        "observed",
+        one_of("observed", "all"),
+        "which annotations classes are counted by: those that annotators gave, or"
+        " pseudo-annotations too, so that a balanced selection undoes the weights.",
+    )
+
+
+@estimator
+class Resampling(Reweighting):
+    """Annotations of rarer classes are repeated until classes are equal."""
+
+    name: ClassVar[str] = "resampling"
+
+
+@estimator
+class Focal:
+    """The focal loss."""
+
+    name: ClassVar[str] = "focal"
+    beta: ClassVar[float] = 0.0
+    balance: ClassVar[str] = "observed"
+
+    gamma: float = argument(2.0, number(least=0), "of the focal losses.")
+
+
+@estimator
+class ClassBalancedFocal(Reweighting):
+    """The focal loss, whose classes weigh by their effective number of annotations."""
+
+    name: ClassVar[str] = "cb_focal"
+
+    gamma: float = argument(2.0, number(least=0), "of the focal losses.")
+    beta: float = argument(0.9999, number(least=0, below=1), "of the class-balanced focal loss.")
+
+
+IMBALANCE: dict[str, type] = {
+    kind.name: kind for kind in (NoImbalance, Resampling, Reweighting, Focal, ClassBalancedFocal)
+}
 
 
 def class_weights(

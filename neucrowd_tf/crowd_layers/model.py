@@ -173,13 +173,18 @@ class InstanceModel(keras.Model):
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
             for gradient in tape.gradient(loss, variables)
         ]
-        self.apply_gradients(gradients, variables)
+        for optimizer, group in self.optimizers(variables):
+            take_step(
+                optimizer,
+                [gradients[place] for place in group],
+                [variables[place] for place in group],
+            )
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
 
-    def apply_gradients(self, gradients: list[Any], variables: list[Any]) -> None:
-        """Takes a step."""
-        take_step(self.optimizer, gradients, variables)
+    def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
+        """Returns each optimizer and the places of the variables that it changes."""
+        return [(self.optimizer, list(range(len(variables))))]
 
     @property
     def trained_variables(self) -> list[Any]:

@@ -28,7 +28,7 @@ _LABELME = {
     "batch_norm": False,
     "batch_size": 512,
     "epochs": 25,
-    "square_root": True,
+    "standardise": "square_root",
 }
 _MUSIC = {
     "hidden_units": (128,),

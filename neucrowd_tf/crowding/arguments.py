@@ -12,6 +12,7 @@ from neucrowd_tf.arguments import (
     estimator,
     flag,
     many,
+    nest,
     none,
     number,
     one_of,
@@ -20,8 +21,8 @@ from neucrowd_tf.arguments import (
     whole,
 )
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.crowd_layers.classifier import BASE
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.networks import BASES, network
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -102,7 +103,9 @@ VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 class ClassifierArguments:
     """The arguments that say which classifier DL-CL trains."""
 
-    base: Any = argument("dense", BASE, "the classifier, as for `CrowdLayer`.", positional=True)
+    base: Any = argument(
+        "dense", network(BASES), "the classifier, as for `CrowdLayer`.", positional=True
+    )
     hidden_units: Sequence[int] = argument(
         (128,), many(whole(1), "whole numbers from 1", 0), "widths of the dense base."
     )
@@ -132,21 +135,19 @@ class ClassifierArguments:
         monitor: str | None = None,
     ) -> CrowdLayer:
         """Returns the untrained DL-CL that these arguments describe."""
+        options = ("hidden_units", "activation", "dropout", "batch_norm", "l2")
+        values = {
+            "base": self.base,
+            "standardise": "square_root" if self.square_root else self.standardise,
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            "annotator_learning_rate": self.annotator_learning_rate,
+            "monitor": monitor,
+            "seed": seed,
+        }
         return CrowdLayer(
-            self.base,
-            hidden_units=self.hidden_units,
-            activation=self.activation,
-            dropout=self.dropout,
-            batch_norm=self.batch_norm,
-            l2=self.l2,
-            square_root=self.square_root,
-            standardise=self.standardise,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            annotator_learning_rate=self.annotator_learning_rate,
-            monitor=monitor,
-            seed=seed,
+            **nest(CrowdLayer, values, {name: getattr(self, name) for name in options})
         )
 
 

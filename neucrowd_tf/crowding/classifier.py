@@ -129,7 +129,7 @@ class ContinuedClassifier(keras.Model):
         self.trained = classifier.estimator.network.model
         self.base, self.counter = classifier.base, Counter()
         self.averaged, self.standardise, self.inference = averaged_classifier(
-            self.base, feature_shape, classifier.estimator.square_root
+            self.base, feature_shape, classifier.estimator._square_root
         )
         self.batch_size, self.passes = batch_size, passes
         self.threshold, self.averaging = threshold, averaging

@@ -50,11 +50,13 @@ class SelfTrainedLayer(SelfTraining):
     """
 
     layer: ClassVar[type[AnnotatorEstimator]]
+    nested: ClassVar[Mapping[str, Mapping[str, type]]] = {}
 
     def __init_subclass__(cls) -> None:
         """Declares the arguments of the subclass's layer."""
         super().__init_subclass__()
         if "layer" in vars(cls):
+            cls.nested = cls.layer.nested
             fields = _of_layer(cls.layer)
             types = {field.name: field.type for field in fields}
             cls.__annotations__ = {**inspect.get_annotations(cls), **types}

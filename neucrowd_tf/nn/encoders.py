@@ -3,8 +3,8 @@ baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import keras
 
@@ -32,22 +32,53 @@ def make_initializer(name: str, seed: int) -> keras.initializers.Initializer:
     raise ValueError(f"initializer: expected 'glorot' or 'normal', received {name!r}")
 
 
-def make_optimizer(name: str, learning_rate: float) -> keras.optimizers.Optimizer:
-    """Returns a Keras optimizer by its name ("adam", "adadelta", "sgd", ...).
+def make_optimizer(optimizer: Any, learning_rate: Any) -> keras.optimizers.Optimizer:
+    """Returns a new Keras optimizer.
+
+    Args:
+        optimizer: a name ("adam", "adadelta", "sgd", ...), an optimizer, its configuration, or a
+            function that makes one.
+        learning_rate: of an optimizer by name: a number, a schedule, or its configuration.
 
     Raises:
-        UsageError: a name that Keras does not know.
+        UsageError: a name or a configuration that Keras does not know.
     """
-    if name == "adam":
-        return FusedAdam(learning_rate)
+    if isinstance(learning_rate, Mapping):
+        learning_rate = _from_config("learning_rate", learning_rate)
+    if isinstance(learning_rate, int):
+        learning_rate = float(learning_rate)
     try:
-        return keras.optimizers.get(
-            {"class_name": name, "config": {"learning_rate": float(learning_rate)}}
-        )
+        if optimizer == "adam":
+            return FusedAdam(learning_rate)
+        if isinstance(optimizer, str):
+            config = {"learning_rate": learning_rate}
+            return keras.optimizers.get({"class_name": optimizer, "config": config})
+        if isinstance(optimizer, Mapping):
+            return _from_config("optimizer", optimizer)
+        if isinstance(optimizer, keras.optimizers.Optimizer):
+            return type(optimizer).from_config(optimizer.get_config())
     except (ValueError, TypeError):
         raise UsageError(
-            f"optimizer: expected the name of a Keras optimizer, received {name!r}"
+            f"optimizer: expected the name of a Keras optimizer, received {optimizer!r}"
         ) from None
+    return optimizer()
+
+
+def _from_config(argument: str, config: Mapping[str, Any]) -> Any:
+    """Returns the optimizer or schedule of a configuration with "class_name" and "config"."""
+    name, options = config.get("class_name"), dict(config.get("config", {}))
+    homes = (keras.optimizers, keras.optimizers.schedules)
+    kind = next((getattr(home, str(name)) for home in homes if hasattr(home, str(name))), None)
+    if kind is None:
+        raise UsageError(
+            f"{argument}: expected the class_name of a Keras {argument}, received {name!r}"
+        )
+    if isinstance(options.get("learning_rate"), Mapping):
+        options["learning_rate"] = _from_config("learning_rate", options["learning_rate"])
+    try:
+        return kind.from_config(options)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{argument}: {str(error).splitlines()[0]}") from None
 
 
 def check_activation(name: str) -> None:
@@ -58,6 +89,22 @@ def check_activation(name: str) -> None:
         raise UsageError(
             f"activation: expected the name of a Keras activation, received {name!r}"
         ) from None
+
+
+def build_encoder(config: Any, input_dim: int, seed: int, name: str = "encoder") -> keras.Model:
+    """Returns the encoder of a `DenseEncoder` configuration."""
+    return dense_encoder(
+        input_dim,
+        config.hidden_units,
+        activation=config.activation,
+        dropout=config.dropout,
+        l2=config.l2,
+        initializer=config.initializer,
+        normal_biases=config.normal_biases,
+        last_dropout=config.embedding_dropout,
+        seed=seed,
+        name=name,
+    )
 
 
 def dense_encoder(

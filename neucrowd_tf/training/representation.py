@@ -16,24 +16,29 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import (
-    Constraint,
     argument,
     estimator,
     fitted,
     flag,
-    network,
     none,
-    number,
     one_of,
     share,
     strengths,
-    text,
     whole,
-    widths,
 )
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.estimator import CrowdEstimator, EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.networks import (
+    ENCODERS,
+    LEARNING_RATE,
+    LEARNING_RATE_MEANING,
+    OPTIMIZER,
+    OPTIMIZER_MEANING,
+    Kinds,
+    configuration,
+    network,
+)
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 from neucrowd_tf.training.validation import hold_out
@@ -77,31 +82,27 @@ _MONITOR_ROWS = 5000
 
 @estimator
 class NetworkEstimator(CrowdEstimator):
-    """A crowd method with a network of fully connected layers; a subclass has defaults of its own.
+    """A crowd method with an embedding network; a subclass may have defaults of its own."""
 
-    References:
-        NeuCrowd, section 4.3, has the defaults.
-    """
+    nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
 
-    hidden_units: Sequence[int] = argument(
-        (64, 32), widths, "widths of the fully connected layers, the last one's the embedding's."
+    encoder: Any = argument(
+        "dense",
+        network(ENCODERS),
+        'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
+        ' "dropout": 0.2}`, a Keras model (it is copied, not trained itself), or a function of the'
+        " input shape that makes one.",
     )
-    # What Keras makes of it is checked where the layers are made: a function serves as well.
-    activation: Any = argument(
-        "sigmoid",
-        text | Constraint("a function", callable) | none,
-        "of the fully connected layers, by Keras' name.",
-    )
-    dropout: float = argument(
-        0.2, number(least=0, below=1), "share of units that a training step leaves out at random."
-    )
-    l2: float = argument(1e-2, number(least=0), "penalty on the squares of the layers' kernels.")
-    optimizer: str = argument("adam", text, "by Keras' name.")
-    learning_rate: float = argument(1e-3, number(above=0), "of the optimizer.")
+    optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
+    learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
     batch_size: int = argument(128, whole(1), "instances a step.")
     standardise: bool = argument(
         True, flag, "whether features get mean 0 and deviation 1, as measured in training."
     )
+
+    def _check_together(self) -> None:
+        if not callable(self.encoder):
+            configuration("encoder", self.encoder, ENCODERS)
 
 
 @estimator
@@ -162,28 +163,11 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
     slot_dropout: ClassVar[bool] = False
     raw_head: ClassVar[bool] = False
 
-    encoder: Any = argument(
-        None,
-        none | network,
-        "a Keras model to use as embedding network in place of fully connected layers (it is"
-        " copied, not trained itself), or a function of the input shape that makes one.",
-    )
     pretrained: bool = argument(
         False,
         flag,
         "whether each fit starts from the trainable weights that `encoder` comes with, and does not"
         " draw them from the seed; frozen weights and other state are always kept.",
-    )
-    initializer: str = argument(
-        "glorot",
-        one_of("glorot", "normal"),
-        'of the fully connected layers: "glorot" (uniform) or "normal" (standard deviation .05).',
-    )
-    normal_biases: bool = argument(
-        False, flag, "whether biases start from N(0, 1), as released, and not at 0."
-    )
-    embedding_dropout: bool = argument(
-        False, flag, "whether the embedding is dropped out too, as released."
     )
     steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
     monitor: str = argument(
@@ -329,28 +313,18 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         """Returns the user's encoder (a fresh copy of it), or fully connected layers of
         `hidden_units`.
         """
-        from neucrowd_tf.nn.encoders import dense_encoder
+        from neucrowd_tf.nn.encoders import build_encoder
         from neucrowd_tf.training.state import user_network
 
-        if self.encoder is not None:
+        if callable(self.encoder):
             return user_network(self.encoder, seed, input_shape, pretrained=self.pretrained)
         if len(input_shape) != 1:
             raise DataError(
                 "features: expected shape [instances, features] for the default encoder, received"
                 f" {input_shape} a row; pass encoder="
             )
-        return dense_encoder(
-            input_shape[0],
-            self.hidden_units,
-            activation=self.activation,
-            dropout=self.dropout,
-            l2=self.l2,
-            initializer=self.initializer,  # type: ignore[arg-type]
-            normal_biases=self.normal_biases,
-            last_dropout=self.embedding_dropout,
-            seed=seed,
-            name=name,
-        )
+        config = configuration("encoder", self.encoder, ENCODERS)
+        return build_encoder(config, input_shape[0], seed, name)
 
     def _inference(self, encoder: keras.Model, head: LinearHead) -> keras.Model:
         """Returns raw features -> standardise -> embed -> logistic regression as one Keras

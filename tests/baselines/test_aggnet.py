@@ -60,7 +60,11 @@ def test_a_fit_learns_the_classes_and_who_errs() -> None:
         [good, RNG.integers(0, 3, (90, 1))], axis=1
     )  # the last annotator guesses
     model = AggNet(
-        hidden_units=(16,), dropout=0.0, learning_rate=1e-2, batch_size=30, rounds=2, epochs=15
+        base={"hidden_units": (16,), "dropout": 0.0},
+        learning_rate=1e-2,
+        batch_size=30,
+        rounds=2,
+        epochs=15,
     ).fit(x, Annotations.from_dense(dense))
     assert model.score(x, truth) > 0.85 and np.mean(model.labels_ == truth) > 0.85
     right = np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)

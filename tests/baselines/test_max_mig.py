@@ -75,7 +75,7 @@ def make_crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
 def test_both_networks_learn_the_classes() -> None:
     x, annotations, truth = make_crowd()
     model = MaxMIG(
-        hidden_units=(16,), dropout=0.0, learning_rate=1e-2, batch_size=20, epochs=30
+        base={"hidden_units": (16,), "dropout": 0.0}, learning_rate=1e-2, batch_size=20, epochs=30
     ).fit(x, annotations)
     assert model.score(x, truth) > 0.85
     assert np.mean(model.labels_ == truth) > 0.8

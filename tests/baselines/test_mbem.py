@@ -59,8 +59,7 @@ def test_it_learns_and_is_a_function_of_its_seed() -> None:
         truth, simulation.from_skills([[0.9, 0.8], [0.7, 0.8], [0.5, 0.5]]), 0, rates=0.6
     )
     options = {
-        "hidden_units": (8,),
-        "dropout": 0.0,
+        "base": {"hidden_units": (8,), "dropout": 0.0},
         "batch_size": 32,
         "epochs": 15,
         "learning_rate": 1e-2,

@@ -28,9 +28,8 @@ QUICK: dict[str, Any] = {
     "epochs": 2,
     "steps_per_epoch": 5,
     "batch_size": 24,
-    "hidden_units": (16, 4),
+    "encoder": {"hidden_units": (16, 4), "l2": 0.0},
     "learning_rate": 1e-2,
-    "l2": 0.0,
     "Cs": (1.0,),
 }
 

@@ -21,7 +21,8 @@ from neucrowd_tf.training import Run
 from neucrowd_tf.two_stage.softprob import SoftProb
 
 TINY: dict[str, Any] = {
-    "members": 2, "epochs": 2, "steps_per_epoch": 2, "batch_size": 16, "hidden_units": (8, 4),
+    "members": 2, "epochs": 2, "steps_per_epoch": 2, "batch_size": 16,
+    "encoder": {"hidden_units": (8, 4)},
     "rounds": 2, "folds": 3, "Cs": (0.01, 0.1, 1.0),
 }  # fmt: skip
 

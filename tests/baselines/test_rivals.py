@@ -185,7 +185,9 @@ def spammed():
 )
 def test_who_answers_at_random_is_found(kind, spammed):
     features, crowd, truth = spammed
-    model = kind(hidden_units=(16,), dropout=0.0, epochs=25, batch_size=48, learning_rate=0.01)
+    model = kind(
+        base={"hidden_units": (16,), "dropout": 0.0}, epochs=25, batch_size=48, learning_rate=0.01
+    )
     model.fit(features, crowd)
     assert model.score(features, truth) > 0.85
     if kind in (AnnotMix, MaDL):  # who is at random is in what they say of instances, later
@@ -204,7 +206,9 @@ def test_outliers_have_the_shifts():
     outliers = np.arange(0, 120, 15)
     dense[outliers] = 1 - dense[outliers]
     crowd = Annotations.from_dense(dense, num_classes=2)
-    model = COINNet(hidden_units=(8,), dropout=0.0, epochs=60, batch_size=30, learning_rate=0.02)
+    model = COINNet(
+        base={"hidden_units": (8,), "dropout": 0.0}, epochs=60, batch_size=30, learning_rate=0.02
+    )
     model.fit(features, crowd)
     assert model.outlier_scores_.shape == (120,)
     others = np.setdiff1d(np.arange(120), outliers)

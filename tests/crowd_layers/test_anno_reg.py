@@ -9,8 +9,7 @@ from neucrowd_tf.crowd_layers import AnnoReg
 from neucrowd_tf.persistence import load
 
 SMALL = {
-    "hidden_units": (16,),
-    "dropout": 0.2,
+    "base": {"hidden_units": (16,), "dropout": 0.2},
     "epochs": 25,
     "batch_size": 40,
     "learning_rate": 1e-2,
@@ -58,7 +57,7 @@ def test_trace_weight_is_in_the_loss(crowd):
 
 def test_column_softmax_learns(crowd):
     features, truth, annotations = crowd
-    model = AnnoReg("dense", "column", **SMALL).fit(
+    model = AnnoReg(normalisation="column", **SMALL).fit(
         features, annotations.select(annotations.annotators > 0)
     )
     assert (model.predict(features) == truth).mean() > 0.9

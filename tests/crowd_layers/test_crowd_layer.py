@@ -15,8 +15,7 @@ from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run
 
 SMALL = {
-    "hidden_units": (16,),
-    "dropout": 0.2,
+    "base": {"hidden_units": (16,), "dropout": 0.2},
     "epochs": 25,
     "batch_size": 40,
     "learning_rate": 1e-2,
@@ -130,7 +129,7 @@ def test_monitor_keeps_the_best_epoch(crowd):
 )
 def test_other_connections_learn(crowd, connection):
     features, truth, annotations = crowd
-    model = CrowdLayer("dense", connection, **{**SMALL, "epochs": 15}).fit(
+    model = CrowdLayer(connection=connection, **{**SMALL, "epochs": 15}).fit(
         features, annotations.select(annotations.annotators > 0)
     )
     assert (model.predict(features) == truth).mean() > 0.9
@@ -164,7 +163,7 @@ def test_user_bases(crowd):
         [keras.Input((5,)), keras.layers.Dense(12, activation="tanh"), keras.layers.Dense(3)]
     )
     before = [w.copy() for w in logits.get_weights()]
-    model = CrowdLayer(logits, **{**SMALL, "epochs": 15}).fit(features, annotations)
+    model = CrowdLayer(**{**SMALL, "epochs": 15, "base": logits}).fit(features, annotations)
     assert (model.predict(features) == truth).mean() > 0.9
     np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1.0, atol=1e-5)
     for old, new in zip(before, logits.get_weights(), strict=True):
@@ -184,7 +183,7 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
     import keras
 
     features, truth, annotations = crowd
-    frozen = {"epochs": 1, "learning_rate": 1e-9, "standardise": False, "dropout": 0.0}
+    frozen = {"epochs": 1, "learning_rate": 1e-9, "standardise": False}
     base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="softmax")])
     kernel = np.zeros((5, 3), np.float32)
     kernel[[0, 1, 2], [0, 1, 2]] = 3.0
@@ -196,9 +195,9 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
 
     source = dense_base((5,), 3, units=(4,))
     source.save_weights(tmp_path / "base.weights.h5")
-    loaded = CrowdLayer(hidden_units=(4,), weights=str(tmp_path / "base.weights.h5"), **frozen).fit(
-        features, annotations
-    )
+    loaded = CrowdLayer(
+        {"hidden_units": (4,), "dropout": 0.0}, weights=str(tmp_path / "base.weights.h5"), **frozen
+    ).fit(features, annotations)
     np.testing.assert_allclose(loaded.predict_proba(features), source(features), atol=1e-5)
 
 
@@ -257,7 +256,7 @@ def test_weights_that_do_not_fit_are_one_error(crowd, tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             CrowdLayer(
-                hidden_units=(4,), epochs=1, weights=str(tmp_path / f"{name}.weights.h5")
+                base={"hidden_units": (4,)}, epochs=1, weights=str(tmp_path / f"{name}.weights.h5")
             ).fit(features, annotations)
 
 
@@ -301,22 +300,31 @@ def test_idle_annotator_and_unused_class_are_finite(crowd):
 def test_bad_arguments(crowd):
     features, _, annotations = crowd
     for arguments, message in (
-        ({"base": "vgg"}, "base: expected 'dense', 'small_cnn' or 'resnet18' or a Keras"),
+        ({"base": "vgg"}, "base: expected 'dense' or 'small_cnn' or 'resnet18', a configuration"),
         ({"imbalance": "smote"}, "imbalance: expected 'none', 'resampling'"),
         ({"epochs": 0}, "epochs: expected a whole number from 1"),
-        ({"dropout": 1.0}, "dropout: expected a number from 0 and below 1"),
+        ({"base": {"dropout": 1.0}}, "dropout: expected a number from 0 and below 1"),
         ({"monitor": "auc"}, "monitor: expected None or 'accuracy' or 'log_loss'"),
-        ({"learning_rate": "fast"}, "learning_rate: expected a number above 0, received 'fast'"),
-        ({"optimizer": "fast"}, "optimizer: expected the name of a Keras optimizer"),
-        ({"activation": "bump"}, "activation: expected the name of a Keras activation"),
-        ({"l2": -1.0}, "l2: expected a number from 0, received -1.0"),
         (
-            {"hidden_units": 128},
+            {"learning_rate": "fast"},
+            "learning_rate: expected a number above 0 or a Keras configuration",
+        ),
+        ({"optimizer": "fast"}, "optimizer: expected the name of a Keras optimizer"),
+        ({"base": {"activation": "bump"}}, "activation: expected the name of a Keras activation"),
+        ({"base": {"l2": -1.0}}, "l2: expected a number from 0, received -1.0"),
+        (
+            {"base": {"hidden_units": 128}},
             "hidden_units: expected a list of whole numbers from 1, received 128",
         ),
         ({"patience": 0}, "patience: expected None or a whole number from 1, received 0"),
-        ({"gamma": "2"}, "gamma: expected a number from 0, received '2'"),
-        ({"beta": 1.0}, "beta: expected a number from 0 and below 1, received 1.0"),
+        (
+            {"imbalance": {"name": "focal", "gamma": "2"}},
+            "gamma: expected a number from 0, received '2'",
+        ),
+        (
+            {"imbalance": {"name": "cb_focal", "beta": 1.0}},
+            "beta: expected a number from 0 and below 1, received 1.0",
+        ),
         (
             {"validation_fraction": float("nan")},
             "validation_fraction: expected a number above 0 and below 1, received nan",
@@ -332,7 +340,7 @@ def test_bad_arguments(crowd):
 
 def test_no_hidden_layer_is_a_linear_base(crowd):
     features, truth, annotations = crowd
-    model = CrowdLayer(hidden_units=(), dropout=0.0, epochs=20, learning_rate=0.1).fit(
+    model = CrowdLayer(base={"hidden_units": (), "dropout": 0.0}, epochs=20, learning_rate=0.1).fit(
         features, annotations
     )
     assert (model.predict(features) == truth).mean() > 0.9

@@ -11,8 +11,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import load
 
 SMALL = {
-    "hidden_units": (16,),
-    "dropout": 0.2,
+    "base": {"hidden_units": (16,), "dropout": 0.2},
     "epochs": 25,
     "batch_size": 40,
     "learning_rate": 1e-2,

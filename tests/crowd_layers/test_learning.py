@@ -11,8 +11,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
 
 SMALL = {
-    "hidden_units": (16,),
-    "dropout": 0.0,
+    "base": {"hidden_units": (16,), "dropout": 0.0},
     "learning_rate": 3e-3,
     "epochs": 40,
     "batch_size": 50,
@@ -74,9 +73,9 @@ class Forgets(CrowdLayer):
 
     forgetful = 1
 
-    def _train_afresh(self, network, data, run):
+    def _fit(self, data, run):
         self.fits = 0
-        return super()._train_afresh(network, data, run)
+        super()._fit(data, run)
 
     def _train(self, network, data, run):
         self.fits += 1
@@ -136,7 +135,9 @@ def test_class_weights_count_observed_labels(skilled):
     both = with_pseudo(annotations)
     counts = np.bincount(annotations.labels), np.bincount(both.labels)
     for balance, expected in zip(("observed", "all"), counts, strict=True):
-        model = CrowdLayer(**{**SMALL, "epochs": 1}, imbalance="reweighting", balance=balance)
+        model = CrowdLayer(
+            **{**SMALL, "epochs": 1}, imbalance={"name": "reweighting", "balance": balance}
+        )
         with model.reused():
             model.fit(features, both)
             weights = np.asarray(model.network.model._weights)

@@ -48,7 +48,9 @@ def test_uneven_batches_repeat_the_first_positions():
 
 def test_loss_against_loop(crowd):
     features, _, annotations = crowd
-    model = CrowdLayer(hidden_units=(8,), epochs=1, dropout=0.0, l2=0.0, imbalance="reweighting")
+    model = CrowdLayer(
+        {"hidden_units": (8,), "dropout": 0.0, "l2": 0.0}, epochs=1, imbalance="reweighting"
+    )
     with model.reused():
         model.fit(features, annotations)
         rows = np.array([3, 50, 7])
@@ -99,7 +101,7 @@ def wide():
 def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monkeypatch):
     features, annotations = wide
     model = kind(
-        hidden_units=(6,), dropout=0.0, epochs=3, batch_size=25, learning_rate=0.02
+        base={"hidden_units": (6,), "dropout": 0.0}, epochs=3, batch_size=25, learning_rate=0.02
     ).set_params(imbalance=imbalance)
     with model.reused():
         sparse = model.fit(features, annotations).predict_annotators(features)
@@ -121,7 +123,7 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
         AnnotationModel, "batch_loss", lambda *given: traced.append(1) or loss(*given)
     )
     fewer = annotations.select(np.arange(annotations.num_annotations) % 3 > 0)
-    model = CrowdLayer(hidden_units=(6,), epochs=2, batch_size=25)
+    model = CrowdLayer(base={"hidden_units": (6,)}, epochs=2, batch_size=25)
     alone = model.fit(features, fewer).predict_proba(features)
     with model.reused():
         model.fit(features, annotations)
@@ -144,7 +146,7 @@ def test_only_features_that_nobody_can_write_to_stay_standardised(wide, monkeypa
         classifier, "standardise", lambda *a, **k: made.append(1) or standardise(*a, **k)
     )
     changing = features.copy()
-    model = CrowdLayer(hidden_units=(6,), epochs=2, batch_size=25, restarts=0)
+    model = CrowdLayer(base={"hidden_units": (6,)}, epochs=2, batch_size=25, restarts=0)
     with model.reused():
         model.fit(changing, annotations)
         changing[:, 0] = changing[::-1, 0] ** 3
@@ -186,14 +188,22 @@ def images():
 def test_small_cnn(images):
     pixels, truth, annotations = images
     model = CrowdLayer(
-        "small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2
+        {"name": "small_cnn", "dropout": 0.0},
+        epochs=8,
+        batch_size=12,
+        augment=True,
+        learning_rate=1e-2,
     ).fit(pixels, annotations)
     assert model.predict_proba(pixels).shape == (24, 2) and model.predict_annotators(
         pixels
     ).shape == (24, 3, 2)
     assert (model.predict(pixels) == truth).mean() >= 0.75
     again = CrowdLayer(
-        "small_cnn", epochs=8, batch_size=12, dropout=0.0, augment=True, learning_rate=1e-2
+        {"name": "small_cnn", "dropout": 0.0},
+        epochs=8,
+        batch_size=12,
+        augment=True,
+        learning_rate=1e-2,
     ).fit(pixels, annotations)
     np.testing.assert_array_equal(again.predict_proba(pixels), model.predict_proba(pixels))
 
@@ -228,7 +238,8 @@ from neucrowd_tf.training.run import Run
 x, truth, annotations = make_crowd()
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 for kind in (CrowdLayer, WeightedDoctorNet):
-    model = kind(hidden_units=(16,), dropout=0.0, epochs=5, batch_size=40, learning_rate=1e-2)
+    base = {"hidden_units": (16,), "dropout": 0.0}
+    model = kind(base=base, epochs=5, batch_size=40, learning_rate=1e-2)
     one = model.fit(x, annotations).predict_proba(x)
     two = model.fit(x, annotations, run=Run(strategy=strategy)).predict_proba(x)
     np.testing.assert_allclose(one, two, atol=1e-5)

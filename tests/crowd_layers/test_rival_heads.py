@@ -378,7 +378,11 @@ def test_penalties_count_once_in_an_estimator(crowd):
         _few_cells = staticmethod(lambda data: True)
 
     for one, other in ((GeoCrowdNetF, Single),):
-        arguments = {"hidden_units": (4,), "dropout": 0.0, "epochs": 2, "volume_weight": 0.5}
+        arguments = {
+            "base": {"hidden_units": (4,), "dropout": 0.0},
+            "epochs": 2,
+            "volume_weight": 0.5,
+        }
         first = one(**arguments).fit(x, annotations)
         second = other(**arguments).fit(x, annotations)
         np.testing.assert_allclose(first.predict_proba(x), second.predict_proba(x), atol=2e-3)

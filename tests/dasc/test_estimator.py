@@ -20,8 +20,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.persistence import load
 
 SMALL = {
-    "hidden_units": (16,),
-    "dropout": 0.2,
+    "base": {"hidden_units": (16,), "dropout": 0.2},
     "epochs": 12,
     "batch_size": 45,
     "learning_rate": 1e-2,

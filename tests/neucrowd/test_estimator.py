@@ -18,7 +18,12 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.training import Run
 
-TINY: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 3, "batch_size": 16, "hidden_units": (8, 4)}
+TINY: dict[str, Any] = {
+    "epochs": 2,
+    "steps_per_epoch": 3,
+    "batch_size": 16,
+    "encoder": {"hidden_units": (8, 4)},
+}
 
 
 def crowd(
@@ -60,7 +65,7 @@ def fitted(**options: Any) -> NeuCrowd:
         "epochs": 3,
         "steps_per_epoch": 8,
         "learning_rate": 0.02,
-        "dropout": 0.0,
+        "encoder": {**TINY["encoder"], "dropout": 0.0},
         "sampler_warmup": 1,
     }
     return NeuCrowd(**{**longer, **options}).fit(x, annotations)
@@ -74,7 +79,9 @@ def fitted(**options: Any) -> NeuCrowd:
         ({"safety_aware": False, "anchor": "none"}, {"sampling_network": False}),
         pytest.param({}, {"anchor": "sum"}, marks=pytest.mark.slow),
         pytest.param({}, {"weight_inside": False}, marks=pytest.mark.slow),
-        pytest.param({}, {"initializer": "normal"}, marks=pytest.mark.slow),
+        pytest.param(
+            {}, {"encoder": {**TINY["encoder"], "initializer": "normal"}}, marks=pytest.mark.slow
+        ),
         pytest.param({}, {"optimizer": "sgd"}, marks=pytest.mark.slow),
         pytest.param({}, {"similarity": "cosine"}, marks=pytest.mark.slow),
         pytest.param({}, {"pool_factor": 3}, marks=pytest.mark.slow),

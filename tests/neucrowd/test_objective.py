@@ -28,9 +28,7 @@ def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarr
         "n": 4,
         "batch_size": 12,
         "steps_per_epoch": 3,
-        "hidden_units": (8, 4),
-        "dropout": 0.0,
-        "l2": 0.0,
+        "encoder": {"hidden_units": (8, 4), "dropout": 0.0, "l2": 0.0},
     }
     method = NeuCrowd(**{**sizes, "eta": 3.0, "seed": 1, **options})
     data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None)

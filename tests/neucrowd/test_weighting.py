@@ -16,7 +16,12 @@ from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.safety import mislabel_detection, safe_examples
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 
-TINY: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 2, "batch_size": 16, "hidden_units": (8, 4)}
+TINY: dict[str, Any] = {
+    "epochs": 2,
+    "steps_per_epoch": 2,
+    "batch_size": 16,
+    "encoder": {"hidden_units": (8, 4)},
+}
 
 
 def pull(assurance: float, scores: list[float], inside: bool = True) -> float:

@@ -14,7 +14,12 @@ from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.neucrowd import ControlledNeuCrowd
 
-TINY: dict[str, Any] = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 16, "hidden_units": (8, 4)}
+TINY: dict[str, Any] = {
+    "epochs": 1,
+    "steps_per_epoch": 2,
+    "batch_size": 16,
+    "encoder": {"hidden_units": (8, 4)},
+}
 
 
 def crowd() -> tuple[np.ndarray, Annotations]:
@@ -28,7 +33,9 @@ def crowd() -> tuple[np.ndarray, Annotations]:
 def untrained(**options: Any) -> tuple[Any, Any, Any]:
     """A model that has not been trained, its tuplets and their classes."""
     x, annotations = crowd()
-    method = ControlledNeuCrowd(**TINY, n=4, dropout=0.0, seed=1, **options)
+    method = ControlledNeuCrowd(
+        **{**TINY, "encoder": {**TINY["encoder"], "dropout": 0.0}}, n=4, seed=1, **options
+    )
     data = method._check(x, annotations, None)
     labels = consensus_labels(data.annotations, method.seed)
     prepared = EmbeddingData(x, labels, data.annotations, x, labels, data, labels)

@@ -20,9 +20,8 @@ QUICK: dict[str, Any] = {
     "epochs": 2,
     "steps_per_epoch": 5,
     "batch_size": 32,
-    "hidden_units": (16, 4),
+    "encoder": {"hidden_units": (16, 4), "l2": 0.0},
     "learning_rate": 1e-2,
-    "l2": 0.0,
     "Cs": (1.0,),
 }
 
@@ -68,7 +67,7 @@ def test_learns(name: str, classes: int) -> None:
 
 def test_objective_is_equation_3() -> None:
     x, crowd, _ = crowd_data(2)
-    method = RLL(seed=1, k=2, **{**QUICK, "dropout": 0.0})
+    method = RLL(seed=1, k=2, **{**QUICK, "encoder": {**QUICK["encoder"], "dropout": 0.0}})
     data = method._check(x, crowd, None)
     labels = consensus_labels(data.annotations, method.seed)
     method.confidence_, _ = method._confidence(data.annotations.vote_counts(), labels)
@@ -172,7 +171,7 @@ def test_wrong_arguments() -> None:
             "optimizer: expected the name of a Keras optimizer, received 'fast'",
         ),
         (
-            {"activation": "bump"},
+            {"encoder": {"activation": "bump"}},
             "activation: expected the name of a Keras activation, received 'bump'",
         ),
     ):

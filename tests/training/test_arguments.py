@@ -15,12 +15,16 @@ from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training import Run
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.networks import ENCODERS, configuration
 from neucrowd_tf.training.representation import RepresentationEstimator
 
+RATE = "a number above 0 or a Keras configuration or a Keras schedule, received "
+ENCODER = "'dense', a configuration of one, a Keras model or a function that makes one"
+OPTIONS = ("dropout", "l2", "hidden_units", "activation", "initializer")
 WRONG: list[tuple[str, Any, str]] = [
-    ("learning_rate", 0.0, "a number above 0, received 0.0"),
-    ("learning_rate", "fast", "a number above 0, received 'fast'"),
-    ("learning_rate", float("nan"), "a number above 0, received nan"),
+    ("learning_rate", 0.0, RATE + "0.0"),
+    ("learning_rate", "fast", RATE + "'fast'"),
+    ("learning_rate", float("nan"), RATE + "nan"),
     ("dropout", 1.0, "a number from 0 and below 1, received 1.0"),
     ("dropout", -0.1, "a number from 0 and below 1, received -0.1"),
     ("dropout", None, "a number from 0 and below 1, received None"),
@@ -35,7 +39,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("hidden_units", "64", "a list of whole numbers from 1, received '64'"),
     ("hidden_units", (64, 0), "a list of whole numbers from 1, received (64, 0)"),
     ("activation", 3, "text or a function or None, received 3"),
-    ("encoder", "dense", "None or a Keras model, received 'dense'"),
+    ("encoder", "cnn", f"{ENCODER}, received 'cnn'"),
     ("initializer", "he", "'glorot' or 'normal', received 'he'"),
     ("monitor", "f1", "'auc', 'accuracy' or 'log_loss', received 'f1'"),
     ("epochs", True, "a whole number from 1, received True"),
@@ -57,7 +61,8 @@ def _reject(estimator: RepresentationEstimator, name: str, expected: str) -> Non
 def test_embedding_methods_check_what_they_share(
     kind: Any, name: str, value: Any, expected: str
 ) -> None:
-    _reject(kind(**{name: value}), name, expected)
+    values = {"encoder": {name: value}} if name in OPTIONS else {name: value}
+    _reject(kind(**values), name, expected)
 
 
 @pytest.mark.parametrize("kind", [NeuCrowd, RLL])
@@ -75,21 +80,22 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
 
     class Stops(NeuCrowd):
         def _fit(self, data: TrainingData, run: Run) -> None:
-            assert self.Cs == [0.1, 1.0] and self.hidden_units == [8, 4]
-            numbers = (*self.Cs, self.learning_rate, self.dropout, self.l2)
+            config = configuration("encoder", self.encoder, ENCODERS)
+            assert self.Cs == [0.1, 1.0] and config.hidden_units == [8, 4]
+            numbers = (*self.Cs, config.dropout, config.l2)
             assert {type(number) for number in numbers} == {float}
-            numbers = (*self.hidden_units, self.patience, self.epochs)
+            numbers = (*config.hidden_units, self.patience, self.epochs)
             assert {type(number) for number in numbers} == {int}
             raise Reached
 
     options: dict[str, Any] = {
         "Cs": np.array([0.1, 1.0]),
         "patience": np.int64(3),
-        "hidden_units": [8, np.int32(4)],
+        "encoder": {"hidden_units": [8, np.int32(4)], "dropout": 0, "l2": np.float32(0.5)},
         "epochs": np.int64(2),
     }
     with pytest.raises(Reached):
-        Stops(**options, learning_rate=1, dropout=0, l2=np.float32(0.5)).fit(
+        Stops(**options, learning_rate=1).fit(
             np.eye(4), Annotations.from_dense([[0], [1], [0], [1]])
         )
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from neucrowd_tf import AnnoReg, CrowdLayer, Ensemble, load, registry
 from neucrowd_tf.errors import UsageError
 
-SMALL = {"hidden_units": (8,), "epochs": 4, "batch_size": 32}
+SMALL = {"base": {"hidden_units": (8,)}, "epochs": 4, "batch_size": 32}
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathl
     rng = np.random.default_rng(0)
     features = rng.normal(size=(30, 4)).astype(np.float32)
     labels = np.where(rng.random((30, 3)) < 0.8, (features[:, :1] > 0), features[:, 1:2] > 0)
-    model = CrowdLayer(hidden_units=(5,), epochs=3, batch_size=8, batch_norm=True)
+    model = CrowdLayer({"hidden_units": (5,), "batch_norm": True}, epochs=3, batch_size=8)
     alone = model.fit(features, labels.astype(int)).predict_proba(features)
     run = Run(tmp_path, strategy=one_replica, checkpoint_seconds=0)
     found = model.fit(features, labels.astype(int), run=run).predict_proba(features)

@@ -13,8 +13,7 @@ from neucrowd_tf.persistence import load
 from neucrowd_tf.two_stage.deep_labels import DeepLabels, GoldLabels
 
 SMALL = {
-    "hidden_units": (16,),
-    "dropout": 0.0,
+    "base": {"hidden_units": (16,), "dropout": 0.0},
     "epochs": 15,
     "batch_size": 30,
     "learning_rate": 1e-2,
@@ -109,4 +108,4 @@ def test_names():
     names = {m.name for m in registry.methods()}
     assert {"mv_dl", "ds_dl", "gold_dl", "mv_dnn", "ds_dnn"} <= names
     assert registry.method("ds_dl").make(dataset="labelme").batch_size == 128
-    assert registry.method("mv_dnn").make(dataset="labelme").hidden_units == (128, 64)
+    assert registry.method("mv_dnn").make(dataset="labelme").base["hidden_units"] == (128, 64)
