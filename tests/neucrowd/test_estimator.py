@@ -183,7 +183,7 @@ def test_a_users_encoder() -> None:
     )
     encoder = keras.Sequential([keras.Input((6,)), layer])
     before = encoder.get_weights()[0].copy()
-    model = NeuCrowd(**{**TINY, "epochs": 4, "steps_per_epoch": 10}, encoder=encoder).fit(
+    model = NeuCrowd(**{**TINY, "epochs": 4, "steps_per_epoch": 10, "encoder": encoder}).fit(
         x, annotations
     )
     np.testing.assert_array_equal(before, encoder.get_weights()[0])
