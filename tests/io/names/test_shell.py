@@ -8,9 +8,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from neucrowd_tf.io.features.table import read_features
 
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.io.features.table import read_features
 from neucrowd_tf.io.names.missing import missing_flag
 from neucrowd_tf.io.names.shell import flag, ignore, quoted
 from neucrowd_tf.io.tables.format import TableFormat

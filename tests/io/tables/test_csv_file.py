@@ -5,10 +5,10 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features.table import read_features
 from neucrowd_tf.io.features.texts import read_texts
+
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels.layouts import read_labels
 from neucrowd_tf.io.tables import csv_file
 from neucrowd_tf.io.tables.csv_file import CsvFile, read_csv

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from neucrowd_tf.io.features.texts import read_texts
 
 from neucrowd_tf.annotations import Annotations, read_annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.importers import from_table
 from neucrowd_tf.io.tables.format import TableFormat
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from neucrowd_tf.io.features.texts import read_texts
 
 from neucrowd_tf.aggregation.engine.source import find_source, vocabulary
 from neucrowd_tf.annotations import read_annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.features.texts import read_texts
 from neucrowd_tf.io.importers import read_export
 from neucrowd_tf.io.tables.format import TableFormat
 
