@@ -43,11 +43,10 @@ def blocks(path: Path) -> list[tuple[int, str, str, list[str]]]:
     found = []
     for match in BLOCK.finditer(text):
         language, marks, body = match.groups()
-        if language in (*SHELL, *PYTHON) and "no-test" not in marks.split():
-            name = next(
-                (mark.removeprefix("file=") for mark in marks.split() if mark.startswith("file=")),
-                None,
-            )
+        name = next(
+            (mark.removeprefix("file=") for mark in marks.split() if mark.startswith("file=")), None
+        )
+        if (language in (*SHELL, *PYTHON) or name) and "no-test" not in marks.split():
             found.append(
                 (
                     text.count("\n", 0, match.start()) + 1,
