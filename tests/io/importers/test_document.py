@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import subprocess
 import sys
@@ -18,7 +19,7 @@ PAGE = ROOT / "docs" / "importers.md"
 def examples() -> list[tuple[str, str]]:
     """Returns the commands that are run, each with the block of output behind it."""
     found = [match.groups() for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
-    pairs = zip(found, found[1:], strict=False)
+    pairs = itertools.pairwise(found)
     return [
         (command, output)
         for (language, marks, command), (after, _, output) in pairs
