@@ -25,18 +25,12 @@ def test_hand_worked_two_classes() -> None:
     found = metrics.classification_metrics(TRUTH, SCORES, class_names=["no", "yes"])
     # Predicted 0 1 1 0: two of four right, one of two right in each class; precision and recall are
     # 1/2 for both.
-    assert (
-        found["accuracy"]
-        == found["balanced_accuracy"]
-        == found["f1"]
-        == found["f1_positive"]
-        == 0.5
+    assert all(
+        found[name] == 0.5 for name in ("accuracy", "balanced_accuracy", "f1", "f1_positive")
     )
     # Pairs (positive, negative): .8>.1, .8>.6, .3>.1, .3<.6 -> 3 of 4.
     assert found["auc"] == 0.75
-    assert found["log_loss"] == pytest.approx(
-        -(math.log(0.9) + math.log(0.4) + math.log(0.8) + math.log(0.3)) / 4
-    )
+    assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.3]).mean())
     # (.01 + .36 + .04 + .49) / 4
     assert found["brier"] == pytest.approx(0.225)
     assert found["per_class"]["yes"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}

@@ -116,7 +116,7 @@ def test_auto_with_networks_is_killed_and_resumed(repository: Path, tmp_path: Pa
     """
     moments = [
         *(("train.npz", 2), ("cv-crowd_layer-1.npz", 1), ("cv-dasc_crowd_layer-0.npz", 1)),
-        *(("fitted-crowd_layer", 1), ("metrics.json", 1)),
+        ("metrics.json", 1),
     ]
 
     def command(out: str, *more: str) -> list[str]:

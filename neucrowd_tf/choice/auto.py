@@ -264,10 +264,8 @@ class Auto(CrowdEstimator):
     def _members(self, tasks: Sequence[search.Task], shown: bool) -> list[Any]:
         """Returns the tasks' candidates fitted on all rows."""
         progress = search.Progress(shown, len(tasks), "fitting on all rows")
-        members = {task.candidate.name: search.saved(task) for task in tasks}
-        left = [task for task in tasks if members[task.candidate.name] is None]
-        fits = search.side_by_side(search.fitted, left, self.jobs, progress.began)
-        for name, member in fits:
+        members = {}
+        for name, member in search.side_by_side(search.fitted, tasks, self.jobs, progress.began):
             members[name] = member
             progress.done(name)
         progress.close()

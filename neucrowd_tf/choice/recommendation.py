@@ -19,7 +19,6 @@ from neucrowd_tf.choice.ranking import (
     Gold,
     Ranked,
     held_out_interval,
-    rank,
     shifted,
 )
 from neucrowd_tf.evaluation.intervals import Interval, wilson_interval
@@ -27,7 +26,7 @@ from neucrowd_tf.metrics import classification_metrics
 
 Array = NDArray[np.float64]
 AVERAGE = "average"
-# If the commonest class is this many times the rarest, the target may change the choice.
+# If the commonest class is this many times the rarest, the target may matter.
 IMBALANCED = 3.0
 FEW_LABELS = 3.0
 
@@ -68,7 +67,7 @@ def recommend(
     sentences = [
         sentence(best, ranked.members, len(rows), folds),
         gold_sentence(by_gold, ranked.members),
-        *advice(held_out, ranked, evidence, gold, target),
+        *advice(evidence, target),
     ]
     return {
         **picked,
@@ -168,26 +167,16 @@ def gold_sentence(by_gold: Mapping[str, float] | None, members: list[str]) -> st
     return f"{text}, {_points(Interval(*bounds))} compared with {BASELINE}."
 
 
-def advice(
-    held_out: Mapping[str, Array], ranked: Ranked, evidence: Evidence, gold: Gold, target: str
-) -> list[str]:
+def advice(evidence: Evidence, target: str) -> list[str]:
     """Returns sentences on what could make the choice more certain."""
     sentences = []
     each = evidence.weights.sum() / len(evidence.consensus)
     if each < FEW_LABELS:
         sentences.append(f"More labels per item (now {each:.1f}) would make the choice surer.")
     ratio = imbalance_ratio(np.bincount(evidence.consensus, minlength=evidence.num_classes))
-    if ratio > IMBALANCED:
-        as_trained = target == "as_trained"
-        other = rank(held_out, evidence, gold, balanced=as_trained)
-        if set(other.members) != set(ranked.members):
-            flag, how = (
-                ("balanced", "be equally frequent")
-                if as_trained
-                else ("as_trained", "keep the frequencies of the training data")
-            )
-            sentences.append(
-                f"The commonest class is {ratio:.0f} times the rarest. If classes will {how}, use"
-                f" --target={flag}: it averages {', '.join(other.members)}."
-            )
+    if ratio > IMBALANCED and target == "as_trained":
+        sentences.append(
+            f"The commonest class is {ratio:.0f} times the rarest. If classes will be equally"
+            " frequent later, use --target=balanced."
+        )
     return sentences

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import shutil
 import sys
 import threading
 import time
@@ -23,9 +22,8 @@ from tqdm import tqdm
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
-from neucrowd_tf.persistence import load
 from neucrowd_tf.training.network_cache import NetworkCache
-from neucrowd_tf.training.run import ANOTHER, Run, warn_damaged
+from neucrowd_tf.training.run import Run
 
 Rows = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -78,10 +76,6 @@ class Task:
     def run(self) -> Run:
         """Returns the `Run` of the task's fits."""
         return Run(checkpoints=self.folder, progress=False, stop=self.stop, owner=self.owner)
-
-    def saved_folder(self) -> Path | None:
-        """Returns the folder of the candidate fitted on all rows."""
-        return None if self.folder is None else self.folder / f"fitted-{self.candidate.name}"
 
     def shared_networks(self, estimator: Any) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which the estimator's fits use the task's compiled networks."""
@@ -183,40 +177,14 @@ def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
     )
 
 
-def saved(task: Task) -> Any:
-    """Returns the estimator that an earlier run fitted on all rows and saved, or None.
-
-    A damaged one, or one of another run, is removed with a warning.
-    """
-    folder = task.saved_folder()
-    if folder is None or not folder.exists():
-        return None
-    received = ANOTHER
-    try:
-        estimator = load(folder)
-        if vars(estimator).pop("owner_", None) == task.owner:
-            return estimator
-    # Keras raises errors of many kinds for a damaged file.
-    except Exception:
-        received = "a damaged one"
-    warn_damaged(folder, received)
-    shutil.rmtree(folder)
-    return None
-
-
 def fitted(task: Task) -> tuple[str, Any]:
-    """Returns a candidate's name and the candidate fitted on all rows, which is also saved."""
+    """Returns a candidate's name and the candidate fitted on all rows."""
     name = task.candidate.name
     task.began(name)
     estimator = task.candidate.make(task.seed)
     with task.shared_networks(estimator):
         run = task.run().stage(f"final-{name}")
         estimator.fit(task.features, task.annotations, task.validation, run=run)
-    folder = task.saved_folder()
-    if folder is not None:
-        estimator.owner_ = task.owner  # saved with it
-        estimator.save(folder)
-        del estimator.owner_
     return name, estimator
 
 

@@ -72,7 +72,8 @@ def informedness(errors: NDArray[np.float64]) -> NDArray[np.float64]:
     Any spammer has 0; below 0 is worse than chance.
     """
     size = errors.shape[-1]
-    return np.ones(len(errors)) if size < 2 else (np.einsum("rcc->r", errors) - 1.0) / (size - 1)
+    recall = np.einsum("rcc->r", errors) / size
+    return np.ones(len(errors)) if size < 2 else statistics.chance_corrected(recall, 1.0 / size)
 
 
 def leave_one_out_posteriors(crowd: Annotations, model: DawidSkene) -> NDArray[np.float64]:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, logsumexp
 
+from neucrowd_tf.aggregation.crowd_and_classifier import combine
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.labelling.belief import believe
 from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
@@ -81,7 +82,7 @@ def informed_posterior(
 
     bounds = [(-3.0, 3.0), *[(-10.0, 10.0)] * size]
     best = minimize(loss, np.zeros(size + 1), jac=True, method="L-BFGS-B", bounds=bounds)
-    return np.asarray(softmax(likely + shares(best.x), axis=1))
+    return combine(likely, np.exp(shares(best.x)))
 
 
 def score_without_truth(

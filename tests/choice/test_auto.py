@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +11,6 @@ import threadpoolctl
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.choice import search
 from neucrowd_tf.choice.auto import Auto
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
 from neucrowd_tf.choice.recommendation import gold_sentence, sentence
@@ -138,23 +134,9 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
     names = {f"cv-{name}-{fold}.npz" for name in FAST for fold in range(3)} | {"cv-quick-0.npz"}
     assert {path.name for path in folder.glob("cv-*")} == names
     (folder / "cv-ds_lr-1.npz").unlink()
-    damaged = next(folder.glob("fitted-*/arrays.npz"))
-    damaged.write_bytes(damaged.read_bytes()[:50])
-    with pytest.warns(UserWarning, match=f"{damaged.parent.name}: .* is made afresh"):
-        second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
+    second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
     assert first.recommendation_ == second.recommendation_
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
-
-
-def test_another_runs_fit_is_told_and_not_taken(fitted: tuple[Auto, Path], tmp_path: Path) -> None:
-    kept = next(fitted[1].glob("fitted-*"))
-    shutil.copytree(kept, tmp_path / kept.name)
-    candidate: Any = SimpleNamespace(name=kept.name.removeprefix("fitted-"))
-    features, crowd, _ = _crowd()
-    task = search.Task(candidate, features, crowd, (), 1, tmp_path, "another")
-    with pytest.warns(UserWarning, match=rf"{kept.name}: .* received one of another run.* afresh"):
-        assert search.saved(task) is None
-    assert not (tmp_path / kept.name).exists()
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import (
@@ -26,31 +27,18 @@ def _crowd(
     adversaries: int = 0,
     prior: list[float] | None = None,
 ) -> tuple[Annotations, np.ndarray]:
-    """40 annotators, the first of them spammers of several kinds (uniform, constant, by the prior),
-    then adversaries.
+    """40 annotators with six labels per instance, the first of them spammers of several kinds
+    (uniform, constant, by the prior), then adversaries.
     """
     rng = np.random.default_rng(seed)
     truth = rng.choice(classes, 1000, p=prior)
     skills = rng.uniform(0.7, 0.95, 40)
     skills[spammers : spammers + adversaries] = 0.05
-    workers = np.stack([rng.choice(40, 6, replace=False) for _ in range(1000)])
-    wrong = (truth[:, None] + rng.integers(1, classes, workers.shape)) % classes
-    labels = np.where(rng.random(workers.shape) < skills[workers], truth[:, None], wrong)
-    guesses = np.select(
-        [workers % 3 == 0, workers % 3 == 1],
-        [
-            rng.integers(0, classes, workers.shape),
-            np.broadcast_to(workers % classes, workers.shape),
-        ],
-        rng.choice(truth, workers.shape),
-    )
-    labels = np.where(workers < spammers, guesses, labels)
-    return (
-        Annotations(
-            np.repeat(np.arange(1000), 6), workers.ravel(), labels.ravel(), num_classes=classes
-        ),
-        truth,
-    )
+    matrices = from_skills(np.repeat(skills[:, None], classes, axis=1))
+    even = np.full(classes, 1 / classes)
+    for r in range(spammers):
+        matrices[r] = (even, np.eye(classes)[r % classes], even if prior is None else prior)[r % 3]
+    return simulate(truth, matrices, seed, rates=0.15), truth
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -61,44 +61,29 @@ def test_each_row_is_tested_once_a_repeat_and_never_trained_on() -> None:
 
 def test_rows_keep_their_features_labels_and_annotations() -> None:
     data = _dataset()
-    position = {name: i for i, name in enumerate(data.annotations.instance_names.tolist())}
     dense = data.annotations.to_dense()
     part = fold_dataset(data, repeat=0, fold=1, folds=3)
-    assert part.truth is not None
-    for split_features, split_names, crowd in (
-        (part.features, part.annotations.instance_names, part.annotations),
-        (part.test.features, part.test.names, part.test.annotations),
+    for features, crowd, labels in (
+        (part.features, part.annotations, part.truth),
+        (part.test.features, part.test.annotations, part.test.labels),
     ):
-        rows = [position[name] for name in split_names.tolist()]
-        np.testing.assert_array_equal(split_features, data.features[rows])
+        rows = [int(name[1:]) for name in crowd.instance_names.tolist()]
+        np.testing.assert_array_equal(features, data.features[rows])
         np.testing.assert_array_equal(crowd.to_dense(), dense[rows])
-    np.testing.assert_array_equal(
-        part.truth,
-        data.truth[[position[name] for name in part.annotations.instance_names.tolist()]],
-    )
-    np.testing.assert_array_equal(
-        part.test.labels, data.truth[[position[name] for name in part.test.names.tolist()]]
-    )
+        np.testing.assert_array_equal(labels, data.truth[rows])
     assert part.test_is_truth
 
 
 def test_truth_never_enters_training_or_validation() -> None:
-    """Other truth with the same classes in the same fold moves no row and no validation label."""
+    """Validation labels are majority votes, some of which are wrong."""
     data = _dataset()
     part = fold_dataset(data, repeat=0, fold=0, folds=3)
-    validation = part.validation
-    assert validation is not None
-    assert not part.validation_is_truth
-    votes = dict(
-        zip(data.annotations.instance_names.tolist(), data.annotations.vote_counts(), strict=True)
-    )
-    for name, label in zip(validation.names.tolist(), validation.labels, strict=True):
-        assert votes[name][label] == votes[name].max() > 0
-    assert "t0" not in validation.names.tolist()  # no annotation, so no vote
-    assert any(
-        label != data.truth[int(name[1:])]
-        for name, label in zip(validation.names.tolist(), validation.labels, strict=True)
-    )
+    assert part.validation is not None and not part.validation_is_truth
+    rows = [int(name[1:]) for name in _names(part.validation)]
+    votes, labels = data.annotations.vote_counts()[rows], part.validation.labels
+    assert (votes[np.arange(len(rows)), labels] == votes.max(axis=1)).all()
+    assert 0 not in rows  # no annotation, so no vote
+    assert (labels != data.truth[rows]).any()
 
 
 def test_the_same_arguments_give_the_same_fold() -> None:

@@ -28,21 +28,14 @@ HOSTILE = (
 )
 
 
+GAIN = {"difference": 0.1, "low": 0.05, "high": 0.15}
 MEASURED = {"balanced_accuracy": 0.9, "log_loss": 0.4}
 RECOMMENDATION = {
     "method": "ds_lr",
     "text": "Recommended: ds_lr.",
     "methods": [
         {"method": "mv_lr", "score": 0.8, "difference": None, **MEASURED},
-        {
-            "method": "ds_lr",
-            "score": 0.9,
-            "difference": 0.1,
-            "low": 0.05,
-            "high": 0.15,
-            "more_than_noise": True,
-            **MEASURED,
-        },
+        {"method": "ds_lr", "score": 0.9, "more_than_noise": True, **GAIN, **MEASURED},
         {"method": "iced", "score": None, "reason": "needs <b>more</b>"},
     ],
 }
@@ -74,14 +67,8 @@ def hostile() -> Annotations:
     size = len(HOSTILE)
     tasks, workers = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
     labels = np.where(rng.random(size * size) < 0.7, tasks % 4, rng.integers(0, 4, size * size))
-    return Annotations(
-        tasks,
-        workers,
-        labels,
-        instance_names=HOSTILE,
-        annotator_names=HOSTILE,
-        class_names=HOSTILE[:4],
-    )
+    names = {"instance_names": HOSTILE, "annotator_names": HOSTILE, "class_names": HOSTILE[:4]}
+    return Annotations(tasks, workers, labels, **names)
 
 
 @pytest.fixture
@@ -91,13 +78,7 @@ def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
     rng = np.random.default_rng([7, 3])
     features = (np.eye(3)[truth] * 2 + rng.normal(size=(300, 3))).astype(np.float32)
     test = Split(features[:90], truth[:90].astype(np.int64), annotations.instance_names[:90])
-    return CrowdDataset(
-        name="table",
-        features=features,
-        annotations=annotations,
-        test=test,
-        truth=truth.astype(np.int64),
-    )
+    return CrowdDataset("table", features, annotations, test, truth=truth.astype(np.int64))
 
 
 @pytest.fixture

@@ -25,17 +25,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-dev-shm-usage", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND"),
     "--enable-logging=stderr",
 )
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
@@ -50,14 +42,8 @@ PROBE = """<script>addEventListener("load", () => {
 
 
 def _browse(page: Path, profile: Path, width: int, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        str(BROWSER),
-        *FLAGS,
-        f"--user-data-dir={profile}",
-        f"--window-size={width},1200",
-        *flags,
-        page.as_uri(),
-    ]
+    command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", f"--window-size={width},1200"]
+    command += [*flags, page.as_uri()]
     environment = {**os.environ, "HOME": str(profile.parent)}
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, env=environment, check=True
@@ -113,9 +99,8 @@ def test_it_opens_without_errors_and_fits(
         inside, scroll, wide, small, cut = (int(number) for number in probed.groups())
         assert inside == (400 if width == 500 else 1400)
         assert (scroll, wide, small) == (inside, 0, 0)
-        assert (
-            cut == 0 or width == 500 or name == "hostile"
-        )  # where there is room, no table has to be scrolled sideways
+        # With enough room, no table has to be scrolled sideways.
+        assert cut == 0 or width == 500 or name == "hostile"
         assert "<title>taken" not in found.stdout and not _console(found)
 
 
@@ -123,10 +108,8 @@ def test_it_opens_without_errors_and_fits(
 def test_it_can_be_photographed_in_light_and_dark(pages: dict[str, Path], tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     shots = {}
-    for scheme, flags in {
-        "light": (),
-        "dark": ("--blink-settings=preferredColorScheme=0",),
-    }.items():
+    schemes = {"light": (), "dark": ("--blink-settings=preferredColorScheme=0",)}
+    for scheme, flags in schemes.items():
         shot = tmp_path / f"{scheme}.png"
         _browse(pages["run"], tmp_path / f"profile-{scheme}", 1400, f"--screenshot={shot}", *flags)
         shots[scheme] = np.asarray(image.open(shot).convert("L"), dtype=float)

@@ -25,16 +25,8 @@ def test_a_csv_becomes_a_page(
     ]
     (tmp_path / "t.csv").write_text("\n".join(["task,label", *known, "unannotated,cat"]) + "\n")
     output = tmp_path / "page.html"
-    assert (
-        main(
-            [
-                f"--annotations={tmp_path / 'a.csv'}",
-                f"--truth={tmp_path / 't.csv'}",
-                f"--output={output}",
-            ]
-        )
-        == 0
-    )
+    flags = [f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}"]
+    assert main([*flags, f"--output={output}"]) == 0
     assert "by truth" in output.read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip() == str(output)
 
@@ -48,24 +40,6 @@ def test_a_page_whose_name_is_not_utf8_is_said(
     monkeypatch.setattr(sys, "stdout", shown)
     assert main([f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
     assert output.exists() and shown.buffer.getvalue().endswith(b"r?.html\n")  # type: ignore[attr-defined]
-
-
-def test_what_an_export_leaves_out_is_said_without_a_place_in_the_code(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = [
-        f'{{"_input_hash": {task}, "_annotator_id": "{name}", "_view_id": "choice", "answer":'
-        f' "{"ignore" if (task, name) == (1, "ann") else "accept"}",'
-        f' "accept": ["{"cat" if task else "dog"}"]}}\n'
-        for task in range(3)
-        for name in ("ann", "ben")
-    ]
-    (tmp_path / "labels.jsonl").write_text("".join(lines))
-    output = tmp_path / "page.html"
-    assert main([f"--annotations={tmp_path / 'labels.jsonl'}", f"--output={output}"]) == 0
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1 and said[0].startswith("warning: ")
-    assert "1 ignored by the annotator" in said[0]
 
 
 def test_names_and_signs_of_the_users_own(
@@ -94,67 +68,18 @@ def test_names_and_signs_of_the_users_own(
     assert "--model_annotator: no annotator is named" in capsys.readouterr().err
 
 
-def test_other_layouts(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.array([[0, 1, -1], [1, 1, 0], [0, 0, 0]]))
-    (tmp_path / "a.json").write_text('{"t1": {"w1": "cat", "w2": "dog"}, "t2": {"w1": "cat"}}')
-    (tmp_path / "wide.csv").write_text("task,w1,w2\nt1,cat,dog\nt2,dog,\n")
-    (tmp_path / "votes.csv").write_text("task,votes_cat,votes_dog\nt1,3,1\nt2,,2\n")
-    for name in ("a.npy", "a.json", "wide.csv", "votes.csv"):
-        assert main([f"--annotations={tmp_path / name}", f"--output={tmp_path / 'page.html'}"]) == 0
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"task,worker,label\nt1,w1,a\xff\n", "expected text in UTF-8"),
-        ("task,worker,label\nt1,w1,naïve\n".encode("latin-1"), "expected text in UTF-8"),
-        (b"task,worker,label\nt1,w\x001,a\nt1,w2,b\n", "NUL"),
-        (b"task,worker\nt1,w1\n", "expected a column 'label'"),
-        (b"", "empty file"),
-        (
-            b"task,worker,label\n" + b"t" * 10_000 + b",w1,a\n" + b"t" * 10_000 + b",w1,b\n",
-            "expected each pair once",
-        ),
-    ],
+    "content", [b"task,worker,label\nt1,w1,a\xff\n", b"task,worker\nt,w\n", b""]
 )
-def test_what_is_wrong_is_said_in_one_line(
-    tmp_path: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]
+def test_what_is_wrong_is_one_line(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     assert main([f"--annotations={path}", f"--output={tmp_path / 'page.html'}"]) == 2
     error = capsys.readouterr().err
-    assert (
-        error.count("\n") == 1
-        and len(error) < 1100
-        and message in error
-        and not (tmp_path / "page.html").exists()
-    )
-
-
-def test_half_a_character_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.json").write_text('{"t1": {"w1": "cat", "w\\ud800": "dog"}}')
-    assert main([f"--annotations={tmp_path / 'a.json'}", f"--output={tmp_path / 'page.html'}"]) == 2
-    assert "a worker with half a surrogate pair" in capsys.readouterr().err
-
-
-def test_other_json_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.json"
-    for content, message in (
-        (
-            b'{"t1": {"w1": "caf\xe9"}}',
-            "a.json: expected JSON in UTF-8, received other bytes in line 1",
-        ),
-        (
-            b'{"t1": {"w1": "cat", "w\\u0000": "dog"}}',
-            "a.json: expected text, received a worker with a NUL character",
-        ),
-        (b'{"a":' * 100_000, "a.json: expected JSON, received one nested too deeply"),
-    ):
-        path.write_bytes(content)
-        assert main([f"--annotations={path}", f"--output={tmp_path / 'page.html'}"]) == 2
-        error = capsys.readouterr().err
-        assert message in error and error.count("\n") == 1
+    assert error.count("\n") == 1 and str(path) in error
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

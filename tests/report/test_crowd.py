@@ -30,11 +30,8 @@ def test_doubt_is_the_mean_of_ranks_by_hand() -> None:
     agreed = part.consensus(votes)
     assert agreed.labels.tolist() == [0, 0, 0] and agreed.method == "majority vote"
     equal = part.rank_by_doubt(votes, agreed, model=np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]))
-    assert (
-        equal.score.tolist() == [0.5, 0.5, 0.5]
-        and equal.rows.tolist() == [0, 1, 2]
-        and equal.share.tolist() == [0.5, 0.75, 1.0]
-    )
+    assert equal.score.tolist() == [0.5, 0.5, 0.5] and equal.rows.tolist() == [0, 1, 2]
+    assert equal.share.tolist() == [0.5, 0.75, 1.0]
     clear = part.rank_by_doubt(votes, agreed, model=np.array([[0.1, 0.9], [0.8, 0.2], [0.9, 0.1]]))
     assert clear.score.tolist() == [1.0, 0.5, 0.0]
     np.testing.assert_allclose(clear.disagreement, [0.9, 0.2, 0.1])

@@ -24,12 +24,8 @@ def test_names_are_printable_short_and_never_empty() -> None:
     assert shown("") == "(empty)"
     assert shown(np.int64(7)) == "7"
     long = shown("start" + "x" * 10_000 + "end")
-    assert (
-        len(long) == LONGEST_NAME
-        and long.startswith("start")
-        and long.endswith("end")
-        and "…" in long
-    )
+    assert len(long) == LONGEST_NAME and "…" in long
+    assert long.startswith("start") and long.endswith("end")
     assert len(shown("x" * (LONGEST_NAME + 1))) == LONGEST_NAME
     assert shown("x" * LONGEST_NAME) == "x" * LONGEST_NAME
 
@@ -43,15 +39,9 @@ def test_a_tooltip_has_more_of_a_name_that_was_cut_and_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        *(
-            (1234, "1,234"),
-            (0.12345, "0.123"),
-            (-0.5, "−0.500"),
-            (-0.0004, "0.000"),
-            (-1234.5, "−1,234.5"),
-            (374.35, "374.4"),
-        ),
-        *((float("nan"), "–"), (True, "yes"), (np.float32(1), "1.000")),
+        *((1234, "1,234"), (0.12345, "0.123"), (-0.5, "−0.500"), (-0.0004, "0.000")),
+        *((-1234.5, "−1,234.5"), (374.35, "374.4"), (float("nan"), "–"), (True, "yes")),
+        (np.float32(1), "1.000"),
     ],
 )
 def test_numbers(value: object, text: str) -> None:
