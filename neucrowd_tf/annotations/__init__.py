@@ -1,10 +1,9 @@
-"""Who gave which label to what: triples, names, statistics and simulated annotators."""
+"""Crowd annotations: triples, vote counts, their views, statistics and simulated annotators."""
 
 from neucrowd_tf.annotations.codes import MISSING, Duplicates, factorize
 from neucrowd_tf.annotations.core import Annotations
-from neucrowd_tf.annotations.files import read_annotations
 from neucrowd_tf.annotations.frames import align_annotations, as_annotations
-from neucrowd_tf.io.names.ids import as_name_array, spelt
+from neucrowd_tf.names import as_name_array, spelt
 
 __all__ = [
     "MISSING",
@@ -14,6 +13,5 @@ __all__ = [
     "as_annotations",
     "as_name_array",
     "factorize",
-    "read_annotations",
     "spelt",
 ]

@@ -1,16 +1,16 @@
-"""Ids, the codes that stand for them, and checks of both, for
-:mod:`neucrowd_tf.annotations.core`."""
+"""Ids, their codes, and the checks of both."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import difflib
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.io.names.ids import as_name_array, spelt
+from neucrowd_tf.names import as_name_array, roles_of, spelt
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ Duplicates = Literal["error", "first", "last", "all"]
 
 
 def code_array(values: ArrayLike, what: str) -> NDArray[np.int32]:
-    """Returns `values` as one-dimensional int32 codes, refusing what is not a whole number."""
+    """Returns `values` as one-dimensional int32 codes; raises DataError for other values."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise DataError(
@@ -38,6 +38,7 @@ def code_array(values: ArrayLike, what: str) -> NDArray[np.int32]:
 
 
 def check_range(codes: NDArray[np.int32], upper: int, what: str) -> None:
+    """Raises RowError for a code outside 0 to `upper` - 1."""
     if codes.size and (codes.min() < 0 or codes.max() >= upper):
         row = int(np.flatnonzero((codes < 0) | (codes >= upper))[0])
         raise RowError(row, f"{what}: expected a code from 0 to {upper - 1}, received {codes[row]}")
@@ -61,8 +62,10 @@ def size_of(
     names: Sequence[Hashable] | NDArray[Any] | None,
     what: str,
 ) -> int:
-    """Returns how many things codes stand for: the size or the names that were given, or what the
-    codes need; refuses codes beyond that.
+    """Returns the number of things that have codes: `size`, or that of the names or codes.
+
+    Raises:
+        RowError: a code beyond it.
     """
     if size is None:
         size = int(codes.max(initial=-1)) + 1 if names is None else len(names)
@@ -83,76 +86,112 @@ def names_for(
 
 
 def factorize(
-    values: Any, known: NDArray[Any] | None, what: str, sort: bool
+    values: Any, names: Any, what: str, sort: bool = False
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Turns ids into codes.
+    """Returns the codes of ids `[A]` int32, and the names of the codes.
 
     Args:
         values: `[A]` hashable ids.
-        known: the allowed ids in their order, or None to take those that occur.
+        names: the allowed ids in their order, or None for those that occur.
         what: the column's name, for the error.
-        sort: whether ids that occur are sorted (where they can be compared) or kept in order of
-            appearance.
-
-    Returns:
-        codes `[A]` int32 and the names they index.
+        sort: whether ids that occur are sorted (if they can be compared) or in order of appearance.
 
     Raises:
-        DataError: a missing id, or one that `known` does not hold.
+        DataError: a missing id, or one that `names` does not contain.
     """
+    import pandas as pd
+
     array = (
         values if isinstance(values, (np.ndarray, pd.Series, pd.Index)) else as_name_array(values)
     )
     if isinstance(array.dtype, pd.CategoricalDtype):
-        # A categorical's small codes stand for its values, so that each distinct value is looked at
-        # once.
+        # Each distinct value is looked at once.
         categories = pd.Series(array).cat
-        codes, found = pd.factorize(categories.codes.to_numpy())
-        absent = found < 0
+        codes, used = pd.factorize(categories.codes.to_numpy())
+        absent = used < 0
         codes = np.where(absent[codes], MISSING, codes) if absent.any() else codes
-        uniques: Any = as_name_array(categories.categories)[found]
+        distinct: Any = as_name_array(categories.categories)[used]
     else:
-        codes, uniques = pd.factorize(array)
+        codes, distinct = pd.factorize(array)
     if len(codes) and codes.min() < 0:
         raise RowError(
             int(np.flatnonzero(codes < 0)[0]),
             f"column {what!r}: expected a value, received a missing one",
         )
-    names = as_name_array(uniques)
-    if known is None:
-        if sort:
-            try:
-                order = np.argsort(names, kind="stable")
-            except TypeError:  # ids of several types have no common order
-                return codes.astype(np.int32), names
-            rank = np.empty(len(order), dtype=np.int32)
-            rank[order] = np.arange(len(order), dtype=np.int32)
-            return rank[codes], names[order]
-        return codes.astype(np.int32), names
-    mapped = matched(names, known, what).astype(np.int32)
-    if (mapped < 0).any():
-        unknown = int(np.flatnonzero(mapped < 0)[0])
+    distinct = as_name_array(distinct)
+    if names is None:
+        try:
+            order = np.argsort(distinct, kind="stable") if sort else None
+        except TypeError:  # ids of several types have no common order
+            order = None
+        if order is None:
+            return codes.astype(np.int32), distinct
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return rank[codes], distinct[order]
+    allowed = as_name_array(names)
+    places = matched(distinct, allowed, what).astype(np.int32)
+    if (places < 0).any():
+        unknown = int(np.flatnonzero(places < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
-        shown = ", ".join(repr(name) for name in known[:5].tolist()) + (
-            ", ..." if len(known) > 5 else ""
-        )
+        shown = ", ".join(map(repr, allowed[:5].tolist())) + ", ..." * (len(allowed) > 5)
         raise RowError(
-            row, f"column {what!r}: expected one of {shown}, received {spelt(names[unknown])}"
+            row, f"column {what!r}: expected one of {shown}, received {spelt(distinct[unknown])}"
         )
-    return mapped[codes], known
+    return places[codes], allowed
 
 
 def matched(names: NDArray[Any], wanted: NDArray[Any], what: str) -> NDArray[np.int64]:
-    """Returns where each of `names` stands among `wanted`, -1 where it does not.
+    """Returns the position of each of `names` among `wanted`, -1 if it is not there.
 
     Raises:
         DataError: a name that is wanted twice.
     """
-    position = {name: place for place, name in enumerate(wanted.tolist())}
-    if len(position) != len(wanted):
-        twice = wanted[pd.Series(wanted).duplicated().to_numpy()][0]
-        raise DataError(f"{what} names: expected each name once, received {spelt(twice)} again")
+    position: dict[Any, int] = {}
+    for place, name in enumerate(wanted.tolist()):
+        if position.setdefault(name, place) != place:
+            raise DataError(f"{what} names: expected each name once, received {spelt(name)} again")
     return np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
+
+
+def as_frame(value: Any) -> Any:
+    """Returns a DataFrame, also of what has `to_pandas` (a Hugging Face dataset), or None."""
+    frame = value.to_pandas() if hasattr(value, "to_pandas") else value
+    pandas = sys.modules.get("pandas")
+    return frame if pandas is not None and isinstance(frame, pandas.DataFrame) else None
+
+
+def label_columns(columns: Iterable[Any], names: Mapping[str, Any]) -> list[Any]:
+    """Returns a frame's columns of tasks, workers and labels.
+
+    Args:
+        columns: all of them.
+        names: by role, the column's name, or None for the only column with an alias of the role.
+
+    Raises:
+        DataError: no such column, or several.
+    """
+    every = list(columns)
+    aliases = roles_of([column for column in every if column not in names.values()])
+    chosen = []
+    for role, name in names.items():
+        hits = aliases[role] if name is None else [column for column in every if column == name]
+        if len(hits) != 1:
+            close = difflib.get_close_matches(str(name or role), map(str, every), 1)
+            hint = f" ({close[0]!r} comes close)" if close and not hits else ""
+            raise DataError(
+                f"frame: expected a column {name or role!r}, received {len(hits)} among"
+                f" {', '.join(map(repr, every[:8]))}{hint}. Name it: from_frame(frame, {role}=...)."
+            )
+        chosen.append(hits[0])
+    return chosen
+
+
+def whole_numbers(labels: list[Any]) -> list[Any]:
+    """Returns labels as ints if all of them are whole floats."""
+    if all(isinstance(label, (float, np.floating)) and label.is_integer() for label in labels):
+        return [int(label) for label in labels]
+    return labels
 
 
 def rows_to_keep(
@@ -162,11 +201,12 @@ def rows_to_keep(
     annotator_names: NDArray[Any],
     rule: Duplicates,
 ) -> NDArray[Any] | None:
-    """Returns which of `[A]` annotations stay where one annotator labelled one instance twice (a
-    bool mask), or None for all of them.
+    """Returns which of `[A]` annotations stay (a bool mask), or None for all of them.
+
+    Annotations of one instance by one annotator are duplicates.
 
     Raises:
-        DataError: there is such a pair, and the rule is "error".
+        DataError: there are duplicates, and the rule is "error".
     """
     if rule not in ("error", "first", "last", "all"):
         raise DataError(
@@ -182,19 +222,22 @@ def rows_to_keep(
         ordered = np.sort(keys)
         if not (ordered[1:] == ordered[:-1]).any():
             return None
-    twice = pd.Series(keys).duplicated(keep="last" if rule == "last" else "first").to_numpy()
-    if not twice.any():
+    order = np.argsort(keys, kind="stable")
+    same = keys[order][1:] == keys[order][:-1]
+    extra = np.sort(order[:-1][same] if rule == "last" else order[1:][same])
+    if not len(extra):
         return None
     if rule == "error":
-        row = int(np.flatnonzero(twice)[0])
+        row = int(extra[0])
         task, worker = instance_names[instances[row]], annotator_names[annotators[row]]
         raise RowError(
             row,
             f"columns 'task' and 'worker': expected each pair once, received task {spelt(task)} and"
-            f" worker {spelt(worker)} again (duplicates='first' or 'last' keeps one; for a"
-            " table `neucrowd convert --from=table --duplicates=first`)",
+            f" worker {spelt(worker)} again (duplicates='first' or 'last' selects one)",
         )
-    return ~twice
+    keep = np.ones(len(keys), dtype=bool)
+    keep[extra] = False
+    return keep
 
 
 def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:

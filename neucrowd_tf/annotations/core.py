@@ -1,54 +1,44 @@
-"""Annotations: who gave which label to which instance, held as sparse triples.
+"""Annotations: who gave which label to which instance, as sparse triples or as vote counts.
 
-Everything that turns crowd labels from one form into another goes through :class:`Annotations`. It
-is made, and checked, once; `replace`, `align`, `select` and rows give changed copies without doing
-so again. What can be read off annotations is in :mod:`neucrowd_tf.annotations.views`, ids and their
-codes in :mod:`neucrowd_tf.annotations.codes`.
+Crowd labels in any form become :class:`Annotations`, which are checked once, when they are made;
+`replace`, `align`, `select` and rows return changed copies. What can be computed from annotations
+is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
+:mod:`neucrowd_tf.annotations.codes`. Files are read by :mod:`neucrowd_tf.io`.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.annotations.codes import (
     Duplicates,
-    as_name_array,
+    as_frame,
     code_array,
     coded_triples,
     dense_codes,
     factorize,
+    label_columns,
     matched,
     names_for,
     rows_to_keep,
     size_of,
-    spelt,
     vote_matrix,
+    whole_numbers,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
-from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.io.files.json import write_json
-from neucrowd_tf.io.labels.answers import read_answers
-from neucrowd_tf.io.labels.long import read_frame, read_long, write_long
-from neucrowd_tf.io.labels.table import LabelTable
-from neucrowd_tf.io.labels.wide import read_wide_frame
-from neucrowd_tf.io.names.telling import tell_names
-from neucrowd_tf.io.tables.csv_file import CsvFile
-from neucrowd_tf.io.tables.format import EXACT, TableFormat
-from neucrowd_tf.io.tables.headers import ALIASES
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.names import as_name_array, spelt
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
 class Annotations(AnnotationViews):
-    """Crowd labels as triples (instance, annotator, label), or as vote counts where no identities
-    are known.
+    """Crowd labels: triples (instance, annotator, label), or vote counts of unknown annotators.
 
     Attributes:
         num_instances, num_annotators, num_classes: N, R and C. With vote counts alone, R is the
@@ -59,6 +49,10 @@ class Annotations(AnnotationViews):
             out.
         named: whether instances came with names, rather than being numbered by their rows.
         shape: `(N, R)`, so that scikit-learn's searches can split by rows.
+
+    Example:
+        >>> Annotations.from_arrays(["a", "a", "b"], ["ann", "bob", "ann"], ["yes", "no", "no"])
+        Annotations(3 labels, 2 instances, 2 annotators, 2 classes)
     """
 
     def __init__(
@@ -83,17 +77,9 @@ class Annotations(AnnotationViews):
                 instance twice.
         """
         triple = coded_triples(instances, annotators, labels)
-        sizes = [
-            size_of(codes, size, names, what)
-            for codes, size, names, what in zip(
-                triple,
-                (num_instances, num_annotators, num_classes),
-                (instance_names, annotator_names, class_names),
-                ("task", "worker", "label"),
-                strict=True,
-            )
-        ]
-        self.num_instances, self.num_annotators, self.num_classes = sizes
+        self.num_instances = size_of(triple[0], num_instances, instance_names, "task")
+        self.num_annotators = size_of(triple[1], num_annotators, annotator_names, "worker")
+        self.num_classes = size_of(triple[2], num_classes, class_names, "label")
         self.instance_names = names_for(instance_names, self.num_instances, "instance_names")
         self.annotator_names = names_for(annotator_names, self.num_annotators, "annotator_names")
         self.class_names = names_for(class_names, self.num_classes, "class_names")
@@ -111,7 +97,7 @@ class Annotations(AnnotationViews):
         self._votes = None
         self.named = instance_names is not None
 
-    # ----------------------------------------------------------------- made from
+    # ----------------------------------------------------------------- constructors
 
     @classmethod
     def from_arrays(
@@ -125,35 +111,27 @@ class Annotations(AnnotationViews):
         class_names: Any = None,
         duplicates: Duplicates = "error",
     ) -> Annotations:
-        """Makes annotations from three `[A]` sequences of hashable ids.
+        """Returns annotations from three `[A]` sequences of hashable ids.
 
         Args:
             tasks, workers, labels: ids of any hashable type.
-            instance_names, annotator_names, class_names: the ids in the order wanted (a feature
-                table's tasks, say); by default tasks and workers in order of appearance, classes
-                sorted.
-            duplicates: what to do when one worker labelled one task twice: "error", "first" or
-                "last".
+            instance_names, annotator_names, class_names: the ids in the order wanted (those of a
+                feature table, for example); by default tasks and workers in order of appearance,
+                classes sorted.
+            duplicates: which of several labels of one task by one worker counts: "first", "last" or
+                "all"; "error" rejects them.
 
         Raises:
-            DataError: a missing id, one that the given names do not hold, or a duplicate.
+            DataError: a missing id, one that the names do not contain, or a duplicate.
         """
-        columns: dict[str, Any] = {}
-        for key, what, values, known, sort in (
-            ("instance", "task", tasks, instance_names, False),
-            ("annotator", "worker", workers, annotator_names, False),
-            ("class", "label", labels, class_names, True),
-        ):
-            columns[key], columns[f"{key}_names"] = factorize(
-                values, None if known is None else as_name_array(known), what, sort
-            )
+        instances, tasks = factorize(tasks, instance_names, "task")
+        annotators, workers = factorize(workers, annotator_names, "worker")
+        codes, classes = factorize(labels, class_names, "label", sort=True)
         return cls(
-            columns["instance"],
-            columns["annotator"],
-            columns["class"],
-            instance_names=columns["instance_names"],
-            annotator_names=columns["annotator_names"],
-            class_names=columns["class_names"],
+            *(instances, annotators, codes),
+            instance_names=tasks,
+            annotator_names=workers,
+            class_names=classes,
             duplicates=duplicates,
         )
 
@@ -167,8 +145,7 @@ class Annotations(AnnotationViews):
         annotator_names: Any = None,
         class_names: Any = None,
     ) -> Annotations:
-        """Makes annotations from an `[N, R]` integer array in which -1 means that the annotator
-        gave no label.
+        """Returns annotations from an `[N, R]` integer array with -1 for missing labels.
 
         Raises:
             DataError: not two-dimensional, not whole numbers, or a label below -1.
@@ -193,26 +170,23 @@ class Annotations(AnnotationViews):
     def from_votes(
         cls, counts: ArrayLike, *, instance_names: Any = None, class_names: Any = None
     ) -> Annotations:
-        """Makes annotations from `[N, C]` vote counts, where it is not known who voted (the hotel
-        data).
+        """Returns annotations from `[N, C]` vote counts of unknown annotators (the hotel data).
 
         Raises:
             DataError: negative or fractional counts.
         """
         votes = vote_matrix(counts)
         empty = np.zeros(0, dtype=np.int32)
-        made = cls(
-            empty,
-            empty,
-            empty,
+        crowd = cls(
+            *(empty, empty, empty),
             num_instances=votes.shape[0],
             num_annotators=int(votes.sum(axis=1).max(initial=0)),
             num_classes=votes.shape[1],
             instance_names=instance_names,
             class_names=class_names,
         )
-        made._votes = votes.astype(np.int32)
-        return made
+        crowd._votes = votes.astype(np.int32)
+        return crowd
 
     @classmethod
     def from_frame(
@@ -223,154 +197,90 @@ class Annotations(AnnotationViews):
         worker: str | None = None,
         label: str | None = None,
         duplicates: Duplicates = "error",
-        source: str = "frame",
         instance_names: Any = None,
         annotator_names: Any = None,
         class_names: Any = None,
     ) -> Annotations:
-        """Makes annotations from a frame with a row for each label: `task, worker, label` or their
-        aliases (crowd-kit's form). Names that often stand for none (`"NA"`, `"-"`) or are one in
-        two spellings (`"1"`, `1.0`) are told, unless they are given here.
+        """Returns annotations from a frame with one row per label (crowd-kit's form).
 
         Args:
             frame: `[A]` rows: a DataFrame, or what has `to_pandas` (a Hugging Face dataset).
-            task, worker, label: the columns' names, where they are others than the aliases.
-            duplicates: "error", "first" or "last" for a pair (task, worker) that occurs again.
-            source: what to call the frame in errors.
-            instance_names, annotator_names, class_names: as for `from_arrays`.
+            task, worker, label: the columns' names, if they are not among the aliases of
+                :mod:`neucrowd_tf.names`.
+            duplicates, instance_names, annotator_names, class_names: see `from_arrays`.
 
         Raises:
             DataError: a missing column, an empty frame, a missing value, an unknown id or a
                 duplicate.
         """
-        layout = TableFormat(task=task, worker=worker, label=label)
-        return cls.from_table(
-            read_frame(frame, layout, source),
-            duplicates=duplicates,
+        frame = _frame(frame)
+        columns = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
+        if not len(frame):
+            raise DataError("frame: expected at least one row of task, worker, label, received none")
+        return cls.from_arrays(
+            *(frame[column] for column in columns),
             instance_names=instance_names,
             annotator_names=annotator_names,
             class_names=class_names,
-        )._telling(source, instance_names, annotator_names, class_names)
+            duplicates=duplicates,
+        )
 
     @classmethod
     def from_wide_frame(cls, frame: Any, *, class_names: Any = None) -> Annotations:
-        """Makes annotations from a frame with a row an instance and a column an annotator, NaN
-        where there is no label (cleanlab's form). Tells what `from_frame` does.
+        """Returns annotations from a frame with a row per instance and a column per annotator.
+
+        NaN is a missing label (cleanlab's form). Whole floats become ints, as NaN turns a column of
+        ints into floats.
+
+        Raises:
+            DataError: a repeated name of a row or a column, or an unknown label.
         """
-        crowd = cls.from_table(read_wide_frame(frame), class_names=class_names)
-        return crowd._telling("frame", None, None, class_names)
-
-    def _telling(self, source: str, *given: Any) -> Annotations:
-        """Warns of names of tasks, workers and labels that were not given, as `tell_names` does."""
-        found = (self.instance_names, self.annotator_names, self.class_names)
-        for role, names, own in zip(ALIASES, found, given, strict=True):
-            if own is None:
-                tell_names(names.tolist(), role, source)
-        return self
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: str | Path,
-        *,
-        duplicates: Duplicates = "error",
-        layout: TableFormat = EXACT,
-        instance_names: Any = None,
-        annotator_names: Any = None,
-        class_names: Any = None,
-    ) -> Annotations:
-        """Reads a CSV with a row for each label, names being what they say; see `from_frame`."""
-        return cls.from_table(
-            read_long(CsvFile.open(path, layout), layout),
-            duplicates=duplicates,
-            instance_names=instance_names,
-            annotator_names=annotator_names,
-            class_names=class_names,
+        frame = _frame(frame)
+        for axis, what in ((frame.index, "row"), (frame.columns, "column")):
+            if not axis.is_unique:
+                raise DataError(
+                    f"wide frame: expected each {what} name once, received"
+                    f" {axis[axis.duplicated()][0]!r} again"
+                )
+        rows, columns = np.nonzero(frame.notna().to_numpy())
+        labels, classes = factorize(
+            whole_numbers(frame.to_numpy(dtype=object)[rows, columns].tolist()),
+            *(class_names, "label", True),
+        )
+        return cls(
+            *(rows, columns, labels),
+            instance_names=frame.index,
+            annotator_names=frame.columns,
+            class_names=classes,
         )
 
     @classmethod
     def from_answers_json(
         cls,
-        source: str | Path | Mapping[str, Mapping[str, Hashable]],
+        answers: Mapping[str, Mapping[str, Hashable]],
         *,
         instance_names: Any = None,
         annotator_names: Any = None,
         class_names: Any = None,
     ) -> Annotations:
-        """Reads peerannot's `answers.json`: `{task: {worker: label}}`."""
-        return cls.from_table(
-            read_answers(source, EXACT),
-            instance_names=instance_names,
+        """Returns annotations from the value of peerannot's answers.json: `{task: {worker: label}}`.
+
+        Raises:
+            DataError: another form, or an unknown id.
+        """
+        for task, row in answers.items():
+            if not isinstance(row, Mapping):
+                raise DataError(
+                    f"answers: task {task!r}: expected {{worker: label}}, received {row!r:.60}"
+                )
+        return cls.from_arrays(
+            [task for task, row in answers.items() for _ in row],
+            [worker for row in answers.values() for worker in row],
+            [label for row in answers.values() for label in row.values()],
+            instance_names=list(answers) if instance_names is None else instance_names,
             annotator_names=annotator_names,
             class_names=class_names,
         )
-
-    @classmethod
-    def from_table(
-        cls,
-        table: LabelTable,
-        *,
-        duplicates: Duplicates = "error",
-        instance_names: Any = None,
-        annotator_names: Any = None,
-        class_names: Any = None,
-    ) -> Annotations:
-        """Makes annotations from what a reader of :mod:`neucrowd_tf.io` returned; names that are
-        given here go before the table's.
-
-        Raises:
-            DataError: what `from_arrays`, `from_dense` or `from_votes` refuses; names the source.
-        """
-        tasks, workers, classes = (
-            theirs if ours is None else ours
-            for ours, theirs in (
-                (instance_names, table.instance_names),
-                (annotator_names, table.annotator_names),
-                (class_names, table.class_names),
-            )
-        )
-        try:
-            if table.counts is not None:
-                return cls.from_votes(table.counts, instance_names=tasks, class_names=classes)
-            names = {"instance_names": tasks, "annotator_names": workers, "class_names": classes}
-            if table.matrix is not None:
-                return cls.from_dense(table.matrix, **names)
-            return cls.from_arrays(*(table.triples or ((),) * 3), duplicates=duplicates, **names)
-        except RowError as error:
-            raise table.error(error.row, error.rest) from None
-        except DataError as error:
-            raise DataError(f"{table.source}: {error}") from None
-
-    def to_csv(self, path: str | Path) -> None:
-        """Writes `task,worker,label`; the file appears whole or not at all."""
-        frame = self.to_frame()
-        write_long(path, (frame[name] for name in frame))
-
-    def to_answers_json(self, path: str | Path | None = None) -> dict[str, dict[str, Any]]:
-        """Returns (and writes, with a path) peerannot's `{task: {worker: label}}`. JSON's keys are
-        text, so ids of other types are spelt out.
-
-        Raises:
-            DataError: two ids that are spelt alike (1 and "1").
-        """
-        tasks, workers = (
-            [str(name) for name in names.tolist()]
-            for names in (self.instance_names, self.annotator_names)
-        )
-        for names, what in ((tasks, "task"), (workers, "worker")):
-            if len(set(names)) != len(names):
-                raise DataError(
-                    f"answers.json: expected {what} ids that differ as text, received two that are"
-                    f" both spelt {pd.Series(names).mode()[0]!r}"
-                )
-        classes = self.class_names.tolist()
-        answers: dict[str, dict[str, Any]] = {task: {} for task in tasks}
-        codes = (self.instances.tolist(), self.annotators.tolist(), self.labels.tolist())
-        for i, j, c in zip(*codes, strict=True):
-            answers[tasks[i]][workers[j]] = classes[c]
-        if path is not None:
-            write_json(path, answers, indent=None)
-        return answers
 
     # ----------------------------------------------------------------- as a value
 
@@ -407,8 +317,9 @@ class Annotations(AnnotationViews):
     # ----------------------------------------------------------------- parts of it
 
     def __getitem__(self, rows: Any) -> Annotations:
-        """Returns the annotations of some instances, in the order asked for; annotators and classes
-        stay as they are.
+        """Returns the annotations of some instances, in this order.
+
+        Annotators and classes stay as they are.
 
         Args:
             rows: a slice, a `[N]` bool mask or an array of instance codes (repeats allowed).
@@ -425,21 +336,18 @@ class Annotations(AnnotationViews):
         return self._at(chosen, _instances=instances, **side)
 
     def _with(self, **fields: Any) -> Annotations:
-        """Returns a copy with some fields changed; what was computed from the old ones is left
-        behind. The caller answers for what the constructor would check.
-        """
-        made = copy.copy(self)
-        made._forget_cached()
+        """Returns a copy with some fields changed, which nothing checks."""
+        changed = copy.copy(self)
+        changed._clear_cache()
         for name, value in fields.items():
-            setattr(made, name, value)
-        return made
+            setattr(changed, name, value)
+        return changed
 
     def _at(self, chosen: NDArray[Any], **fields: Any) -> Annotations:
         """Returns the annotations at positions `chosen`, with some fields changed besides."""
-        held = {name: getattr(self, name) for name in ("_instances", "_annotators", "_labels")}
-        if self._generated is not None:
-            held["_generated"] = self._generated
-        return self._with(**{**{name: codes[chosen] for name, codes in held.items()}, **fields})
+        columns = ["_instances", "_annotators", "_labels"]
+        columns += [] if self._generated is None else ["_generated"]
+        return self._with(**{name: getattr(self, name)[chosen] for name in columns} | fields)
 
     def replace(
         self, *, instance_names: Any = None, annotator_names: Any = None, class_names: Any = None
@@ -467,8 +375,9 @@ class Annotations(AnnotationViews):
         *,
         unmatched: Literal["error", "drop"] = "error",
     ) -> Annotations:
-        """Returns the annotations over other instances or classes, matched by name and in the order
-        given; those that are new have no labels.
+        """Returns the annotations over other instances or classes, matched by name.
+
+        They are in the order of the names; those that are new have no labels.
 
         Args:
             instance_names: `[N]` all instances wanted.
@@ -479,31 +388,33 @@ class Annotations(AnnotationViews):
             DataError: labels that are not wanted, with the name (unless they are to be dropped); a
                 name that is there twice.
         """
-        made = self
+        crowd = self
         for what, names in (("instance", instance_names), ("class", class_names)):
             if names is not None:
                 wanted = as_name_array(names)
-                old = getattr(made, f"{what}_names")
-                made = made._moved(what, matched(old, wanted, what), wanted, unmatched)
-        return made
+                old = getattr(crowd, f"{what}_names")
+                crowd = crowd._moved(what, matched(old, wanted, what), wanted, unmatched)
+        return crowd
 
     def with_annotators(self, names: Iterable[Hashable]) -> Annotations:
-        """Returns the annotations with further annotators, who have no labels; those that are
-        there already, compared as they are spelt, stay as they are.
+        """Returns the annotations with further annotators, who have no labels.
+
+        Names of annotators that are there already, compared as text, change nothing.
         """
         self.require_identities("further annotators")
-        held = self.annotator_names.tolist()
-        known = {str(name) for name in held}
-        held += [name for name in dict.fromkeys(names) if str(name) not in known]
-        if len(held) == self.num_annotators:
+        all_names = self.annotator_names.tolist()
+        old = {str(name) for name in all_names}
+        all_names += [name for name in dict.fromkeys(names) if str(name) not in old]
+        if len(all_names) == self.num_annotators:
             return self
-        return self._with(num_annotators=len(held), annotator_names=as_name_array(held))
+        return self._with(num_annotators=len(all_names), annotator_names=as_name_array(all_names))
 
     def _moved(
         self, what: str, places: NDArray[np.int64], names: NDArray[Any], unmatched: str = "error"
     ) -> Annotations:
-        """Returns the annotations with instance (or class) i at `places[i]` among `names`, -1 for
-        one that is left out.
+        """Returns the annotations with instance (or class) i at `places[i]` among `names`.
+
+        One at -1 is left out.
         """
         axis, field = (0, "_instances") if what == "instance" else (1, "_labels")
         size = {"num_instances" if axis == 0 else "num_classes": len(names), f"{what}_names": names}
@@ -519,9 +430,9 @@ class Annotations(AnnotationViews):
             shape = [*self._votes.shape]
             shape[axis] = len(names)
             counts = np.zeros(shape, dtype=np.int32)
-            kept = np.flatnonzero(places >= 0)
-            target = (places[kept],) if axis == 0 else (slice(None), places[kept])
-            counts[target] = self._votes.take(kept, axis=axis)
+            wanted = np.flatnonzero(places >= 0)
+            target = (places[wanted],) if axis == 0 else (slice(None), places[wanted])
+            counts[target] = self._votes.take(wanted, axis=axis)
             return self._with(_votes=counts, **size)
         codes = places[getattr(self, field)].astype(np.int32)
         if len(lost):
@@ -530,14 +441,16 @@ class Annotations(AnnotationViews):
         return self._with(**{field: codes}, **size)
 
     def select(self, keep: ArrayLike) -> Annotations:
-        """Returns the annotations at `keep` (a `[A]` bool mask or positions), with the same
-        instances, annotators and classes.
+        """Returns the annotations at `keep`, with the same instances, annotators and classes.
+
+        Args:
+            keep: `[A]` bool mask, or positions.
         """
         self.require_identities("this operation")
         return self._at(np.arange(len(self.labels))[np.asarray(keep)])
 
     def observed(self) -> Annotations:
-        """Returns the annotations that people gave, without generated ones."""
+        """Returns the annotations without generated ones."""
         return (
             self
             if self._generated is None or not self._generated.any()
@@ -547,8 +460,10 @@ class Annotations(AnnotationViews):
     def with_generated(
         self, instances: ArrayLike, annotators: ArrayLike, labels: ArrayLike
     ) -> Annotations:
-        """Returns these annotations with made-up ones added and marked; a cell that has a label
-        already is an error.
+        """Returns these annotations with generated ones, which are marked.
+
+        Raises:
+            DataError: a cell has a label already.
         """
         extra = code_array(labels, "labels")
         return Annotations(
@@ -563,3 +478,11 @@ class Annotations(AnnotationViews):
             class_names=self.class_names,
             generated=np.concatenate([self.generated, np.ones(len(extra), dtype=bool)]),
         )
+
+
+def _frame(value: Any) -> Any:
+    """Returns a DataFrame, or raises DataError."""
+    frame = as_frame(value)
+    if frame is None:
+        raise DataError(f"frame: expected a DataFrame, received {type(value).__name__}")
+    return frame

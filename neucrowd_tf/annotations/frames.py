@@ -1,58 +1,53 @@
-"""What a user holds in memory: frames as they are, matrices, features whose index names tasks."""
+"""Annotations from frames and matrices in memory, and features whose index names instances."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from neucrowd_tf.annotations.codes import as_frame
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.labels.long import as_frame
-from neucrowd_tf.io.names.ids import as_name_array, spelt
-from neucrowd_tf.io.tables.format import PLAIN
-from neucrowd_tf.io.tables.headers import ALIASES
+from neucrowd_tf.names import as_name_array, roles_of, spelt
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 SHAPES = (
-    "a column each for task, worker and label (Annotations.from_frame(frame, task=..., worker=...,"
-    " label=...) takes other names), or a row an instance and a column an annotator"
+    "one column each for task, worker and label (Annotations.from_frame(frame, task=...,"
+    " worker=..., label=...) accepts other names), or a row per instance and a column per annotator"
 )
 
 
 def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotations:
-    """Returns `Annotations` of what a user holds.
+    """Returns `Annotations` from annotations in any form.
 
     Args:
-        annotations: `Annotations`; a frame (or what has `to_pandas`) with a row a label, in columns
-            `task`, `worker`, `label` or their aliases; a frame with a row an instance and a column
-            an annotator, of class codes with -1 or of labels with NaN for missing ones; or a dense
-            `[N, R]` matrix of class codes with -1 for missing ones.
+        annotations: `Annotations`; a frame (or what has `to_pandas`) with a row per label, in
+            columns `task`, `worker`, `label` or their aliases; a frame with a row per instance and
+            a column per annotator, of class codes with -1 or of labels with NaN for missing ones;
+            or a dense `[N, R]` matrix of class codes with -1 for missing ones.
         num_classes: C of a matrix of codes; by default one more than the largest.
 
     Raises:
-        DataError: a frame with some of the three columns only, or of something else.
+        DataError: a frame with some of the three columns only, or of another form.
     """
     if isinstance(annotations, Annotations):
         return annotations
     frame = as_frame(annotations)
-    if not isinstance(frame, pd.DataFrame):
+    if frame is None:
         return Annotations.from_dense(annotations, num_classes=num_classes)
-    roles = PLAIN.roles(list(frame.columns))
-    if set(roles) == set(ALIASES):
+    roles = roles_of(frame.columns)
+    if all(roles.values()):
         return Annotations.from_frame(frame)
-    if roles:
-        missing = next(role for role in ALIASES if role not in roles)
+    if any(roles.values()):
+        missing = next(role for role, columns in roles.items() if not columns)
         columns = ", ".join(repr(name) for name in list(frame.columns)[:8])
         raise DataError(
             f"annotations: expected {SHAPES}; received columns {columns}, none of them a {missing}"
         )
-    if all(dtype.kind in "iu" for dtype in frame.dtypes if isinstance(dtype, np.dtype)) and all(
-        isinstance(dtype, np.dtype) for dtype in frame.dtypes
-    ):
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iu" for dtype in frame.dtypes):
         return Annotations.from_dense(
             frame.to_numpy(),
             num_classes=num_classes,
@@ -62,14 +57,15 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
     if frame.isna().to_numpy().any():
         return Annotations.from_wide_frame(frame)
     raise DataError(
-        f"annotations: expected {SHAPES}, with -1 or NaN where there is no label; received columns"
+        f"annotations: expected {SHAPES}, with -1 or NaN for missing labels; received columns"
         f" {', '.join(f'{name!r} of {dtype}' for name, dtype in list(frame.dtypes.items())[:8])}"
     )
 
 
-def numbered(index: pd.Index) -> bool:
-    """Whether an index says no more than the rows' numbers, as one that nobody set does."""
-    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+def numbered(index: Any) -> bool:
+    """Whether a pandas index numbers the rows, as one that nobody set does."""
+    start, step = getattr(index, "start", None), getattr(index, "step", None)
+    return start == 0 and step == 1
 
 
 def align_annotations(
@@ -78,44 +74,45 @@ def align_annotations(
     """Returns annotations with an instance for each row of `features`, in their order.
 
     Features with an index (a DataFrame, a Series) are matched with the annotations by name. Arrays
-    have no names: their rows are the annotations' instances in order, where these have one. A frame
-    with a row a label has none, so that its tasks must then be the numbers of the rows.
+    have no names: their rows are the annotations' instances in order. A frame with a row per label
+    has no such order, so that its tasks must be the numbers of the rows.
 
     Args:
         features: `[N, ...]`.
-        annotations, num_classes: whatever `as_annotations` takes.
+        annotations, num_classes: see `as_annotations`.
 
     Raises:
-        DataError: what cannot be matched with certainty.
+        DataError: annotations that cannot be matched with certainty.
     """
     crowd = as_annotations(annotations, num_classes)
-    ordered = isinstance(annotations, Annotations) or not _is_long(annotations)
     index = getattr(features, "index", None)
-    if not isinstance(index, pd.Index) or numbered(index):
-        return crowd if ordered else _by_row_number(crowd, np.shape(features)[0])
-    if isinstance(features, pd.DataFrame) and "task" in features.columns:
+    if not hasattr(index, "is_unique") or numbered(index):
+        return _by_row_number(crowd, len(np.asarray(features))) if _is_long(annotations) else crowd
+    if "task" in getattr(features, "columns", ()):
         raise DataError(
-            "features: expected numbers alone, received a column 'task'; set_index('task') makes it"
+            "features: expected numbers only, received a column 'task'; set_index('task') makes it"
             " the name of each row"
         )
     names = as_name_array(index)
     if not index.is_unique:
         twice = spelt(names[index.duplicated()][0])
         raise DataError(f"features: expected each task once in the index, received {twice} again")
-    held = crowd.instance_names
-    if len(held) == len(names) and held.tolist() == names.tolist():
+    tasks, wanted = crowd.instance_names.tolist(), names.tolist()
+    if tasks == wanted:
         return crowd
     if not crowd.named:
-        if len(held) == len(names) and set(held.tolist()) == set(names.tolist()):
+        if sorted(map(str, tasks)) == sorted(map(str, wanted)):
             raise DataError(
                 "features: expected an index in the annotations' order, received the rows' numbers"
-                " in another one, while the annotations name no tasks; features.to_numpy() if row i"
-                " is instance i, features.sort_index() if the index says which it is"
+                " in another one, while the annotations have no names of tasks;"
+                " features.to_numpy() if row i is instance i, features.sort_index() if the index"
+                " is the instance's number"
             )
         return crowd  # a matrix: row i is instance i
-    lost = sorted(set(held.tolist()) - set(names.tolist()), key=held.tolist().index)
+    there = set(wanted)
+    lost = [name for name in tasks if name not in there]
     if lost:
-        first = names.tolist()[0] if len(names) else "none"
+        first = wanted[0] if wanted else "none"
         raise DataError(
             f"annotations: expected tasks of the features' index (such as {spelt(first)}), received"
             f" {spelt(lost[0])} and {len(lost) - 1} others that it does not have"
@@ -124,22 +121,18 @@ def align_annotations(
 
 
 def _is_long(annotations: Any) -> bool:
-    columns = getattr(as_frame(annotations), "columns", None)
-    return columns is not None and set(PLAIN.roles(list(columns))) == set(ALIASES)
+    frame = None if isinstance(annotations, Annotations) else as_frame(annotations)
+    return frame is not None and all(roles_of(frame.columns).values())
 
 
 def _by_row_number(crowd: Annotations, size: int) -> Annotations:
     names: NDArray[Any] = crowd.instance_names
-    bad = (
-        np.flatnonzero((names < 0) | (names >= size))[:1]
-        if names.dtype.kind in "iu"
-        else np.zeros(1, dtype=np.int64)
-    )
-    if len(bad) and len(names):
-        raise DataError(
-            f"features: expected an index of tasks to match the annotations with, received rows"
-            f" without names, and the task {spelt(names[bad[0]])}, which is no row from 0 to"
-            f" {size - 1}; features.set_index(...), or Annotations.from_frame(frame,"
-            " instance_names=tasks in the rows' order)"
-        )
+    for name in names.tolist():
+        if not (isinstance(name, int) and 0 <= name < size):
+            raise DataError(
+                "features: expected an index of tasks to match the annotations with, received rows"
+                f" without names, and the task {spelt(name)}, which is no row from 0 to {size - 1};"
+                " features.set_index(...), or Annotations.from_frame(frame,"
+                " instance_names=tasks in the rows' order)"
+            )
     return crowd.align(np.arange(size))

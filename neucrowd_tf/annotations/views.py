@@ -1,28 +1,23 @@
-"""What annotations hold and what follows from it: counts, matrices and frames. Nothing here changes
-them.
-"""
+"""What can be computed from annotations without changing them: counts, matrices and frames."""
 
 from __future__ import annotations
 
-import contextlib
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from neucrowd_tf.annotations.codes import MISSING
-from neucrowd_tf.errors import IdentitiesError
+from neucrowd_tf.errors import DataError, IdentitiesError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
 
 class AnnotationViews:
-    """The reading half of :class:`neucrowd_tf.annotations.core.Annotations`, which makes and
-    divides them.
-    """
+    """The views of :class:`neucrowd_tf.annotations.core.Annotations`."""
 
     num_instances: int
     num_annotators: int
@@ -40,7 +35,7 @@ class AnnotationViews:
 
     @property
     def has_identities(self) -> bool:
-        """Whether it is known who gave each label."""
+        """Whether each label's annotator is known."""
         return self._votes is None
 
     def require_identities(self, method: str) -> None:
@@ -85,13 +80,13 @@ class AnnotationViews:
 
     @property
     def num_annotations(self) -> int:
-        """The number of labels given, A."""
+        """The number of labels, A."""
         return len(self._labels) if self._votes is None else int(self._votes.sum())
 
     # ----------------------------------------------------------------- derived
 
     def vote_counts(self) -> NDArray[np.int32]:
-        """Returns `[N, C]` int32: how often each class was given to each instance."""
+        """Returns `[N, C]` int32: how many labels of each class each instance has."""
         if self._votes is not None:
             return self._votes.copy()
         # In blocks, so that the 64-bit keys and counts of np.bincount stay a small multiple of what
@@ -107,12 +102,11 @@ class AnnotationViews:
             counts += np.bincount(keys, minlength=size).astype(np.int32)
         return counts.reshape(self.num_instances, self.num_classes)
 
-    def _forget_cached(self) -> None:
-        """Leaves behind what was computed from fields that are about to change."""
+    def _clear_cache(self) -> None:
+        """Removes cached values, which are computed again from fields that are about to change."""
         for name, view in vars(AnnotationViews).items():
             if isinstance(view, cached_property):
-                with contextlib.suppress(AttributeError):  # it was not asked for yet
-                    delattr(self, name)
+                self.__dict__.pop(name, None)
 
     @cached_property
     def annotated(self) -> NDArray[np.bool_]:
@@ -152,7 +146,9 @@ class AnnotationViews:
         return matrix
 
     def to_frame(self) -> pd.DataFrame:
-        """Returns a row for each label with the original ids: task, worker, label."""
+        """Returns a row per label with the original ids: task, worker, label."""
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "task": self.instance_names[self.instances],
@@ -162,11 +158,39 @@ class AnnotationViews:
         )
 
     def to_wide_frame(self) -> pd.DataFrame:
-        """Returns a row an instance and a column an annotator with NaN for missing labels
-        (cleanlab's form).
-        """
+        """Returns a row per instance and a column per annotator, NaN for missing labels."""
+        import pandas as pd
+
         values = np.full(self.shape, np.nan, dtype=object)
         values[self.instances, self.annotators] = self.class_names[self.labels]
         return pd.DataFrame(
             values, index=pd.Index(self.instance_names), columns=pd.Index(self.annotator_names)
         )
+
+    def to_answers_json(self) -> dict[str, dict[str, Any]]:
+        """Returns the value of peerannot's answers.json, `{task: {worker: label}}`.
+
+        JSON's keys are text, so that ids of other types become text.
+
+        Raises:
+            DataError: two ids are the same text (1 and "1").
+        """
+        tasks = _as_keys(self.instance_names, "task")
+        workers = _as_keys(self.annotator_names, "worker")
+        classes = self.class_names.tolist()
+        answers: dict[str, dict[str, Any]] = {task: {} for task in tasks}
+        codes = (self.instances.tolist(), self.annotators.tolist(), self.labels.tolist())
+        for i, j, c in zip(*codes, strict=True):
+            answers[tasks[i]][workers[j]] = classes[c]
+        return answers
+
+
+def _as_keys(names: NDArray[Any], what: str) -> list[str]:
+    texts = [str(name) for name in names.tolist()]
+    if len(set(texts)) != len(texts):
+        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
+        raise DataError(
+            f"answers.json: expected {what} ids that differ as text, received two that are both"
+            f" spelt {twice!r}"
+        )
+    return texts
