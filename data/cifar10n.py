@@ -18,6 +18,7 @@ from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.reader import read_annotations
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _training_images(
 
 def _crowd(path: Path, tasks: NDArray[np.int64]) -> Annotations:
     """Returns the labels of `tasks` by the annotators who gave any."""
-    whole = Annotations.from_csv(path)
+    whole = read_annotations(path, report=lambda line: None).annotations
     if whole.instance_names.dtype.kind not in "iu" or whole.class_names.dtype.kind not in "iu":
         raise DataError(f"{path}: expected tasks and labels as whole numbers, received others")
     if whole.class_names.min() < 0 or whole.class_names.max() >= len(CLASS_NAMES):

@@ -44,7 +44,12 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     answers = read_csv(path, usecols=lambda name: name in ("id", "annotator", "class"))
     require_columns(path, list(answers.columns), ["id", "annotator", "class"])
     annotations = Annotations.from_frame(
-        answers, source=str(path), instance_names=names, class_names=classes
+        answers,
+        task="id",
+        worker="annotator",
+        label="class",
+        instance_names=names,
+        class_names=classes,
     )
     path = folder / "music_genre_test.csv"
     test_names, test_features, test_labels = _read_songs(path)

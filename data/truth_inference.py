@@ -19,6 +19,8 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.reader import read_annotations
+from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.csv_file import CsvFile, read_csv
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def load(data_dir: Path, name: str) -> Benchmark:
     folder = data_dir / FOLDER / name
     if not (folder / "label.csv").exists():
         raise DataError(f"{folder}: expected label.csv and truth.csv, received none")
-    crowd = Annotations.from_csv(folder / "label.csv", duplicates="first")
+    first = TableOptions(duplicates="first")
+    crowd = read_annotations(folder / "label.csv", first, report=lambda line: None).annotations
     table = CsvFile.open(folder / "truth.csv").table()
     if list(table.columns) != ["item", "truth"]:
         raise DataError(

@@ -14,7 +14,7 @@ import pytest
 
 from neucrowd_tf.aggregate import annotators_csv, main
 from neucrowd_tf.aggregation import DawidSkene, MajorityVote
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.reader import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, label_studio
 
 Writer = Callable[[Path], Path]
@@ -37,7 +37,7 @@ def labels_csv(tmp_path: Path) -> Path:
 def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
     output = tmp_path / "labels.csv"
     assert main([f"--annotations={labels_csv}", f"--output={output}"]) == 0
-    crowd = Annotations.from_csv(labels_csv)
+    crowd = read_annotations(labels_csv).annotations
     model = DawidSkene().fit(crowd)
     found = pd.read_csv(output, dtype={"task": str})
     assert list(found.columns) == ["task", "label", "probability", "num_labels"]
@@ -60,7 +60,7 @@ def test_majority_vote_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_annotators(labels_csv: Path) -> None:
-    crowd = Annotations.from_csv(labels_csv)
+    crowd = read_annotations(labels_csv).annotations
     model = MajorityVote(ties="first").fit(crowd)
     frame = pd.read_csv(io.StringIO(annotators_csv(crowd, model))).set_index("annotator")
     # Majority: a x, b y, c x, 007 y. u gave x y x y (4 of 4), v x y y y (3 of 4), w y y x (2 of 3).

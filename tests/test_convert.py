@@ -10,11 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from neucrowd_tf.annotations import Annotations, read_annotations
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.convert import main
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.importers import read_export
+from neucrowd_tf.io.reader import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio, prodigy
 
 Writer = Callable[[Path], Path]
@@ -29,7 +30,7 @@ def test_converted_is_what_the_export_says(
     captured = capsys.readouterr()
     assert captured.out == "" and "12 labels of 4 tasks by 3 annotators" in captured.err
     export = read_export(path)
-    assert Annotations.from_csv(output) == Annotations.from_frame(export.frame())
+    assert read_annotations(output).annotations == Annotations.from_frame(export.frame())
 
 
 def test_tasks_and_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,8 @@ from scipy import sparse
 FLOORS = (
     ("errors", "stopping"),
     ("arguments", "flags", "metrics", "names"),
-    ("io",),
     ("annotations",),
+    ("io",),
     ("persistence", "datasets.core", "datasets.splits"),
     ("registry",),
     ("aggregation", "nn"),

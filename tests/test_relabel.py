@@ -18,6 +18,7 @@ from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.reader import read_annotations
 from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import (
     Belief,
@@ -387,7 +388,7 @@ def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[st
     rows += [f"{task},w,{label}" for task, label in zip("efgh", "xyyy", strict=True)]
     labels.write_text("task,worker,label\n" + "\n".join(rows) + "\n")
     model.write_text("task,p_y,p_x\nf,.2,.8\ne,.2525,.7575\nother,1,0\n")
-    crowd = Annotations.from_csv(labels)
+    crowd = read_annotations(labels).annotations
     found, told = read_probabilities(model, crowd)
     # e: .7575 and .2525 add up to 1.01; f as it is; the others have the mean of the two.
     np.testing.assert_allclose(found[4:6], [[0.75, 0.25], [0.8, 0.2]])

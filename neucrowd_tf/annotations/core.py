@@ -216,7 +216,9 @@ class Annotations(AnnotationViews):
         frame = _frame(frame)
         columns = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
         if not len(frame):
-            raise DataError("frame: expected at least one row of task, worker, label, received none")
+            raise DataError(
+                "frame: expected at least one row of task, worker, label, received none"
+            )
         return cls.from_arrays(
             *(frame[column] for column in columns),
             instance_names=instance_names,
@@ -263,7 +265,7 @@ class Annotations(AnnotationViews):
         annotator_names: Any = None,
         class_names: Any = None,
     ) -> Annotations:
-        """Returns annotations from the value of peerannot's answers.json: `{task: {worker: label}}`.
+        """Returns annotations from peerannot's answers, `{task: {worker: label}}`.
 
         Raises:
             DataError: another form, or an unknown id.

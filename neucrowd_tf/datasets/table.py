@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.annotations import Annotations, read_annotations, spelt
+from neucrowd_tf.annotations import Annotations, spelt
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.images import MAX_PIXELS, read_images
+from neucrowd_tf.io.labels.files import read_annotations
 from neucrowd_tf.io.names.ids import typed_names
 from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.tasks import read_truth

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.annotations import Annotations, read_annotations
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import read_bytes, read_text
 from neucrowd_tf.io.importers import TOOLS, detect
 from neucrowd_tf.io.importers.records import rows
+from neucrowd_tf.io.labels.files import read_annotations
 from neucrowd_tf.io.names.ids import listed, spelt
 from neucrowd_tf.io.tables.csv_file import CsvFile
 from neucrowd_tf.io.tables.format import PLAIN, TableFormat

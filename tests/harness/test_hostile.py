@@ -15,6 +15,7 @@ import pytest
 
 import neucrowd_tf.two_stage.labels_first  # noqa: F401 - registers ds_lr
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.reader import read_annotations
 from neucrowd_tf.training.run import Run
 
 NAMES = (
@@ -154,4 +155,4 @@ def test_annotations_are_read_back_as_they_were(tmp_path: Path) -> None:
     """No apostrophes here: this file is for reading again."""
     crowd = Annotations.from_arrays(NAMES, NAMES[::-1], [CLASSES[i % 4] for i in range(len(NAMES))])
     crowd.to_csv(tmp_path / "a.csv")
-    assert Annotations.from_csv(tmp_path / "a.csv") == crowd
+    assert read_annotations(tmp_path / "a.csv").annotations == crowd

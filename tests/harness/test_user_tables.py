@@ -16,6 +16,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.average import Average
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import cli, process
+from neucrowd_tf.io.reader import read_annotations
 from neucrowd_tf.predict import main as predict
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage import TwoStageClassifier
@@ -80,7 +81,7 @@ def test_texts_to_a_model_that_takes_strings(
     served = pd.read_csv(scored)
     whole = TwoStageClassifier(seed=0).fit(
         pd.read_csv(tables / "texts.csv", index_col="task")["text"],
-        Annotations.from_csv(tables / "annotations.csv"),
+        read_annotations(tables / "annotations.csv").annotations,
     )
     assert (
         served["predicted"] == labels.set_index("task")["label"].loc[served["task"]].values

@@ -10,7 +10,7 @@ import numpy as np
 
 from neucrowd_tf.annotations.codes import matched
 from neucrowd_tf.annotations.core import Annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.labels.layouts import read_labels
 from neucrowd_tf.io.labels.table import LabelTable
@@ -58,10 +58,8 @@ def read_annotations(
         _check_classes(size, rows, columns, path)
         if codes and not size:
             raise DataError(f"{path}: expected at least one label, received none")
-        return _with_classes(
-            Annotations.from_table(table, instance_names=tasks), layout, path, table
-        )
-    crowd = Annotations.from_table(table)
+        return _with_classes(annotations_of(table, tasks), layout, path, table)
+    crowd = annotations_of(table)
     _check_classes(crowd.num_classes, crowd.num_instances, crowd.num_annotators, path)
     plain: dict[str, Any] = {}
     for name in crowd.class_names.tolist():
@@ -76,6 +74,29 @@ def read_annotations(
     if tasks is not None:
         crowd = _over(crowd, tasks, table, path, unmatched)
     return _with_classes(crowd, layout, path, table)
+
+
+def annotations_of(table: LabelTable, tasks: NDArray[Any] | None = None) -> Annotations:
+    """Returns the annotations of a table that a reader returned.
+
+    Raises:
+        DataError: what is wrong, with its place in the file.
+    """
+    names = {
+        "instance_names": table.instance_names if tasks is None else tasks,
+        "class_names": table.class_names,
+    }
+    try:
+        if table.counts is not None:
+            return Annotations.from_votes(table.counts, **names)
+        names["annotator_names"] = table.annotator_names
+        if table.matrix is not None:
+            return Annotations.from_dense(table.matrix, **names)
+        return Annotations.from_arrays(*(table.triples or ((),) * 3), **names)
+    except RowError as error:
+        raise table.error(error.row, error.rest) from None
+    except DataError as error:
+        raise DataError(f"{table.source}: {error}") from None
 
 
 def _with_classes(
