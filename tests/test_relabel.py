@@ -325,7 +325,7 @@ def test_an_annotator_without_labels_is_one_of_the_crowds_average() -> None:
 def labels_csv(tmp_path: Path) -> Path:
     crowd, *_ = simulated(1, tasks=80, annotators=10, classes=3, each=3)
     path = tmp_path / "annotations.csv"
-    crowd.to_csv(path)
+    crowd.to_frame().to_csv(path, index=False)
     return path
 
 

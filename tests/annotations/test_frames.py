@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,9 @@ class Hub:
         return NAMED
 
 
-@pytest.mark.parametrize("columns", [("task", "worker", "label"), ("taskId", "performer", "class")])
+@pytest.mark.parametrize(
+    "columns", [("task", "worker", "label"), ("taskId", "performer", "answer")]
+)
 def test_integer_codes_are_no_matrix(columns: tuple[str, ...]) -> None:
     """Four labels of three tasks, where a matrix would have twelve cells of four instances."""
     crowd = as_annotations(LONG.set_axis(list(columns), axis=1))
@@ -40,6 +41,27 @@ def test_column_names_can_be_given() -> None:
     assert Annotations.from_frame(frame, worker="who", label="said") == as_annotations(NAMED)
     with pytest.raises(DataError, match=r"expected a column 'whom', .*'who' comes close"):
         Annotations.from_frame(frame, worker="whom", label="said")
+    twice = NAMED.assign(item=NAMED["task"])
+    with pytest.raises(
+        DataError, match=r"expected a column 'task', received 2 among .*task=\.\.\."
+    ):
+        Annotations.from_frame(twice)
+    assert Annotations.from_frame(twice, task="item") == as_annotations(NAMED)
+
+
+def test_values_keep_their_types() -> None:
+    """Categories, nullable integers and texts like NA are ids; a missing one is an error."""
+    expected = Annotations.from_frame(NAMED)
+    assert Annotations.from_frame(NAMED.astype("category")) == expected
+    assert Annotations.from_frame(NAMED.assign(label=NAMED["label"].astype("Int64"))) == expected
+    crowd = Annotations.from_frame(NAMED.assign(label=["NA", "None", "-", "-"]))
+    assert crowd.class_names.tolist() == ["-", "NA", "None"]
+    with pytest.raises(DataError, match="row 1, column 'worker': expected a value"):
+        Annotations.from_frame(NAMED.assign(worker=["a", None, "b", "b"]))
+    floats = pd.DataFrame({"w": [1.0, np.nan], "v": [0.0, 1.0]})
+    assert Annotations.from_wide_frame(floats).class_names.tolist() == [0, 1]
+    halves = Annotations.from_wide_frame(floats / 2)
+    assert halves.class_names.tolist() == [0.0, 0.5]
 
 
 def test_wide_frames_keep_their_names() -> None:
@@ -112,25 +134,3 @@ def test_align_replace_and_select_are_those_of_the_matrix() -> None:
     assert crowd.replace(class_names=["n", "y"]).to_frame()["label"].tolist() == list("ynyy")
     with pytest.raises(DataError, match="annotator_names: expected 2 names, received 1"):
         crowd.replace(annotator_names=["w"])
-
-
-def test_tables_by_column_names_signs_and_unmatched_tasks(tmp_path) -> None:
-    from neucrowd_tf.datasets import table
-
-    rows = [f"t{i};w{w};{i % 2}" for i in range(10) for w in range(2)]
-    (tmp_path / "a.csv").write_text("\n".join(["item no;who;said", *rows, "t99;w0;1"]))
-    (tmp_path / "f.csv").write_text(
-        "item no;x\n" + "".join(f"t{i};{i * 7 % 5}\n" for i in range(10))
-    )
-    files: dict[str, Any] = {"features": tmp_path / "f.csv", "annotations": tmp_path / "a.csv"}
-    names = {"task_column": "item no", "worker_column": "who", "label_column": "said"}
-    with pytest.raises(DataError, match=r"a\.csv: line 22, .*received 't99'"):
-        table.load(None, 0, **files, **names, separator=";")
-    with pytest.warns(UserWarning, match=r"a\.csv: 1 labels of 1 tasks .*first is task 't99'"):
-        found = table.load(None, 0, **files, **names, separator=";", unmatched="drop")
-    assert found.annotations.num_annotations + found.test.annotations.num_annotations == 20
-    for path in files.values():
-        path.write_text(path.read_text().replace("\nt99;w0;1", "").replace(";", "\t"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert table.load(None, 0, **files, **names).annotations == found.annotations

@@ -113,7 +113,7 @@ def test_what_a_command_wrote_is_read_by_the_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels, found = tmp_path / "crowd.csv", tmp_path / "labels.csv"
-    FORMULAS.to_csv(labels)
+    FORMULAS.to_frame().to_csv(labels, index=False)
     people = tmp_path / "annotators.csv"
     flags = [f"--annotations={labels}", "--missing="]
     assert aggregate([*flags, f"--output={found}", f"--annotators={people}"]) == 0

@@ -18,7 +18,7 @@ def test_a_csv_becomes_a_page(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:
     annotations, truth = crowd
-    annotations.to_csv(tmp_path / "a.csv")
+    annotations.to_frame().to_csv(tmp_path / "a.csv", index=False)
     known = [
         f"{task},{annotations.class_names[label]}"
         for task, label in zip(annotations.instance_names, truth, strict=True)
@@ -34,7 +34,7 @@ def test_a_csv_becomes_a_page(
 def test_a_page_whose_name_is_not_utf8_is_said(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crowd[0].to_csv(tmp_path / "a.csv")
+    crowd[0].to_frame().to_csv(tmp_path / "a.csv", index=False)
     output = tmp_path / "r\udce9.html"
     shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
     monkeypatch.setattr(sys, "stdout", shown)
@@ -99,7 +99,7 @@ def test_a_truth_of_other_tasks_is_refused(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:
     annotations, truth = crowd
-    annotations.to_csv(tmp_path / "a.csv")
+    annotations.to_frame().to_csv(tmp_path / "a.csv", index=False)
     flags = [f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}"]
     flags.append(f"--output={tmp_path / 'page.html'}")
     known = f"{annotations.instance_names[0]},{annotations.class_names[truth[0]]}"
@@ -133,7 +133,7 @@ def test_a_run_with_somebody_elses_file_is_refused(
 def test_a_run_of_other_annotations_is_told(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    crowd[0].to_csv(tmp_path / "a.csv")
+    crowd[0].to_frame().to_csv(tmp_path / "a.csv", index=False)
     run = tmp_path / "table" / "mv_lr" / "seed-0"
     run.mkdir(parents=True)
     settings = {"annotations": str(tmp_path / "a.csv"), "digests": {"annotations": "0" * 64}}
