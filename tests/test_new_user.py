@@ -77,7 +77,7 @@ def test_from_files_to_report_recommendation_and_model_in_one_command(
     given, truth = crowd("uniform", 4)
     rng = np.random.default_rng([23, 5])
     features = rng.normal(size=(3, 20))[truth] + 1.2 * rng.normal(size=(SIZE, 20))
-    given.to_csv(tmp_path / "labels.csv")
+    given.to_frame().to_csv(tmp_path / "labels.csv", index=False)
     pd.DataFrame(
         features,
         columns=[f"f{i}" for i in range(20)],
