@@ -87,7 +87,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         3.0, number(least=0), "weight of the cross-entropy against the posterior."
     )
     rounds: int = argument(
-        4, whole(0), "how often the posterior is estimated anew, where annotators are known."
+        4, whole(0), "how often the posterior is estimated again, if annotators are identified."
     )
     members: int = argument(3, whole(0), "how many residuals are averaged; 0 leaves them out.")
     folds: int = argument(5, whole(2), "parts in which instances are left out.")
@@ -108,7 +108,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         flat = data.features.reshape(len(data.features), -1)
-        mean, scale = (part.astype(np.float32) for part in standardise(flat, self.standardise))
+        mean, scale = (block.astype(np.float32) for block in standardise(flat, self.standardise))
         x = (flat - mean) / scale
         held: Rows | None = None
         if data.validation is not None:
@@ -137,10 +137,10 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         parts: list[NDArray[np.intp]],
         run: Run,
     ) -> list[Member]:
-        """Returns trained residuals; member m never saw fold m. None where no class has two
-        instances to pair, or the tuplets' negatives.
+        """Returns trained residuals; member m never saw fold m.
 
-        Members are trained in one network, one after another: it is compiled once, and begins from
+        There are none if no class has two instances to pair, or the tuplets' negatives. Members are
+        trained in one network, one after another: it is compiled once, and begins from
         each member's own weights.
         """
         from baselines.neucrowd_joint_model import Member
@@ -153,12 +153,12 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
             return []
         start = read_variables(model_variables(network))
         members = []
-        for m, part in zip(range(self.members), parts, strict=False):
+        for m, block in zip(range(self.members), parts, strict=False):
             seed = self.seed + m * _MEMBER_STRIDE
             encoder = self._encoder(x.shape[1], seed, f"encoder_{m}")
             write_variables(model_variables(network), start)
             write_variables(network.encoder.variables, read_variables(encoder.variables))
-            network.set_probabilities(~np.isin(np.arange(len(x)), part))
+            network.set_probabilities(~np.isin(np.arange(len(x)), block))
             history = train(
                 network,
                 uniform_batches(seed, self.batch_size, self.n + 1),
@@ -172,9 +172,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         return members
 
     def _network(self, x: NDArray[np.float32], left_out: NDArray[Any], run: Run) -> Any:
-        """Returns the compiled network that members are trained in; None where no tuplet can be
-        drawn.
-        """
+        """Returns the compiled network of the members; None if no tuplet can be drawn."""
         from baselines.neucrowd_joint_model import ResidualModel
         from neucrowd_tf.nn.encoders import make_optimizer
         from neucrowd_tf.training.tuplets import TupletIndex
@@ -223,15 +221,15 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         if not members:
             return 0.0
         targets, logits, residuals = [], [], []
-        for member, part in zip(members, parts, strict=False):
-            targets.append(self.posterior_[part])
-            logits.append(left_out[part])
-            residuals.append(member.residual(x[part]))
+        for member, block in zip(members, parts, strict=False):
+            targets.append(self.posterior_[block])
+            logits.append(left_out[block])
+            residuals.append(member.residual(x[block]))
         if held is not None:
             targets.append(held[1])
             logits.append(held[0] @ linear[0] + linear[1])
             residuals.append(np.mean([member.residual(held[0]) for member in members], axis=0))
-        target, base, rest = (np.concatenate(part) for part in (targets, logits, residuals))
+        target, base, rest = (np.concatenate(block) for block in (targets, logits, residuals))
         losses = [entropy(target, base + share * rest) for share in _SHARES]
         return _SHARES[int(np.argmin(losses))]
 
@@ -245,9 +243,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         kernel: NDArray[Any],
         bias: NDArray[Any],
     ) -> Any:
-        """Returns raw features -> standardise -> linear classifier and residuals as one Keras
-        model.
-        """
+        """Returns raw features -> standardise -> linear classifier and residuals as a model."""
         import keras
 
         inputs = keras.Input(self.feature_shape_, name="features")
@@ -300,15 +296,19 @@ def linear_stage(
     Cs: Sequence[float],
     rounds: int,
 ) -> dict[str, NDArray[Any]]:
-    """Returns the last `posterior` `[N, C]`, the `left_out` logits `[N, C]` of each instance from
-    the classifier that was trained without it, and the `strength` that was chosen.
+    """Trains the linear classifier and the posterior in turns.
 
     Args:
         x: `[N, d]` features, standardised.
+        crowd: of the N instances.
         held: validation features and one-hot labels, or None.
         parts: rows of each fold.
         Cs: strengths to choose from, once; the rounds keep it.
-        rounds: how often the posterior is estimated anew, where annotators are known.
+        rounds: how often the posterior is estimated again, if annotators are identified.
+
+    Returns:
+        the last `posterior` `[N, C]`, the `left_out` logits `[N, C]` of each instance from the
+        classifier that was trained without it, and the `strength` that was chosen.
 
     References:
         Raykar et al. (2010), Learning from crowds, section 2.4.
@@ -329,22 +329,20 @@ def choose_strength(
     parts: list[NDArray[np.intp]],
     Cs: Sequence[float],
 ) -> tuple[float, NDArray[np.float64]]:
-    """Returns the strength with the least log loss on left-out and held-out rows, and the logits of
-    left-out rows.
-    """
+    """Returns the strength with the least log loss, and the logits of left-out rows."""
     every = np.arange(len(x))
     paths = [
         soft_path(x[rest], posterior[rest], Cs)
-        for rest in (np.setdiff1d(every, part) for part in parts)
+        for rest in (np.setdiff1d(every, block) for block in parts)
     ]
     whole = soft_path(x, posterior, Cs) if held is not None else None
     losses: list[float] = []
     best = Cs[0], np.log(np.maximum(posterior, 1e-4))
     for strength in Cs:
         logits = np.zeros(posterior.shape)
-        for part, path in zip(parts, paths, strict=True):
+        for block, path in zip(parts, paths, strict=True):
             kernel, bias = next(path)
-            logits[part] = x[part] @ kernel + bias
+            logits[block] = x[block] @ kernel + bias
         loss = entropy(posterior, logits) if parts else 0.0
         if held is not None and whole is not None:
             kernel, bias = next(whole)
@@ -366,8 +364,9 @@ def entropy(targets: NDArray[Any], logits: NDArray[Any]) -> float:
 
 
 def crowd_posterior(annotations: Annotations) -> NDArray[np.float64]:
-    """Returns `[N, C]` class probabilities from the annotations alone: Dawid-Skene's posterior, or
-    the shares of votes where it is not known who voted.
+    """Returns class probabilities `[N, C]` from the annotations alone.
+
+    These are Dawid-Skene's posteriors, or the shares of votes without identities.
 
     References:
         Dawid and Skene (1979), equation 2.5.
@@ -383,12 +382,14 @@ def crowd_posterior(annotations: Annotations) -> NDArray[np.float64]:
 def refreshed_posterior(
     annotations: Annotations, posterior: NDArray[Any], predicted: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Returns `[N, C]` posteriors in which a classifier's probabilities are each instance's prior,
-    and annotators' confusion matrices, estimated from the last posterior, judge its annotations.
+    """Returns posteriors `[N, C]` from annotations and a classifier.
 
-    Without identities the shares of votes are all that annotations say, and are returned again.
+    The classifier's probabilities are each instance's prior, and annotators' confusion matrices,
+    estimated from the last posterior, judge its annotations. Without identities the shares of votes
+    are returned.
 
     Args:
+        annotations: of the N instances.
         posterior: `[N, C]` of the last round.
         predicted: `[N, C]` probabilities from classifiers that were not trained on the instance:
             one that was would only repeat the posterior it learnt.
@@ -404,8 +405,7 @@ def refreshed_posterior(
 
 
 def posterior_assurance(posterior: NDArray[Any]) -> NDArray[np.float32]:
-    """Returns definition 2's assurance with a posterior `[N, C]` in place of shares of votes:
-    `(C max q - 1) / (C - 1)`.
+    """Returns definition 2's assurance by posteriors `[N, C]`: `(C max q - 1) / (C - 1)`.
 
     References:
         NeuCrowd, definition 2.

@@ -54,12 +54,16 @@ class ResidualModel(WeightedTupletModel):
         trust: float,
         l2: float,
     ) -> None:
-        """Sets up training; see `TupletModel`.
+        """Sets up training.
 
         Args:
+            encoder: see `TupletModel`, as `features` and `index`.
+            features: `[N, d]`.
+            index: the instances by class.
             assurance: `[N]` of each instance's label.
             posterior: `[N, C]` class probabilities.
             logits: `[N, C]` of linear classifiers that were not trained on the instance.
+            eta: smoothing of the tuplets' softmax.
             trust: how much the cross-entropy counts.
             l2: penalty on V's squares.
         """

@@ -1,5 +1,7 @@
-"""How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed; with --large instead the memory
-and time of two rounds over 50,000 instances, 747 annotators and 10 classes, simulated.
+"""How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed.
+
+With --large instead the memory and time of two rounds over 50,000 instances, 747 annotators and 10
+classes, simulated.
 
     python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large]
         [--threads=1]
@@ -20,6 +22,7 @@ from benchmarks.timing import Clock, peak_memory_mb, run, simulated
 
 
 def measured(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the figures of one of the two."""
     return large_rounds(seed=arguments.seed) if arguments.large else five_rounds(arguments)
 
 
@@ -72,9 +75,7 @@ def large_rounds(
     rounds: int = 2,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Returns the time and memory of rounds over a simulated crowd, few labels an instance: fit,
-    predict every cell, select, refit.
-    """
+    """Returns the time and memory of rounds over a simulated crowd with few labels per instance."""
     from neucrowd_tf.crowd_layers import CrowdLayer
     from neucrowd_tf.dasc import DASC
 

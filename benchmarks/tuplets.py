@@ -18,9 +18,7 @@ from benchmarks.timing import peak_memory_mb, run
 
 
 def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Returns a compiled model, its pipeline's maker and the estimator, on hotel's training
-    reviews.
-    """
+    """Returns a compiled model, its pipeline's maker and the estimator, on hotel's training set."""
     import data  # noqa: F401  (registers the datasets)
     from neucrowd_tf import registry
     from neucrowd_tf.neucrowd import NeuCrowd

@@ -93,10 +93,10 @@ def register_self_training(
     selections = SELECTIONS if presets is not None else {"dasc": SELECTIONS["dasc"]}
     presets = schedule_presets("others") if presets is None else presets
     space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
-    for selection, (what, defaults) in selections.items():
+    for selection, (words, defaults) in selections.items():
         register_method(
             f"{selection}_{name}",
-            summary=f"{title} with {what}",
+            summary=f"{title} with {words}",
             defaults=defaults,
             requires_identities=True,
             presets=presets,

@@ -1,6 +1,4 @@
-"""How good the selected pseudo-annotations are, from the truth: for evaluation after `fit`, never
-inside it (figures 4 and 5).
-"""
+"""Scores of the selected pseudo-annotations against the truth (figures 4 and 5), after `fit`."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SelfTrained(Protocol):
-    """What is read off a fitted self-training."""
+    """The results of a fitted self-training."""
 
     selections_: list[NDArray[np.int32]]
     rows_: NDArray[np.int64]
@@ -26,12 +24,13 @@ class SelfTrained(Protocol):
     round_accuracy_: list[float]
     best_round_: int
 
-    def staged_predict_proba(self, features: ArrayLike) -> Iterator[NDArray[Any]]: ...
+    def staged_predict_proba(self, features: ArrayLike) -> Iterator[NDArray[Any]]:
+        """Yields class probabilities `[M, C]` by the model of each round."""
+        ...
 
 
 def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
-    """Returns `[C]` True for the half of the classes that are most frequent (the larger half where
-    C is odd).
+    """Returns which classes `[C]` are the most frequent half, the larger half if C is odd.
 
     Args:
         counts: `[C]` observed annotations of each class.
@@ -74,10 +73,12 @@ def selection_quality(
                 f" received {len(codes)} classes"
             )
         actual = codes[selected[:, 0]]
-        known = actual >= 0
-        actual, said = actual[known], selected[known, 2]
-        right = actual == said
-        precision = [right[said == c].mean() for c in np.flatnonzero(majority) if (said == c).any()]
+        labelled = actual >= 0
+        actual, codes_of = actual[labelled], selected[labelled, 2]
+        right = actual == codes_of
+        precision = [
+            right[codes_of == c].mean() for c in np.flatnonzero(majority) if (codes_of == c).any()
+        ]
         recall = [
             right[actual == c].mean() for c in np.flatnonzero(~majority) if (actual == c).any()
         ]
@@ -97,6 +98,7 @@ def round_scores(estimator: SelfTrained, dataset: CrowdDataset) -> dict[str, Any
 
     Args:
         estimator: fitted on the dataset.
+        dataset: with test instances; without truth, selections are not scored.
 
     Returns:
         `rounds`, a dict of lists with an entry a round: `annotations` (in training),
@@ -110,10 +112,10 @@ def round_scores(estimator: SelfTrained, dataset: CrowdDataset) -> dict[str, Any
         np.full(dataset.annotations.num_instances, -1) if dataset.truth is None else dataset.truth
     )
     quality = selection_quality(estimator.selections_, truth[estimator.rows_], counts)
-    known = np.flatnonzero(dataset.test.labels >= 0)
-    features, labels = dataset.test.features[known], dataset.test.labels[known]
+    labelled = np.flatnonzero(dataset.test.labels >= 0)
+    features, labels = dataset.test.features[labelled], dataset.test.labels[labelled]
     accuracies = []
-    if len(known):
+    if len(labelled):
         for probabilities in estimator.staged_predict_proba(features):
             accuracies.append(float((np.asarray(probabilities).argmax(axis=1) == labels).mean()))
     rounds: dict[str, list[Any]] = {

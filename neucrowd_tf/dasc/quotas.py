@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 
 def fractions(counts: ArrayLike) -> NDArray[np.float64]:
-    """Returns tau `[C]`: inversely proportional to the number of pseudo-annotations of each class,
-    summing to one.
+    """Returns tau `[C]`, inversely proportional to the counts of the classes, summing to one.
 
     A class that no pseudo-annotation has (N'_c = 0) gets 0; where no class has any, all get 0.
 
@@ -32,8 +31,9 @@ def fractions(counts: ArrayLike) -> NDArray[np.float64]:
 
 
 def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
-    """Returns whole numbers `[C]` that sum to `total` and lie within one of `shares * total`: the
-    largest remainders are rounded up.
+    """Returns whole numbers `[C]` near `shares * total` that sum to `total`.
+
+    They lie within one of it: the largest remainders are rounded up.
     """
     exact = np.asarray(shares, dtype=np.float64) * total
     whole = np.floor(exact + 1e-9).astype(np.int64)
@@ -97,13 +97,14 @@ def generated_counts(labels: NDArray[Any], observed: Annotations) -> NDArray[np.
 def fill_lost_classes(
     labels: NDArray[Any], entropies: NDArray[np.float32], observed: Annotations
 ) -> list[int]:
-    """Gives classes that the crowd names and no pseudo-annotation has some, in place: on the
-    instances that the crowd agrees on most as such, all annotators answer so.
+    """Gives pseudo-annotations to classes that annotators use and the model has lost, in place.
 
-    The model says nothing of how sure these are, so that all of them get the largest entropy.
+    On the instances whose annotators agree most on such a class, all cells get it. The model's
+    probabilities say nothing of these cells, so they get the largest entropy.
 
     Args:
-        labels, entropies: `[N, R]` pseudo-annotations and how uncertain they are.
+        labels: `[N, R]` pseudo-annotations.
+        entropies: `[N, R]` how uncertain they are.
         observed: the annotations that there are.
 
     Returns:

@@ -1,6 +1,4 @@
-"""NeuCrowd's joint learning (section 3.4): the embedding network learns from the tuplets that the
-sampling network picks.
-"""
+"""NeuCrowd's joint learning (section 3.4): embedding network and sampling network."""
 
 from __future__ import annotations
 
@@ -46,11 +44,23 @@ class NeuCrowdModel(TupletModel):
         weight_inside: bool,
         slot_dropout: bool = False,
     ) -> None:
-        """Sets up training; see `TupletModel` and `NeuCrowd`.
+        """Sets up training.
 
         Args:
+            encoder: see `TupletModel`, as `features`, `index`, `eta`, `similarity_name`, `offset`,
+                `weight_inside` and `slot_dropout`.
+            features: `[N, d]`.
+            index: the instances by class.
             assurance: `[N]` label assurance of each instance.
+            sampler: the sampling network, or None.
+            anchor: reduction of the robust anchor, or "none"; see `robust_anchor`.
+            pool_factor: candidates that are scored for each tuplet that is trained on.
             warmup_steps: how long the sampling network learns before it selects.
+            eta: smoothing of the softmax.
+            similarity_name: "euclidean" or "cosine".
+            offset: C of the euclidean similarity.
+            weight_inside: whether the assurance multiplies inside the exponent.
+            slot_dropout: whether each slot of a batch has a dropout mask of its own.
         """
         super().__init__(
             encoder,
@@ -76,6 +86,7 @@ class NeuCrowdModel(TupletModel):
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
+        """The loss, and the sampling network's figures."""
         return [self.loss_tracker, *(self.trackers if self.sampler is not None else ())]
 
     def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
@@ -86,6 +97,7 @@ class NeuCrowdModel(TupletModel):
         return self.robust_anchor(embeddings[:, 0], assurance, classes)
 
     def train_step(self, data: Any) -> dict[str, Any]:
+        """Takes steps 1 to 3 of section 3.4 on a batch of uniform numbers `[pool, n]`."""
         step = tf.cast(tf.convert_to_tensor(self.optimizer.iterations), tf.int64)
         tuplets, classes = self.draw(data)
         if self.sampler is not None:
@@ -120,8 +132,7 @@ class NeuCrowdModel(TupletModel):
         return self.hardness(sampler, tuplets, training=False)
 
     def representation_step(self, tuplets: Any, classes: Any) -> tuple[Any, list[Any], list[Any]]:
-        """Returns the losses `[batch]` of the tuplets, and the embedding network's variables with
-        their gradients.
+        """Returns the tuplets' losses `[batch]`, and the embedding network's gradients.
 
         References:
             NeuCrowd, section 3.4, step 2.
@@ -136,8 +147,9 @@ class NeuCrowdModel(TupletModel):
     def sampler_step(
         self, sampler: SamplingNetwork, tuplets: Any, hardness: Any
     ) -> tuple[list[Any], list[Any]]:
-        """Returns the sampling network's variables with the gradients of its square loss against
-        the embedding network's losses `[batch]`, in which nothing flows back.
+        """Returns the sampling network's variables and the gradients of its square loss.
+
+        It learns the embedding network's losses `[batch]`, into which nothing flows back.
 
         References:
             NeuCrowd, section 3.3.4 and section 3.4, step 3.

@@ -1,6 +1,4 @@
-"""The robust anchor (NeuCrowd, definition 4): one anchor for a batch, in which assured examples
-weigh more.
-"""
+"""The robust anchor (NeuCrowd, definition 4): one for a batch, by the examples' assurance."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ def robust_anchor(
         assurance: `[batch]` label assurance of the anchors.
         classes: `[batch]` the index of each tuplet's positive class, from 0 to `num_classes - 1`.
         num_classes: how many classes are positive in turn.
-        reduction: "mean" (assurance-weighted mean), "sum" (definition 4 as printed) or "scaled"
+        reduction: "mean" (assurance-weighted mean), "sum" (definition 4 as published) or "scaled"
             (the sum over the number of tuplets, as in the released code).
 
     Returns:
@@ -53,13 +51,14 @@ def robust_anchor(
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class RobustAnchor(keras.layers.Layer):
-    """Definition 4 as a layer: call it with (anchors `[batch, h]`, assurance `[batch]`, classes
-    `[batch]`).
+    """Definition 4 as a layer.
 
     Args:
-        num_classes, reduction: see `robust_anchor`.
-        name, trainable, dtype: of a Keras layer; float32 also where others compute in less, as
-            anchors are sums.
+        num_classes: how many classes are positive in turn.
+        reduction: "mean", "sum" or "scaled", see `robust_anchor`.
+        name: of the layer.
+        trainable: of a Keras layer.
+        dtype: float32 also where other layers compute in less, as anchors are sums.
 
     References:
         NeuCrowd, section 3.3.2 and figure 1 (the robust anchor generation layer).
@@ -79,11 +78,13 @@ class RobustAnchor(keras.layers.Layer):
         self.built = True  # it has no weights
 
     def call(self, anchors: Any, assurance: Any, classes: Any) -> Any:
+        """Returns robust anchors; all arguments have `batch` rows, see `robust_anchor`."""
         return robust_anchor(
             anchors, assurance, classes, self.num_classes, reduction=self.reduction
         )
 
     def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
         return {
             **super().get_config(),
             "num_classes": self.num_classes,

@@ -1,5 +1,6 @@
-"""Safety-aware sampling (NeuCrowd, definition 3): examples whose neighbourhood agrees with their
-label are drawn more often.
+"""Safety-aware sampling (NeuCrowd, definition 3).
+
+Examples whose neighbourhood agrees with their label are drawn more often.
 """
 
 from __future__ import annotations
@@ -56,40 +57,42 @@ def safe_examples(
     )
     same = labels[neighbours] == labels[:, None]
     weight = assurance[neighbours].astype(np.float64)
-    own = np.where(same, weight, 0.0).sum(axis=1)
+    agreeing = np.where(same, weight, 0.0).sum(axis=1)
     other = np.where(same, 0.0, weight).sum(axis=1)
-    return own >= other + margin if with_itself else own > other + margin
+    return agreeing >= other + margin if with_itself else agreeing > other + margin
 
 
 def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
-    """Returns how likely each instance is drawn, `[N]` relative to a safe one: 1 for safe examples,
-    `unsafe_weight` for the others.
+    """Returns how likely each instance is drawn, `[N]` relative to a safe one.
 
     References:
         NeuCrowd, section 3.3.1 (safe examples get "higher probabilities"); section 4.4 says that
             unsafe ones are excluded (`unsafe_weight=0`).
     """
     # Deviation: "higher probabilities" and "exclude" are two rules, and neither has a number; here
-    # unsafe examples have a sampling weight (`reproduction.neucrowd_choice --part=others`).
+    # unsafe examples have a sampling weight (results/neucrowd_choice.csv).
     return np.where(safe, 1.0, unsafe_weight)
 
 
 def mislabel_detection(
     safe: NDArray[np.bool_], labels: NDArray[np.integer[Any]], truth: NDArray[np.integer[Any]]
 ) -> dict[str, float]:
-    """Returns how well "unsafe" finds the rows whose consensus label is wrong: `safe_share`, and
-    `precision` and `recall` of true mislabels among unsafe rows (NaN where there is none).
+    """Returns how well "unsafe" finds the instances whose consensus label is wrong.
 
     Args:
         safe: `[N]` from `safe_examples`.
         labels: `[N]` consensus class codes.
         truth: `[N]` true class codes, -1 where unknown; such rows count only in `safe_share`.
+
+    Returns:
+        `safe_share`, and `precision` and `recall` of wrong labels among unsafe instances (NaN if
+        there is none).
     """
-    known = truth >= 0
-    unsafe, wrong = ~safe[known], (labels != truth)[known]
-    found = float((unsafe & wrong).sum())
+    labelled = truth >= 0
+    unsafe, wrong = ~safe[labelled], (labels != truth)[labelled]
+    both = float((unsafe & wrong).sum())
     return {
         "safe_share": float(safe.mean()),
-        "precision": found / unsafe.sum() if unsafe.any() else float("nan"),
-        "recall": found / wrong.sum() if wrong.any() else float("nan"),
+        "precision": both / unsafe.sum() if unsafe.any() else float("nan"),
+        "recall": both / wrong.sum() if wrong.any() else float("nan"),
     }

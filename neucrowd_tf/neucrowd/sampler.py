@@ -1,6 +1,4 @@
-"""The n-tuplet sampling network (NeuCrowd, section 3.3.4): it predicts how hard a tuplet will be
-for the embedding network.
-"""
+"""The n-tuplet sampling network (NeuCrowd, section 3.3.4), which predicts hardness."""
 
 from __future__ import annotations
 
@@ -46,11 +44,13 @@ class SamplingNetwork(keras.layers.Layer):
         return keras.ops.trace(each, axis1=1, axis2=2) + self.bias
 
     def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, the encoder serialised."""
         encoder = keras.saving.serialize_keras_object(self.encoder)
         return {**super().get_config(), "encoder": encoder, "n": self.n, "seed": self.seed}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SamplingNetwork:
+        """Returns a layer with an encoder from its configuration."""
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         return cls(**{**config, "encoder": encoder})
 

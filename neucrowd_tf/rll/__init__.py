@@ -1,6 +1,4 @@
-"""RLL, room by room as the paper names them: label confidence (section III-B) and the estimator
-(III-A, III-C).
-"""
+"""RLL: label confidence (section III-B) and the estimator (III-A, III-C)."""
 
 from neucrowd_tf.rll.estimator import RLL
 

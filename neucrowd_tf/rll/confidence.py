@@ -1,6 +1,4 @@
-"""Label confidence (RLL, section III-B): how far each example's label can be trusted, given its few
-votes.
-"""
+"""Label confidence (RLL, section III-B): how far each example's label can be trusted."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def _own_votes(
+def _votes_for(
     votes: ArrayLike, labels: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns `[N]` votes for each example's own label, and `[N]` all its votes."""
@@ -30,8 +28,7 @@ def _own_votes(
 
 
 def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-    """Returns the share of votes for each example's own label, `[N]` within [0, 1]; 0 where there
-    are no votes.
+    """Returns the share of votes for each example's own label, `[N]`; 0 without votes.
 
     Args:
         votes: `[N, C]` how often each class was given.
@@ -42,8 +39,10 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
     """
     # Deviation: eq. (1) is the share of positive votes, which would make a sure negative example
     # weigh nothing.
-    own, total = _own_votes(votes, labels)
-    return np.divide(own, total, out=np.zeros_like(own), where=total > 0).astype(np.float32)
+    votes_for, total = _votes_for(votes, labels)
+    return np.divide(votes_for, total, out=np.zeros_like(votes_for), where=total > 0).astype(
+        np.float32
+    )
 
 
 def class_prior(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.float64]:
@@ -55,19 +54,22 @@ def class_prior(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[n
 def beta_parameters(
     prior: ArrayLike, *, mass: float = 1.0, alpha: float | None = None, beta: float | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the Beta prior of the confidence in each class's label, as two `[C]` arrays (for and
-    against that label).
+    """Returns the Beta prior of the confidence in each class's label.
 
     Args:
         prior: `[C]` class prior; class c gets Beta(mass * prior[c], mass * (1 - prior[c])), whose
             mean is the prior.
         mass: how many votes the prior counts as.
-        alpha, beta: with two classes, the positive class's Beta(alpha, beta) instead; the negative
+        alpha: with two classes, the positive class's Beta(alpha, beta) instead; the negative
             class's is then Beta(beta, alpha).
+        beta: see `alpha`.
+
+    Returns:
+        two `[C]` arrays, for and against the label.
 
     Raises:
-        UsageError: one of alpha and beta alone, given for more than two classes, or numbers that
-            are not positive.
+        UsageError: one of alpha and beta alone, or for more than two classes, or numbers that are
+            not positive.
     """
     share = np.asarray(prior, dtype=np.float64)
     if (alpha is None) != (beta is None):
@@ -104,8 +106,7 @@ def bayesian_confidence(
     labels: NDArray[np.integer[Any]],
     parameters: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float32]:
-    """Returns the posterior mean of the confidence in each example's own label, `[N]` within (0,
-    1).
+    """Returns the posterior mean of the confidence in each example's own label, `[N]`.
 
     An example with label c and v votes for it out of d has the posterior Beta(alpha_c + v, beta_c +
     d - v). Without votes the prior mean is left.
@@ -121,22 +122,22 @@ def bayesian_confidence(
     # Deviation: for a negative example the paper's formula would give its "positiveness"; here it
     # is the confidence in the label that the example is used with, own label against the rest,
     # which covers C classes too.
-    own, total = _own_votes(votes, labels)
-    in_favour, against = (np.asarray(part)[labels] for part in parameters)
-    alpha, beta = in_favour + own, against + (total - own)
+    votes_for, total = _votes_for(votes, labels)
+    in_favour, against = (np.asarray(values)[labels] for values in parameters)
+    alpha, beta = in_favour + votes_for, against + (total - votes_for)
     return (alpha / (alpha + beta)).astype(np.float32)
 
 
 def subsample_annotations(
     annotations: Annotations, per_instance: int, seed: int | Sequence[int]
 ) -> Annotations:
-    """Returns annotations with at most `per_instance` labels for each instance, drawn at random
-    (the d of table III).
+    """Returns annotations with at most `per_instance` labels per instance (d of table III).
 
-    Where only vote counts are known, each instance's votes are drawn without replacement from its
-    own (hypergeometric), which is the same distribution.
+    Labels are drawn at random. Of vote counts, each instance's votes are drawn without replacement
+    from its own (hypergeometric), which is the same distribution.
 
     Args:
+        annotations: with or without identities.
         per_instance: d, at least 1; instances with fewer labels keep what they have.
         seed: draws the labels.
 

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 
 @estimator
 class RLL(RepresentationEstimator):
-    """Embedding from groups of a positive pair and k negatives, each example weighted by the
-    confidence in its label.
+    """Embedding from groups of a positive pair and k negatives, weighted by label confidence.
 
     Works on annotations and on vote counts alone, for two classes (as in the paper) and for more:
     then each class is the positive one in turn.

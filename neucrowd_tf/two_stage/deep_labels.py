@@ -1,11 +1,9 @@
-"""Two stages with a network: infer one label an instance from the crowd, then train a deep
-classifier on it as if it were true.
-"""
+"""Two stages with a network: labels from an aggregator, then a deep classifier."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,9 +14,6 @@ from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.labels_first import LabelsFirst, check_gold
-
-if TYPE_CHECKING:
-    pass
 
 _DASC = "Shi, Li and Huang (2023), DASC, section 4.1"
 _ICED = "ICED, section 3.2"
@@ -103,8 +98,7 @@ class DeepLabels(LabelsFirst, ClassifierEstimator):
 )
 @estimator
 class GoldLabels(DeepLabels):
-    """The same classifier trained on true labels: what is attainable on the features, never a crowd
-    method.
+    """The same classifier trained on true labels: an upper bound, never a crowd method.
 
     `fit` is given the truth as the annotations of one annotator who is always right.
     """

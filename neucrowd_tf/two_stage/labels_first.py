@@ -1,5 +1,4 @@
-"""Two stages: infer one label an instance from the crowd, then train a logistic regression on it as
-if it were the truth.
+"""Two stages: labels from an aggregator, then a logistic regression.
 
 The classifier is the same whatever the aggregator, so that `mv_lr`, `ds_lr` and `glad_lr` differ in
 their labels alone.
@@ -40,7 +39,8 @@ def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
     Args:
         name: "mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an
             annotator) or "glad".
-        seed, ties: for majority vote's ties.
+        seed: of the aggregator.
+        ties: of majority vote.
 
     Raises:
         UsageError: another name.
@@ -56,7 +56,7 @@ def make_aggregator(name: str, seed: int, ties: str) -> Aggregator:
 
 @estimator
 class LabelsFirst(CrowdEstimator):
-    """What estimators share that infer labels first."""
+    """Base of the estimators that infer labels first."""
 
     aggregator: str | Aggregator = argument(
         "mv",
@@ -99,7 +99,7 @@ class LabelsFirst(CrowdEstimator):
 
 
 def check_gold(annotations: Annotations) -> None:
-    """Raises UsageError for what are no true labels, those of one annotator who is always right."""
+    """Raises UsageError unless there is one annotator, whose labels are the true ones."""
     if annotations.num_annotators != 1:
         raise UsageError(
             "gold labels: expected the true labels as those of one annotator, received"
@@ -192,8 +192,7 @@ for _name, _aggregator, _summary, _space in (
 )
 @estimator
 class GoldLogistic(TwoStageClassifier):
-    """The classifier of `mv_lr` trained on true labels: what labels without errors would give,
-    never a crowd method.
+    """The classifier of `mv_lr` trained on true labels: an upper bound, never a crowd method.
 
     `fit` is given the truth as the annotations of one annotator who is always right.
     """

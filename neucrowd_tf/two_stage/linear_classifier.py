@@ -1,5 +1,6 @@
-"""What the baselines share whose classifier is one logistic regression on raw features. Needs no
-TensorFlow to fit and predict.
+"""Base of the methods whose classifier is one logistic regression on raw features.
+
+They need no TensorFlow to fit and predict.
 """
 
 from __future__ import annotations
@@ -34,9 +35,7 @@ class LinearClassifier(CrowdEstimator):
         return self.head_.predict_proba(features.reshape(len(features), -1))
 
     def inference_model(self) -> Any:
-        """Returns a Keras model: standardise, then a dense softmax; see
-        `CrowdEstimator.inference_model`.
-        """
+        """Returns a Keras model: standardise, then a dense softmax."""
         import keras
 
         inputs = keras.Input(shape=tuple(self.feature_shape_), dtype="float32", name="features")
@@ -49,9 +48,7 @@ class LinearClassifier(CrowdEstimator):
     def _flat(
         data: TrainingData,
     ) -> tuple[NDArray[np.float32], tuple[NDArray[np.float32], NDArray[np.int64]] | None]:
-        """Returns features `[N, d]` and validation features `[M, d]` with codes `[M]`, whatever
-        shape a row had.
-        """
+        """Returns features `[N, d]` and validation data, whatever shape a row had."""
         held = data.validation
         return data.features.reshape(len(data.features), -1), (
             None if held is None else (held[0].reshape(len(held[0]), -1), held[1])

@@ -23,8 +23,7 @@ from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 )
 @estimator
 class SoftProb(LinearClassifier):
-    """Logistic regression in which each label an instance was given is a training example of its
-    own.
+    """Logistic regression in which each annotation is a training example.
 
     Works on annotations and on vote counts alone, for any number of classes; copies of one instance
     are one weighted row for each class.

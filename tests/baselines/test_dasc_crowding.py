@@ -46,31 +46,31 @@ def test_temperatures_are_found_and_few_labels_keep_the_crowds() -> None:
     size = 4000
     annotators = np.repeat([0, 1], size)
     truth = RNG.dirichlet(np.ones(4), 2 * size)
-    told = truth.copy()
-    told[:size] = softened(truth[:size], np.array(1 / 3))
+    stated = truth.copy()
+    stated[:size] = softened(truth[:size], np.array(1 / 3))
     labels = np.array([RNG.choice(4, p=p) for p in truth])
     labels, annotators = np.append(labels, [0, 1]), np.append(annotators, [2, 2])
-    told = np.concatenate([told, truth[:2]])
-    found = fit_temperatures(told, labels, annotators, 4)
-    assert found[0] == pytest.approx(3.0, rel=0.2) and found[1] == pytest.approx(1.0, rel=0.15)
-    assert found[1] <= found[2] <= found[0]
+    stated = np.concatenate([stated, truth[:2]])
+    result = fit_temperatures(stated, labels, annotators, 4)
+    assert result[0] == pytest.approx(3.0, rel=0.2) and result[1] == pytest.approx(1.0, rel=0.15)
+    assert result[1] <= result[2] <= result[0]
     losses = [
-        -np.log(softened(told, np.array(t))[np.arange(len(labels)), labels]).sum()
+        -np.log(softened(stated, np.array(t))[np.arange(len(labels)), labels]).sum()
         for t in TEMPERATURES
     ]
-    assert found[3] == TEMPERATURES[int(np.argmin(losses))]  # who gave none: the crowd's own
+    assert result[3] == TEMPERATURES[int(np.argmin(losses))]  # who gave none: the crowd's own
 
 
 def test_every_instance_and_annotator_keeps_a_label() -> None:
     dense = RNG.integers(-1, 3, (40, 5))
     dense[:, 0] = 1
     whole = Annotations.from_dense(dense, num_classes=3)
-    kept, held = held_out_annotations(whole, 0.3, 1)
+    rest, held = held_out_annotations(whole, 0.3, 1)
     assert len(held) == round(0.3 * whole.num_annotations)
-    assert kept.num_annotations + len(held) == whole.num_annotations
-    assert np.bincount(kept.instances, minlength=40).min() >= 1
-    assert np.bincount(kept.annotators, minlength=5).min() >= 1
-    left = kept.to_dense(np.int32)
+    assert rest.num_annotations + len(held) == whole.num_annotations
+    assert np.bincount(rest.instances, minlength=40).min() >= 1
+    assert np.bincount(rest.annotators, minlength=5).min() >= 1
+    left = rest.to_dense(np.int32)
     assert (left[whole.instances[held], whole.annotators[held]] == -1).all()
     everything, most = held_out_annotations(Annotations.from_dense(np.eye(3, dtype=int)), 0.9, 0)
     assert everything.num_annotations + len(most) == 9

@@ -43,9 +43,9 @@ def test_posterior_by_hand() -> None:
     # The classifier says .2 of class 0 for the first; its label 0 makes that
     # .2 * 11/12 / (.2 * 11/12 + .8 * 1/12) = 2.2/3.
     annotations = Annotations.from_dense(np.array([[0], [1]]), num_classes=2)
-    found = refreshed_posterior(annotations, np.eye(2), np.array([[0.2, 0.8], [0.5, 0.5]]))
-    np.testing.assert_allclose(found, [[2.2 / 3.0, 0.8 / 3.0], [1 / 12, 11 / 12]])
-    np.testing.assert_allclose(posterior_assurance(found), [1.4 / 3.0, 10 / 12], rtol=1e-6)
+    result = refreshed_posterior(annotations, np.eye(2), np.array([[0.2, 0.8], [0.5, 0.5]]))
+    np.testing.assert_allclose(result, [[2.2 / 3.0, 0.8 / 3.0], [1 / 12, 11 / 12]])
+    np.testing.assert_allclose(posterior_assurance(result), [1.4 / 3.0, 10 / 12], rtol=1e-6)
 
 
 def test_posterior_against_a_loop_and_without_identities() -> None:

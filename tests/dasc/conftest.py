@@ -37,7 +37,7 @@ class Centroids(BaseEstimator):
         self.labels_ = votes.argmax(axis=1)
         members = [features[self.labels_ == c] for c in range(votes.shape[1])]
         self.centres_ = np.stack(
-            [part.mean(axis=0) if len(part) else 0 * features[0] for part in members]
+            [block.mean(axis=0) if len(block) else 0 * features[0] for block in members]
         )
         self.noise_ = np.linspace(0.0, 0.3, annotations.num_annotators)
         self.fits_ = annotations.num_annotations

@@ -117,11 +117,11 @@ def test_exhaustion(crowd, centroids):
     assert full.stopped_ == "exhausted" and full.selections_ == [] and full.history_["round"] == [0]
     # A first pass over held-out instances that used up its cells says how many rounds the second
     # one has; it ends for the same reason.
-    for given, selected in (
+    for fixed, selected in (
         (annotations, [90 * 8 - annotations.num_annotations, 0]),
         (model.annotations_.to_dense(), [0]),
     ):
-        twice = DASC(centroids, quota=10_000, rounds=5).fit(features, given)
+        twice = DASC(centroids, quota=10_000, rounds=5).fit(features, fixed)
         assert twice.stopped_ == "exhausted" and twice.history_["selected"] == selected
 
 
@@ -207,10 +207,10 @@ def test_registered_names_and_parameters():
     names = {m.name for m in registry.methods()}
     layers = ("crowd_layer", "anno_reg", "wdn")
     assert {f"{selection}_{base}" for selection in SELECTIONS for base in layers} <= names
-    made = registry.method("dasc_anno_reg").make(dataset="labelme", seed=4, trace_weight=0.1)
-    assert (made.quota, made.selection, made.seed, made.trace_weight) == (20_000, "dasc", 4, 0.1)
-    assert made._crowd_model().get_params()["trace_weight"] == 0.1
-    assert type(pickle.loads(pickle.dumps(made))) is type(made)
+    new = registry.method("dasc_anno_reg").make(dataset="labelme", seed=4, trace_weight=0.1)
+    assert (new.quota, new.selection, new.seed, new.trace_weight) == (20_000, "dasc", 4, 0.1)
+    assert new._crowd_model().get_params()["trace_weight"] == 0.1
+    assert type(pickle.loads(pickle.dumps(new))) is type(new)
     assert registry.method("focal_self_wdn").make()._crowd_model().imbalance == "focal"
     with pytest.raises(TypeError, match="unexpected keyword argument 'tau'"):
         registry.method("dasc_wdn").make(tau=1)

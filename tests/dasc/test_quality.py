@@ -24,15 +24,15 @@ def test_by_hand():
     # Class 0 is the majority. Said 0 three times, twice rightly; of the two pseudo-annotations on
     # class 1 one says 1.
     chosen = np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 1]])
-    (found,) = selection_quality([chosen], truth, [10, 2])
-    assert found["precision_majority"] == pytest.approx(2 / 3)
-    assert found["recall_minority"] == pytest.approx(1 / 2)
-    assert found["accuracy"] == pytest.approx(3 / 4)
+    (result,) = selection_quality([chosen], truth, [10, 2])
+    assert result["precision_majority"] == pytest.approx(2 / 3)
+    assert result["recall_minority"] == pytest.approx(1 / 2)
+    assert result["accuracy"] == pytest.approx(3 / 4)
 
 
 def test_unknown_truth_does_not_count():
-    (found,) = selection_quality([np.array([[0, 0, 1], [1, 0, 1]])], [1, -1], [1, 2])
-    assert found["accuracy"] == 1.0 and np.isnan(found["recall_minority"])
+    (result,) = selection_quality([np.array([[0, 0, 1], [1, 0, 1]])], [1, -1], [1, 2])
+    assert result["accuracy"] == 1.0 and np.isnan(result["recall_minority"])
     with pytest.raises(DataError, match="truth: expected a class for instance 7 of round 1"):
         selection_quality([np.array([[7, 0, 0]])], [0, 1], [1, 1])
 
@@ -57,18 +57,18 @@ def test_rounds_are_scored_after_the_fit():
         best_round_=0,
         staged_predict_proba=lambda x: iter([np.eye(2)[[0, 1, 1]], np.eye(2)[[0, 0, 1]]]),
     )
-    found = round_scores(fitted, dataset)
-    assert found["rounds"]["test_accuracy"] == [2 / 3, 1.0] and (
-        found["start_accuracy"],
-        found["last_round_accuracy"],
+    result = round_scores(fitted, dataset)
+    assert result["rounds"]["test_accuracy"] == [2 / 3, 1.0] and (
+        result["start_accuracy"],
+        result["last_round_accuracy"],
     ) == (2 / 3, 1.0)
-    assert found["rounds"]["precision_majority"] == [None, 0.0] and found["rounds"][
+    assert result["rounds"]["precision_majority"] == [None, 0.0] and result["rounds"][
         "recall_minority"
     ] == [None, 0.5]
     assert (
-        found["rounds"]["val_accuracy"] == [0.5, 0.6]
-        and found["best_round"] == 0
-        and found["rounds"]["annotations"] == [4, 6]
+        result["rounds"]["val_accuracy"] == [0.5, 0.6]
+        and result["best_round"] == 0
+        and result["rounds"]["annotations"] == [4, 6]
     )
     blind = round_scores(fitted, dataset.replace(truth=None))
     assert (

@@ -53,7 +53,7 @@ def test_allocate_by_hand():
     st.integers(0, 120),
 )
 def test_allocate_fills_the_total(classes, total):
-    shares, available = (np.array(part) for part in zip(*classes, strict=True))
+    shares, available = (np.array(block) for block in zip(*classes, strict=True))
     taken = allocate(shares, available, total)
     assert (taken >= 0).all() and (taken <= available).all()
     assert taken.sum() == min(total, available.sum())

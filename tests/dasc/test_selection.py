@@ -27,8 +27,8 @@ def make(labels, entropies, classes=3):
 
 def test_entropy_by_hand():
     # A certain answer has none; a fair coin ln 2; (1/2, 1/4, 1/4) has 3/2 ln 2.
-    found = entropy(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]))
-    np.testing.assert_allclose(found, [0.0, math.log(2), 1.5 * math.log(2)], atol=1e-6)
+    result = entropy(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]))
+    np.testing.assert_allclose(result, [0.0, math.log(2), 1.5 * math.log(2)], atol=1e-6)
 
 
 def test_entropy_against_loop_and_bounds():

@@ -86,18 +86,18 @@ def test_rounds_on_any_crowd(
     for index in range(3):
         scores = rng.random((len(x), classes)).astype(np.float32)
         chosen = choose_candidates(candidates, scores, history.labels[-1], ~unused)
-        made = generate(x, chosen, index)
-        changed = history.add(chosen, made.counts, infer(made.one_hot))  # type: ignore[arg-type]
+        new = generate(x, chosen, index)
+        changed = history.add(chosen, new.counts, infer(new.one_hot))  # type: ignore[arg-type]
         assert 0 <= changed <= 1
-        size = len(x) + int(made.counts.sum())
-        assert made.points.shape == (size - len(x), 3) and np.isfinite(made.points).all()
-        assert made.one_hot.shape[0] == size
-        assert (np.diff(made.one_hot.indptr) > 0).all()  # no instance without any label
+        size = len(x) + int(new.counts.sum())
+        assert new.points.shape == (size - len(x), 3) and np.isfinite(new.points).all()
+        assert new.one_hot.shape[0] == size
+        assert (np.diff(new.one_hot.indptr) > 0).all()  # no instance without any label
         inference = history.inference
         assert inference.probas.shape == (size, classes)
         for values in (inference.probas, inference.errors, inference.priors):
             assert np.isfinite(values).all()
-        assert not made.counts[unused].any()
+        assert not new.counts[unused].any()
         assert not np.isin(history.labels[-1], np.flatnonzero(unused)).any()
     state = history.get_state()
     again = RoundHistory(infer(generate.real))  # type: ignore[arg-type]
@@ -105,5 +105,5 @@ def test_rounds_on_any_crowd(
     assert again.get_state().keys() == state.keys()
     for name, value in again.get_state().items():
         assert np.array_equal(value, state[name])
-    said = shortages(history, ~unused, crowd.class_names, 5)
-    assert any("no annotator used" in text for text in said) == unused.any()
+    messages = shortages(history, ~unused, crowd.class_names, 5)
+    assert any("no annotator used" in text for text in messages) == unused.any()

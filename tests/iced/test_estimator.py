@@ -70,9 +70,9 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     )
     assert (model.labels_ == model.labels_history_[-1]).all()
     assert (model.labels_ == model.probas_.argmax(axis=1)).all()
-    for candidates, made in zip(model.candidates_history_, model.synthetic_history_, strict=True):
+    for candidates, new in zip(model.candidates_history_, model.synthetic_history_, strict=True):
         counts = np.bincount(candidates, minlength=2)
-        assert made.sum() == 0 or (counts + made).tolist() == [counts.max()] * 2
+        assert new.sum() == 0 or (counts + new).tolist() == [counts.max()] * 2
     assert model.confusion_matrices_.sum(axis=2) == pytest.approx(np.ones((7, 2)))
     assert model.n_iter_ == 4 and not model.converged_
     assert len(model.history_["loss"]) == 4
@@ -80,8 +80,8 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert scores["label_accuracy"].iloc[2] == pytest.approx(
         (model.labels_history_[2] == truth).mean()
     )
-    made = model.candidates_history_[1] == 1
-    assert scores["candidate_purity"].iloc[2] == pytest.approx((truth[made] == 1).mean())
+    new = model.candidates_history_[1] == 1
+    assert scores["candidate_purity"].iloc[2] == pytest.approx((truth[new] == 1).mean())
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
 
 
@@ -181,15 +181,15 @@ def test_images_and_a_user_network() -> None:
     assert model.predict_proba(x).shape == (48, 2)
 
     inputs = keras.Input((16, 16, 1))
-    own = keras.Model(
+    mine = keras.Model(
         inputs, keras.layers.Dense(5, activation="tanh")(keras.layers.Flatten()(inputs))
     )
-    before = [w.copy() for w in own.get_weights()]
-    model = ICED(**{**SMALL, "rounds": 1}, encoder=own).fit(x, crowd)
+    before = [w.copy() for w in mine.get_weights()]
+    model = ICED(**{**SMALL, "rounds": 1}, encoder=mine).fit(x, crowd)
     assert model.transform(x).shape == (48, 5)
-    assert all(np.array_equal(a, b) for a, b in zip(before, own.get_weights(), strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(before, mine.get_weights(), strict=True))
     with pytest.raises(DataError, match="classifier: expected a network from"):
-        ICED(**SMALL, encoder=own, classifier=own).fit(x, crowd)
+        ICED(**SMALL, encoder=mine, classifier=mine).fit(x, crowd)
 
 
 @pytest.mark.parametrize("side", [16, 32])
@@ -305,10 +305,10 @@ def test_a_minority_of_one() -> None:
     x, _, _ = task((24, 6))
     dense = np.zeros((30, 4), int)
     dense[3] = 1
-    model, said = fit_quietly(x, dense, 2, candidates="inferred")
+    model, messages = fit_quietly(x, dense, 2, candidates="inferred")
     assert model.synthetic_history_.sum() == 0
     assert any(
-        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said
+        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in messages
     )
 
 
@@ -317,10 +317,12 @@ def test_a_minority_that_inference_leaves_nothing_of() -> None:
     x, _, _ = task((24, 6))
     dense = np.zeros((30, 7), int)
     dense[[3, 8, 20], [0, 1, 2]] = 1  # three votes out of 210, each alone against six
-    model, said = fit_quietly(x, dense, 2, candidates="inferred", smoothing=5.0, em_iterations=1)
+    model, messages = fit_quietly(
+        x, dense, 2, candidates="inferred", smoothing=5.0, em_iterations=1
+    )
     assert (model.labels_history_ == 0).all() and model.synthetic_history_.sum() == 0
     assert any(
-        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in said
+        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in messages
     )
 
 
@@ -329,10 +331,10 @@ def test_identical_points_all_annotators_agreeing_fewer_neighbours_than_k_and_an
     None
 ):
     dense = np.repeat(np.repeat([0, 1], [20, 3])[:, None], 3, axis=1)
-    model, said = fit_quietly(np.ones((23, 4), np.float32), dense, 3, candidates="inferred")
+    model, messages = fit_quietly(np.ones((23, 4), np.float32), dense, 3, candidates="inferred")
     assert (model.labels_ == dense[:, 0]).all()
-    assert any("no annotator used class 2" in text for text in said)
-    assert any("k was reduced: class 1 in 2 of 2 rounds" in text for text in said)
+    assert any("no annotator used class 2" in text for text in messages)
+    assert any("k was reduced: class 1 in 2 of 2 rounds" in text for text in messages)
     assert model.synthetic_history_[:, 2].sum() == 0
 
 

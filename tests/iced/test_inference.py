@@ -58,11 +58,11 @@ def test_a_class_that_nobody_uses_gets_nothing() -> None:
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 2, (60, 5))
     annotations = Annotations.from_dense(dense, num_classes=4)
-    found = infer_labels(annotations.one_hot(), 4)
-    assert np.isfinite(found.probas).all()
-    assert found.probas[:, 2:].max() < 1e-12
-    assert found.priors == pytest.approx([0.5, 0.5, 0, 0])
-    assert not found.permuted
+    result = infer_labels(annotations.one_hot(), 4)
+    assert np.isfinite(result.probas).all()
+    assert result.probas[:, 2:].max() < 1e-12
+    assert result.priors == pytest.approx([0.5, 0.5, 0, 0])
+    assert not result.permuted
 
 
 def test_permutations_by_hand() -> None:
@@ -138,7 +138,7 @@ def test_hard_em_counts_determinate_labels(kind: str) -> None:
     # Section 2.3's Psi and Phi by hand, over the labels of the step before, until these settle;
     # "start" has an even Phi in the first step alone.
     annotations = crowd(3, (60, 12))[1]
-    found = infer_labels(annotations.one_hot(), 2, prior=kind, em="hard", smoothing=0.0)
+    result = infer_labels(annotations.one_hot(), 2, prior=kind, em="hard", smoothing=0.0)
     dense = annotations.to_dense()
     labels = majority_labels(annotations.vote_counts(), "random", 0)
     for step in range(50):
@@ -148,12 +148,12 @@ def test_hard_em_counts_determinate_labels(kind: str) -> None:
         scores = np.log(np.tile(prior, (len(labels), 1)))
         for annotator in range(dense.shape[1]):
             for true in range(2):
-                given = dense[labels == true, annotator]
-                psi = np.bincount(given, minlength=2) / len(given)
+                fixed = dense[labels == true, annotator]
+                psi = np.bincount(fixed, minlength=2) / len(fixed)
                 scores[:, true] += np.log(np.maximum(psi[dense[:, annotator]], 1e-300))
         labels = scores.argmax(axis=1)
-    assert np.array_equal(found.labels, labels)
-    assert found.priors == pytest.approx(np.bincount(labels, minlength=2) / len(labels))
+    assert np.array_equal(result.labels, labels)
+    assert result.priors == pytest.approx(np.bincount(labels, minlength=2) / len(labels))
 
 
 def test_ties_that_hard_em_starts_from_are_broken_by_the_seed() -> None:

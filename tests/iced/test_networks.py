@@ -56,7 +56,7 @@ def naive(model: ICEDModel) -> tuple[np.ndarray, np.ndarray]:
     """Returns each row's cross-entropy `[N + S]` and each real row's mean squared error `[N]`, by
     loops from the weights.
     """
-    parts = [[np.asarray(w, np.float64) for w in part] for part in weights(model).values()]
+    parts = [[np.asarray(w, np.float64) for w in block] for block in weights(model).values()]
     (we, be), (wc, bc), (wd, bd) = parts
     entropies, errors = [], []
     for row, target in zip([*X, *SYNTHETIC], TARGETS, strict=True):

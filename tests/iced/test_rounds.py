@@ -45,21 +45,21 @@ def generated(seed: int = 4, index: int = 0, candidates: np.ndarray = CANDIDATES
 
 
 def test_every_class_is_filled_up_between_its_own_candidates() -> None:
-    made = generated()
-    np.testing.assert_array_equal(made.counts, [0, 9, 12])
-    assert made.points.shape == (21, 3)
-    for code, part in ((1, made.points[:9]), (2, made.points[9:])):
+    new = generated()
+    np.testing.assert_array_equal(new.counts, [0, 9, 12])
+    assert new.points.shape == (21, 3)
+    for code, block in ((1, new.points[:9]), (2, new.points[9:])):
         members = EMBEDDINGS[code == CANDIDATES]
-        assert (part >= members.min(axis=0) - 1e-5).all()
-        assert (part <= members.max(axis=0) + 1e-5).all()
+        assert (block >= members.min(axis=0) - 1e-5).all()
+        assert (block <= members.max(axis=0) + 1e-5).all()
 
 
 def test_real_annotations_come_first_and_copies_of_near_real_instances_after() -> None:
-    made = generated()
-    both = made.one_hot.toarray()
+    new = generated()
+    both = new.one_hot.toarray()
     np.testing.assert_array_equal(both[:N], annotations().one_hot().toarray())
     labels = annotations().to_dense()
-    for row, point in zip(both[N:].reshape(-1, R, 3), made.points, strict=True):
+    for row, point in zip(both[N:].reshape(-1, R, 3), new.points, strict=True):
         # Real instances, whatever their class.
         near = np.argsort(np.linalg.norm(EMBEDDINGS - point, axis=1))[:4]
         assert row.sum() > 0 and (row.sum(axis=1) <= 1).all()
@@ -68,15 +68,15 @@ def test_real_annotations_come_first_and_copies_of_near_real_instances_after() -
 
 
 def test_balanced_candidates_leave_the_annotations_as_they_are() -> None:
-    made = generated(candidates=np.arange(N) % 3)
-    assert made.points.shape == (0, 3) and not made.counts.any()
-    np.testing.assert_array_equal(made.one_hot.toarray(), annotations().one_hot().toarray())
+    new = generated(candidates=np.arange(N) % 3)
+    assert new.points.shape == (0, 3) and not new.counts.any()
+    np.testing.assert_array_equal(new.one_hot.toarray(), annotations().one_hot().toarray())
 
 
 def test_what_is_made_is_a_function_of_the_seed_and_the_round() -> None:
     def drawn(seed: int, index: int) -> tuple[bytes, bytes]:
-        made = generated(seed, index)
-        return made.points.tobytes(), made.one_hot[N:].toarray().tobytes()
+        new = generated(seed, index)
+        return new.points.tobytes(), new.one_hot[N:].toarray().tobytes()
 
     first = drawn(4, 0)
     assert drawn(4, 0) == first
@@ -134,8 +134,8 @@ def test_epoch_order_by_hand() -> None:
     # 54 rows are 7 batches of 8: two passes are 112 rows, two of each begun anew.
     twice = epoch_order(np.arange(54), 8, np.random.default_rng(0), passes=2)
     assert len(twice) == 112
-    for part in np.split(twice, 2):
-        assert set(part.tolist()) == set(range(54))
+    for block in np.split(twice, 2):
+        assert set(block.tolist()) == set(range(54))
     assert len(epoch_order(rows[:0], 4, np.random.default_rng(0))) == 0
     assert len(epoch_order(rows, 4, np.random.default_rng(0), passes=0)) == 0
     assert (epoch_order(np.arange(50), 50, np.random.default_rng(0)) != np.arange(50)).any()
@@ -191,26 +191,26 @@ def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, rule: s
     np.testing.assert_array_equal(model.labels_history_[0], first[3].labels)
     for index, start in enumerate((3, 7)):
         (_, _, _, (_, probabilities)), inferred, rows, epoch = seen[start : start + 4]
-        candidates, made = model.candidates_history_[index], model.synthetic_history_[index]
+        candidates, new = model.candidates_history_[index], model.synthetic_history_[index]
         expected = probabilities.argmax(axis=1) if rule == "classifier" else None
         before = model.labels_history_[index]
         majority = majority_labels(annotations().vote_counts(), "random", 3)
         printed = before if index else majority
         np.testing.assert_array_equal(candidates, printed if expected is None else expected)
         # Real instances first, then synthetic ones; the labels of the inference over both.
-        size = N + int(made.sum())
-        assert made.any() and inferred[2] == options
+        size = N + int(new.sum())
+        assert new.any() and inferred[2] == options
         assert inferred[1][0].shape == (size, 3 * R)
         probas = inferred[3].probas
         np.testing.assert_array_equal(model.labels_history_[index + 1], probas[:N].argmax(axis=1))
         np.testing.assert_array_equal(rows[1][0], np.eye(3)[probas.argmax(axis=1)])
-        assert len(rows[1][1]) == made.sum()
+        assert len(rows[1][1]) == new.sum()
         # Two passes over all rows, one of the decoder over the real ones.
         orders = epoch[2]
         assert set(orders["classifier"].tolist()) == set(range(size))
         assert len(orders["classifier"]) == 2 * 8 * -(-size // 8)
         assert len(orders["decoder"]) == 40 and set(orders["decoder"].tolist()) == set(range(N))
-        assert model.history_["synthetic"][index] == made.sum()
+        assert model.history_["synthetic"][index] == new.sum()
         assert model.history_["smallest_class"][index] == np.bincount(candidates).min()
         changed = np.mean(model.labels_history_[index + 1] != before)
         assert model.history_["changed"][index] == changed

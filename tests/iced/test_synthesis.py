@@ -89,12 +89,12 @@ def test_interpolation_by_hand() -> None:
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100))
 def test_a_synthetic_point_is_as_near_to_the_more_certain_end_from_both_sides(
-    own: float, other: float
+    mine: float, other: float
 ) -> None:
-    forth = interpolation_weights(np.array([own]), np.array([other]), np.zeros(1))
-    back = interpolation_weights(np.array([other]), np.array([own]), np.zeros(1))
+    forth = interpolation_weights(np.array([mine]), np.array([other]), np.zeros(1))
+    back = interpolation_weights(np.array([other]), np.array([mine]), np.zeros(1))
     assert forth + back == pytest.approx(1.0)
-    assert (forth[0] <= 0.5) == (own >= other)
+    assert (forth[0] <= 0.5) == (mine >= other)
 
 
 def test_balancing_counts() -> None:
@@ -117,7 +117,7 @@ def draw(
     rng = np.random.default_rng(5)
     z, certainty = rng.normal(size=(30, 3)).astype(np.float32), rng.uniform(1, 50, 30)
     rows = np.array([2, 5, 7, 11, 20])
-    made = synthesise(
+    new = synthesise(
         z,
         rows,
         count,
@@ -127,32 +127,32 @@ def draw(
         eta=0.1,
         interpolation=interpolation,
     )  # type: ignore[arg-type]
-    return z, certainty, rows, made
+    return z, certainty, rows, new
 
 
 def test_synthetic_points_lie_where_equation_2_3_puts_them() -> None:
-    z, certainty, rows, made = draw()
-    assert made.embeddings.shape == (23, 3)
+    z, certainty, rows, new = draw()
+    assert new.embeddings.shape == (23, 3)
     for i in range(23):
-        own, other, delta = made.candidates[i], made.neighbours[i], made.weights[i]
-        assert made.embeddings[i] == pytest.approx(z[own] + delta * (z[other] - z[own]), abs=1e-5)
-        distances = {int(j): float(np.linalg.norm(z[j] - z[own])) for j in rows if j != own}
+        mine, other, delta = new.candidates[i], new.neighbours[i], new.weights[i]
+        assert new.embeddings[i] == pytest.approx(z[mine] + delta * (z[other] - z[mine]), abs=1e-5)
+        distances = {int(j): float(np.linalg.norm(z[j] - z[mine])) for j in rows if j != mine}
         assert int(other) in sorted(distances, key=distances.__getitem__)[:2]
-        share = certainty[other] / (certainty[own] + certainty[other])
+        share = certainty[other] / (certainty[mine] + certainty[other])
         assert max(0.0, share - 0.1) <= delta <= min(1.0, share + 0.1)
     # 23 of 5 candidates: each four or five times.
-    assert sorted(np.bincount(made.candidates, minlength=21)[rows]) == [4, 4, 5, 5, 5]
+    assert sorted(np.bincount(new.candidates, minlength=21)[rows]) == [4, 4, 5, 5, 5]
 
 
 def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
     z = np.random.default_rng(5).normal(size=(6, 3)).astype(np.float32)
-    made = synthesise(z, np.arange(6), 3000, np.ones(6), np.random.default_rng(1), k=2, eta=0.1)
-    for own in range(6):
-        shares = np.bincount(made.neighbours[made.candidates == own], minlength=6) / 500
+    new = synthesise(z, np.arange(6), 3000, np.ones(6), np.random.default_rng(1), k=2, eta=0.1)
+    for mine in range(6):
+        shares = np.bincount(new.neighbours[new.candidates == mine], minlength=6) / 500
         # Five standard errors of 500 draws: .11.
         np.testing.assert_allclose(np.sort(shares), [0, 0, 0, 0, 0.5, 0.5], atol=0.11)
     # Equal certainty: half the way, and noise that is uniform in (-.1, .1).
-    noise = made.weights - 0.5
+    noise = new.weights - 0.5
     assert -0.1 < noise.min() < -0.099 and 0.099 < noise.max() < 0.1
     assert abs(noise.mean()) < 5 * 0.2 / np.sqrt(12 * 3000)
 
@@ -164,8 +164,8 @@ def test_smote_is_a_function_of_its_generator_and_classes_differ() -> None:
 
 def test_smote_shrinks_k_and_needs_two_points() -> None:
     z = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 9.0]], dtype=np.float32)
-    made = synthesise(z, np.array([0, 1]), 6, np.ones(3), np.random.default_rng(0), k=5)
-    assert (made.embeddings <= 1).all() and (made.embeddings >= 0).all()
+    new = synthesise(z, np.array([0, 1]), 6, np.ones(3), np.random.default_rng(0), k=5)
+    assert (new.embeddings <= 1).all() and (new.embeddings >= 0).all()
     with pytest.raises(DataError, match="at least two candidates, received 1"):
         synthesise(z, np.array([2]), 6, np.ones(3), np.random.default_rng(0))
     with pytest.raises(UsageError, match="interpolation"):
@@ -177,11 +177,11 @@ def test_smote_shrinks_k_and_needs_two_points() -> None:
 def test_identical_points_give_that_point() -> None:
     z = np.full((6, 2), 3.0, dtype=np.float32)
     for interpolation in ("certainty", "printed", "uniform"):
-        made = synthesise(
+        new = synthesise(
             z, np.arange(6), 9, np.ones(6), np.random.default_rng(0), interpolation=interpolation
         )  # type: ignore[arg-type]
-        assert (made.embeddings == 3.0).all()
-        assert (made.candidates != made.neighbours).all()
+        assert (new.embeddings == 3.0).all()
+        assert (new.candidates != new.neighbours).all()
 
 
 def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
@@ -192,7 +192,7 @@ def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
     )
     y = np.repeat([0, 1], [400, 40])
     oracle = imblearn.SMOTE(k_neighbors=5, random_state=0).fit_resample(z, y)[0][440:]
-    made = synthesise(
+    new = synthesise(
         z,
         np.flatnonzero(y),
         360,
@@ -201,11 +201,11 @@ def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
         k=5,
         interpolation="uniform",
     ).embeddings
-    assert len(made) == len(oracle) == 360
+    assert len(new) == len(oracle) == 360
     # Both lie on segments between minority points and their neighbours: means and covariances agree
     # within sampling error.
-    assert made.mean(axis=0) == pytest.approx(oracle.mean(axis=0), abs=0.15)
-    assert np.cov(made.T) == pytest.approx(np.cov(oracle.T), abs=0.25)
+    assert new.mean(axis=0) == pytest.approx(oracle.mean(axis=0), abs=0.15)
+    assert np.cov(new.T) == pytest.approx(np.cov(oracle.T), abs=0.25)
 
 
 # ----------------------------------------------------------------- synthetic annotations
@@ -240,15 +240,15 @@ def test_annotators_keep_their_rates_and_stay_independent() -> None:
     instances, annotators, labels = copy_annotations(
         as_sparse(dense), np.tile(np.arange(40), (4000, 1)), np.random.default_rng(1)
     )
-    made = np.full((4000, 3), -1)
-    made[instances, annotators] = labels
+    new = np.full((4000, 3), -1)
+    new[instances, annotators] = labels
     for r in range(3):
-        real, copied = dense[:, r], made[:, r]
+        real, copied = dense[:, r], new[:, r]
         assert (copied >= 0).mean() == pytest.approx((real >= 0).mean(), abs=0.04)
         assert copied[copied >= 0].mean() == pytest.approx(real[real >= 0].mean(), abs=0.04)
-    both = (made[:, 0] >= 0) & (made[:, 1] >= 0)
-    assert abs(np.corrcoef(made[both, 0], made[both, 1])[0, 1]) < 0.06
-    assert (made >= 0).any(axis=1).all()
+    both = (new[:, 0] >= 0) & (new[:, 1] >= 0)
+    assert abs(np.corrcoef(new[both, 0], new[both, 1])[0, 1]) < 0.06
+    assert (new >= 0).any(axis=1).all()
 
 
 def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest() -> None:
@@ -261,11 +261,11 @@ def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest() -> No
     )
     seen = np.zeros((4000, 2), bool)
     seen[instances, annotators] = True
-    found = [
+    result = [
         (seen == pattern).all(axis=1).mean()
         for pattern in ([True, True], [True, False], [False, True])
     ]
-    assert found == pytest.approx([0.25, 0.5, 0.25], abs=0.04)
+    assert result == pytest.approx([0.25, 0.5, 0.25], abs=0.04)
 
 
 def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,15 +276,15 @@ def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     instances, annotators, labels = copy_annotations(
         as_sparse(dense), near, np.random.default_rng(0)
     )
-    made = np.full((5, 3), -1)
-    made[instances, annotators] = labels
-    assert made.tolist() == dense[near[:, 0]].tolist()
+    new = np.full((5, 3), -1)
+    new[instances, annotators] = labels
+    assert new.tolist() == dense[near[:, 0]].tolist()
 
 
 def test_nothing_to_copy() -> None:
     assert [
-        len(part)
-        for part in copy_annotations(
+        len(block)
+        for block in copy_annotations(
             as_sparse(np.zeros((3, 2), int)), np.zeros((0, 2), int), np.random.default_rng(0)
         )
     ] == [0, 0, 0]

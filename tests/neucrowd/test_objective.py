@@ -16,7 +16,7 @@ from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
 
 
-def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarray]:
+def new(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarray]:
     """A model that has not been trained, one batch of its tuplets with their classes, and the
     labels it was made with.
     """
@@ -45,7 +45,7 @@ def made(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarr
 def test_loss_is_the_negative_log_posterior_of_the_positive(
     classes: int, anchor: str, weight_inside: bool
 ) -> None:
-    model, (tuplets, which), method, labels = made(
+    model, (tuplets, which), method, labels = new(
         classes, anchor=anchor, weight_inside=weight_inside, offset=0.5, sampling_network=False
     )
     losses = model.tuplet_losses(tuplets, which, training=False).numpy()
@@ -54,10 +54,10 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
     for t, members in enumerate(rows):
         assert len(set(members)) == 4 and labels[members[0]] == labels[members[1]]
         assert (labels[members[2:]] != labels[members[0]]).all()
-        own = [other[0] for other in rows if labels[other[0]] == labels[members[0]]]
-        centre = sum(assurance[c] * embedded[c] for c in own)
+        mine = [other[0] for other in rows if labels[other[0]] == labels[members[0]]]
+        centre = sum(assurance[c] * embedded[c] for c in mine)
         if anchor == "mean":
-            centre = centre / sum(assurance[c] for c in own)
+            centre = centre / sum(assurance[c] for c in mine)
         elif anchor == "none":
             centre = embedded[members[0]]
         terms = []
@@ -73,7 +73,7 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
 
 def test_the_robust_anchor_layer_is_what_trains(monkeypatch: pytest.MonkeyPatch) -> None:
     # With a layer that says nothing but 0, every similarity is C minus the embedding's length.
-    model, (tuplets, which), method, _ = made(sampling_network=False)
+    model, (tuplets, which), method, _ = new(sampling_network=False)
     assert isinstance(model.robust_anchor, RobustAnchor)
     monkeypatch.setattr(RobustAnchor, "call", lambda self, anchors, *_: tf.zeros_like(anchors))
     losses = model.tuplet_losses(tuplets, which, training=False).numpy()
@@ -84,7 +84,7 @@ def test_the_robust_anchor_layer_is_what_trains(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:
-    model, (pool, which), method, _ = made(pool_factor=3, sampler_warmup=2)
+    model, (pool, which), method, _ = new(pool_factor=3, sampler_warmup=2)
     assert pool.shape[0] == 3 * method.batch_size
     scores = model.hardness(model.sampler, pool, training=False).numpy()
     selected, classes = model.select(model.sampler, pool, which, tf.constant(6, tf.int64))
@@ -97,7 +97,7 @@ def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:
 
 def test_the_sampling_network_learns_the_loss_and_leaves_the_embedding_alone() -> None:
     # Its square error has the gradient 2 * mean(predicted - loss) at the bias.
-    model, (tuplets, _), _, _ = made()
+    model, (tuplets, _), _, _ = new()
     hardness = tf.constant(np.linspace(0.0, 3.0, len(tuplets)), tf.float32)
     predicted = model.hardness(model.sampler, tuplets, training=False).numpy()
     variables, gradients = model.sampler_step(model.sampler, tuplets, hardness)

@@ -85,9 +85,9 @@ def test_safe_examples_against_naive_loop() -> None:
     for i in range(60):
         distances = [(np.linalg.norm(points[i] - points[j]), j) for j in range(60) if j != i]
         near = [j for _, j in sorted(distances)[:7]]
-        own = sum(assurance[j] for j in near if labels[j] == labels[i])
+        mine = sum(assurance[j] for j in near if labels[j] == labels[i])
         other = sum(assurance[j] for j in near if labels[j] != labels[i])
-        expected.append(own > other + 0.1)
+        expected.append(mine > other + 0.1)
     assert safe_examples(points, labels, assurance, k=7, margin=0.1).tolist() == expected
 
 

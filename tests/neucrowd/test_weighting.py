@@ -70,8 +70,8 @@ def test_mislabels_among_unsafe_rows() -> None:
     # Five known rows, of which 1, 3 and 4 are unsafe and 1, 2 and 3 wrong: two of three each way.
     safe = np.array([True, False, True, False, False, True])
     labels, truth = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 1, -1])
-    found = mislabel_detection(safe, labels, truth)
-    assert found == {"safe_share": 0.5, "precision": 2 / 3, "recall": 2 / 3}
+    result = mislabel_detection(safe, labels, truth)
+    assert result == {"safe_share": 0.5, "precision": 2 / 3, "recall": 2 / 3}
 
 
 def test_evaluation_looks_at_the_rows_trained_on() -> None:

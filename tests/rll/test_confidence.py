@@ -38,9 +38,9 @@ def test_bayesian_by_hand() -> None:
     )
     # Beta(3, 2) for the positive label: (3 + 5) / 10, (3 + 3) / 10, and for the negative one (2 +
     # 4) / 10.
-    given = beta_parameters([0.5, 0.5], alpha=3.0, beta=2.0)
+    fixed = beta_parameters([0.5, 0.5], alpha=3.0, beta=2.0)
     np.testing.assert_allclose(
-        bayesian_confidence(VOTES, LABELS, given), [0.8, 0.6, 0.6, 0.6], rtol=1e-6
+        bayesian_confidence(VOTES, LABELS, fixed), [0.8, 0.6, 0.6, 0.6], rtol=1e-6
     )
 
 
@@ -49,11 +49,11 @@ def test_bayesian_equals_a_naive_loop_for_three_classes() -> None:
     votes = rng.integers(0, 5, size=(40, 3))
     labels = votes.argmax(axis=1)
     prior = class_prior(labels, 3)
-    found = bayesian_confidence(votes, labels, beta_parameters(prior, mass=2.0))
+    result = bayesian_confidence(votes, labels, beta_parameters(prior, mass=2.0))
     for row, label in enumerate(labels):
-        own = sum(votes[row, c] for c in range(3) if c == label)
-        expected = (2.0 * np.mean(labels == label) + own) / (2.0 + sum(votes[row]))
-        assert found[row] == pytest.approx(expected, rel=1e-6)
+        mine = sum(votes[row, c] for c in range(3) if c == label)
+        expected = (2.0 * np.mean(labels == label) + mine) / (2.0 + sum(votes[row]))
+        assert result[row] == pytest.approx(expected, rel=1e-6)
 
 
 def test_bayesian_lies_between_prior_and_votes_and_has_their_limits() -> None:
@@ -77,7 +77,7 @@ def test_bayesian_lies_between_prior_and_votes_and_has_their_limits() -> None:
 
 def test_swapping_the_classes_changes_nothing() -> None:
     parameters = beta_parameters([0.25, 0.75], alpha=3.0, beta=2.0)
-    swapped = tuple(part[::-1] for part in parameters)
+    swapped = tuple(block[::-1] for block in parameters)
     np.testing.assert_array_equal(
         bayesian_confidence(VOTES, LABELS, parameters),
         bayesian_confidence(VOTES[:, ::-1], 1 - LABELS, swapped),  # type: ignore[arg-type]
@@ -85,8 +85,8 @@ def test_swapping_the_classes_changes_nothing() -> None:
 
 
 def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
-    found = bayesian_confidence([[2, 0]], np.array([0]), beta_parameters([1.0, 0.0]))
-    assert np.isfinite(found).all() and found[0] == pytest.approx(1.0, abs=1e-5)
+    result = bayesian_confidence([[2, 0]], np.array([0]), beta_parameters([1.0, 0.0]))
+    assert np.isfinite(result).all() and result[0] == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -114,16 +114,16 @@ def test_subsample_keeps_d_labels_of_each_instance() -> None:
     dense = rng.integers(0, 3, size=(30, 7))
     dense[rng.random((30, 7)) < 0.4] = -1
     crowd = Annotations.from_dense(dense, num_classes=3)
-    part = subsample_annotations(crowd, 3, 0)
-    assert part.shape == crowd.shape and part.num_classes == 3
+    block = subsample_annotations(crowd, 3, 0)
+    assert block.shape == crowd.shape and block.num_classes == 3
     np.testing.assert_array_equal(
-        part.vote_counts().sum(axis=1), np.minimum((dense >= 0).sum(axis=1), 3)
+        block.vote_counts().sum(axis=1), np.minimum((dense >= 0).sum(axis=1), 3)
     )
-    kept = part.to_dense() >= 0
-    np.testing.assert_array_equal(part.to_dense()[kept], dense[kept])
+    rest = block.to_dense() >= 0
+    np.testing.assert_array_equal(block.to_dense()[rest], dense[rest])
     assert subsample_annotations(crowd, 7, 0).vote_counts().tolist() == crowd.vote_counts().tolist()
-    assert subsample_annotations(crowd, 3, 0).to_dense().tolist() == part.to_dense().tolist()
-    assert subsample_annotations(crowd, 3, 1).to_dense().tolist() != part.to_dense().tolist()
+    assert subsample_annotations(crowd, 3, 0).to_dense().tolist() == block.to_dense().tolist()
+    assert subsample_annotations(crowd, 3, 1).to_dense().tolist() != block.to_dense().tolist()
 
 
 def test_subsampled_votes_follow_the_hypergeometric_distribution() -> None:

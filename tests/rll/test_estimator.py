@@ -122,13 +122,13 @@ def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> Non
 
     x, crowd, _ = crowd_data(2)
     encoder = keras.Sequential([keras.Input((6,)), Bare()])
-    given = encoder.get_weights()[0].copy()
+    fixed = encoder.get_weights()[0].copy()
     first, second = (
         RLL(**{**QUICK, "encoder": encoder, "seed": 3}).fit(x, crowd).predict_proba(x)
         for _ in range(2)
     )
     np.testing.assert_allclose(first, second, atol=1e-6)
-    np.testing.assert_array_equal(encoder.get_weights()[0], given)
+    np.testing.assert_array_equal(encoder.get_weights()[0], fixed)
 
 
 @pytest.mark.slow

@@ -50,8 +50,8 @@ def test_other_aggregators(name: str, aggregator: Aggregator) -> None:
     x, crowd, truth = crowd_data(3)
     fitted = registry.method(name).make(seed=0).fit(x, crowd)
     np.testing.assert_array_equal(fitted.labels_, aggregator.fit(crowd).labels_)
-    given = TwoStageClassifier(aggregator).fit(x, crowd)
-    np.testing.assert_array_equal(given.predict_proba(x), fitted.predict_proba(x))
+    fixed = TwoStageClassifier(aggregator).fit(x, crowd)
+    np.testing.assert_array_equal(fixed.predict_proba(x), fitted.predict_proba(x))
     assert (
         fitted.confusion_matrices_.shape == (5, 3, 3) and np.mean(fitted.predict(x) == truth) > 0.8
     )
