@@ -15,7 +15,8 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
-from neucrowd_tf.io.roles import is_gold, is_second
+from neucrowd_tf.io.items import item_columns, item_ids, options_beside
+from neucrowd_tf.io.roles import is_gold
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, cell_text, csv_parts, open_parquet, read_table, separator_of
 from neucrowd_tf.names import as_name_array, roles_of
@@ -63,21 +64,20 @@ def read_features(
     """
     if ending(path) == ".npy":
         return _read_array(path)
-    if ending(path) in (".parquet", ".pq"):
-        table = _parquet(path)
-        item = item_column(table, options)
-        names = _feature_columns(table, item, ignore)
+    options = options_beside(path, options or TableOptions())
+    parquet = open_parquet(path) if ending(path) in (".parquet", ".pq") else None
+    head = next(csv_parts(path, options, 1)) if parquet is None else _head(path, parquet)
+    item = item_columns(head, options)
+    names = _feature_columns(head, item, ignore)
+    if parquet is None:
+        table = _fast_table(path, options, head, names) or read_table(path, options)
     else:
-        options = _reading(path, options or TableOptions())
-        head = next(csv_parts(path, options, 1))
-        item = item_column(head, options)
-        names = _feature_columns(head, item, ignore)
-        fast = _fast_table(path, options, head, names)
-        table = read_table(path, options) if fast is None else fast
+        table = _parquet_table(head, parquet, names)
+    items = item_ids(table, dataclasses.replace(options, task_column=tuple(item)))
     rows = np.empty((len(table), len(names)), dtype=np.float32)
     for place, name in enumerate(names):
         rows[:, place] = _numbers(table, name)
-    return FeatureTable(as_name_array(_ids(table, item)), rows, names)
+    return FeatureTable(as_name_array(items), rows, names)
 
 
 def read_texts(
@@ -95,8 +95,9 @@ def read_texts(
     Raises:
         DataError: no such column, an item twice or without id, or no text in any row.
     """
-    table = read_table(path, _reading(path, options or TableOptions()))
-    items = _ids(table, item_column(table, options))
+    options = options_beside(path, options or TableOptions())
+    table = read_table(path, options)
+    items = item_ids(table, options)
     folded = {name.casefold(): name for name in reversed(table.columns)}
     column = next((folded[name] for name in TEXTS if name in folded), None)
     if column is None:
@@ -111,55 +112,6 @@ def read_texts(
     if not any(text.strip() for text in table[column]):
         raise error("broken_file", path, problem=f"all texts in column {column!r} are empty")
     return as_name_array(items), texts
-
-
-def item_column(table: Table, options: TableOptions | None = None) -> str:
-    """Returns the column of items: the one that a flag names if the file has it, or an alias.
-
-    Raises:
-        DataError: there is none, or there are two.
-    """
-    named = [name for name in (options.task_column if options else ()) if name in table.columns]
-    columns = named or roles_of(table.columns)["task"]
-    shown = f"The columns are {', '.join(table.columns[:12])}{', ...' * (len(table.columns) > 12)}"
-    if not columns:
-        near = [name for name in table.columns if is_second(name, "task")]
-        advice = f"Name it: --task_column={shlex.quote(near[0]) if near else 'ITEM'}."
-        raise error("missing_role", table.path, roles="item", columns=shown, advice=advice)
-    if len(columns) > 1:
-        first, second = columns[:2]
-        raise error(
-            "two_columns",
-            table.path,
-            first=first,
-            second=second,
-            role="item",
-            columns=shown,
-            advice=f"Name one with --task_column={shlex.quote(first)}.",
-        )
-    return str(columns[0])
-
-
-def _ids(table: Table, column: str) -> list[str]:
-    """Returns the ids of items; each must be there, once."""
-    ids = [cell_text(cell).strip() for cell in table[column]]
-    if not ids:
-        raise error("broken_file", table.path, problem="the file has no rows")
-    first: dict[str, int] = {}
-    for row, item in enumerate(ids):
-        if not item or first.setdefault(item, row) != row:
-            problem = f"item {item!r} occurs twice" if item else "the item has no id"
-            raise error("broken_file", table.path, table.place(row), problem=problem)
-    return ids
-
-
-def _reading(path: Path, options: TableOptions) -> TableOptions:
-    """Returns the options for a table beside the labels: a separator counts if the file has it."""
-    if options.separator is None and options.header == "first":
-        return options
-    options = dataclasses.replace(options, header="first")
-    wide = options.separator is None or len(next(csv_parts(path, options, 1)).columns) > 1
-    return options if wide else dataclasses.replace(options, separator=None)
 
 
 def _fast_table(
@@ -194,19 +146,33 @@ def _fast_table(
     with np.errstate(over="ignore"):
         if not all(np.isfinite(frame[name].to_numpy(np.float32)).all() for name in features):
             return None
-    cells: list[Any] = [frame[name].to_numpy() for name in frame.columns]
+    others = [name for name in head.columns if name not in features]
+    if frame[others].duplicated().any() or (frame[others] == "").any(axis=None):
+        return None
+    cells: list[Any] = [
+        frame[name].to_numpy() if name in features else frame[name].tolist()
+        for name in head.columns
+    ]
     return Table(path, head.columns, cells, range(2, len(frame) + 2))
 
 
-def _parquet(path: Path) -> Table:
+def _head(path: Path, parquet: Any) -> Table:
+    """Returns the columns of a Parquet file, but for a frame's index without a name."""
+    names = [name for name in parquet.column_names if not name.startswith("__index_level_")]
+    return Table(path, tuple(names), [[] for _ in names])
+
+
+def _parquet_table(head: Table, parquet: Any, features: Sequence[str]) -> Table:
     """Returns a Parquet file as a table whose columns of numbers are arrays."""
-    held = open_parquet(path)
-    names = [name for name in held.column_names if not name.startswith("__index_level_")]
-    cells: list[Any] = [held.column(name).to_numpy() for name in names]
-    return Table(path, tuple(name.strip() for name in names), cells)
+    cells: list[Any] = []
+    for name in head.columns:
+        values = parquet.column(name).to_numpy()
+        numeric = name in features and values.dtype.kind in "fiub"
+        cells.append(values if numeric else [cell_text(value) for value in values.tolist()])
+    return Table(head.path, head.columns, cells)
 
 
-def _feature_columns(table: Table, item: str, ignore: Sequence[str]) -> list[str]:
+def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -> list[str]:
     """Returns the columns of features.
 
     Raises:
@@ -214,11 +180,11 @@ def _feature_columns(table: Table, item: str, ignore: Sequence[str]) -> list[str
         UsageError: a column to ignore that is not there.
     """
     for name in ignore:
-        if name not in table.columns or name == item:
+        if name not in table.columns or name in item:
             raise UsageError(f"--ignore_columns: {table.path}: no column of features {name!r}")
-    nameless = {f"column {place}" for place in range(1, len(table.columns) + 1)}
-    names = [name for name in table.columns if name not in (item, *ignore)]
-    if nameless := [name for name in names if name in nameless]:
+    numbered = {f"column {place}" for place in range(1, len(table.columns) + 1)}
+    names = [name for name in table.columns if name not in (*item, *ignore)]
+    if nameless := [name for name in names if name in numbered]:
         warnings.warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
         names = [name for name in names if name not in nameless]
     roles = roles_of(names)
@@ -232,7 +198,7 @@ def _feature_columns(table: Table, item: str, ignore: Sequence[str]) -> list[str
             advice=f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it",
         )
     if not names:
-        raise error("broken_file", table.path, problem=f"there is no column beside {item!r}")
+        raise error("broken_file", table.path, problem=f"there is no column beside {item[0]!r}")
     return names
 
 

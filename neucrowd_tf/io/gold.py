@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +10,14 @@ import numpy as np
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import error
-from neucrowd_tf.io.files.reading import ending, read_text
+from neucrowd_tf.io.files.reading import read_text
+from neucrowd_tf.io.items import item_columns, item_ids, only_column, options_beside
 from neucrowd_tf.io.reader import match_items, report_on_stderr
 from neucrowd_tf.io.roles import is_gold, is_missing, is_second, named_columns
 from neucrowd_tf.io.schema import TableOptions, split_list
-from neucrowd_tf.io.table import Table, csv_parts, read_table
+from neucrowd_tf.io.table import Table, read_table
 from neucrowd_tf.io.tables.writing import name_of
-from neucrowd_tf.names import folded, roles_of
+from neucrowd_tf.names import roles_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,58 +35,8 @@ def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]
     Returns:
         the table, and the options that count.
     """
-    options = dataclasses.replace(options, header="first")
-    if options.separator is not None and ending(path) not in (".parquet", ".pq"):
-        part = next(csv_parts(path, options, 1))
-        if len(part.columns) == 1:
-            options = dataclasses.replace(options, separator=None)
-    table = read_table(path, options)
-    lower = {column.casefold() for column in table.columns}
-    for flag in ("task_column", "label_column"):
-        if any(name.casefold() not in lower for name in getattr(options, flag)):
-            options = dataclasses.replace(options, **{flag: ()})
-    return table, options
-
-
-def item_columns(table: Table, options: TableOptions) -> list[str]:
-    """Returns the column of items of a table with a row per item: named, an alias, or a likely one.
-
-    Raises:
-        DataError: none, or two.
-    """
-    if options.task_column:
-        return named_columns(table.path, table.columns, options.task_column, "task_column")
-    named = roles_of(table.columns)["task"]
-    likely = [c for c in table.columns if folded(c) == "id"] or [
-        c for c in table.columns if is_second(c, "task")
-    ]
-    return [_only(table, named or likely, "task", "item")]
-
-
-def _only(table: Table, columns: Sequence[str], role: str, word: str) -> str:
-    shown = "Columns: " + ", ".join(table.columns[:12]) + ", ..." * (len(table.columns) > 12)
-    advice = f"Name it with --{role}_column"
-    if not columns:
-        raise error("missing_role", table.path, roles=word, columns=shown, advice=advice)
-    if len(columns) > 1:
-        words = {"first": columns[0], "second": columns[1], "role": word}
-        raise error("two_columns", table.path, columns=shown, advice=advice, **words)
-    return columns[0]
-
-
-def item_ids(table: Table, options: TableOptions) -> list[str]:
-    """Returns the ids of a table with a row per item.
-
-    Raises:
-        DataError: no column of ids, an empty id, or an item twice.
-    """
-    ids = table.joined(item_columns(table, options))
-    seen: dict[str, int] = {}
-    for row, item in enumerate(ids):
-        if not item.strip() or seen.setdefault(item, row) != row:
-            problem = f"item {item!r} occurs twice" if item.strip() else "an item has no id"
-            raise error("broken_file", table.path, table.place(row), problem=problem)
-    return ids
+    options = options_beside(path, options)
+    return read_table(path, options), options
 
 
 def read_true_labels(
@@ -120,7 +70,7 @@ def read_true_labels(
     hits = [*options.label_column] or roles_of(table.columns)["label"]
     hits = hits or [column for column in table.columns if is_gold(column)]
     hits = hits or [column for column in table.columns if is_second(column, "label")]
-    column = _only(table, hits, "label", "label")
+    column = only_column(table, hits, "label", "label")
     column = named_columns(path, table.columns, [column], "label_column")[0]
     known, codes = set(items), {name: code for code, name in enumerate(classes)}
     names = [name_of(name, known) for name in ids]

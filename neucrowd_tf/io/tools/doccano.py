@@ -64,7 +64,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         answers.left_out["spans in the first text"] += len(first["label"])
         raise answers.nothing()
     for place, example in head.records():
-        labels: dict[Any, list[Any]] = defaultdict(list)
+        labels: dict[Any, Any] = defaultdict(list)
         if not isinstance(example.get("annotations"), list):
             labels[None] = example.get("label")
         for part in example.get("annotations") or ():

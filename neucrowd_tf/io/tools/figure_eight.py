@@ -58,7 +58,7 @@ def _read_csv(head: Head, options: TableOptions) -> LabelColumns:
         for name, what in (("_golden", "test questions"), ("_tainted", "untrusted annotators"))
         if name in table.columns and (count := sum(cell.lower() == "true" for cell in table[name]))
     ]
-    answers = [name for name in table.columns if not name.startswith(("_", "orig_"))]
+    columns = [name for name in table.columns if not name.startswith(("_", "orig_"))]
     return read_table(
-        head, options, NAME, item=UNIT, annotator=WORKER, answers=answers, notes=notes
+        head, options, NAME, item=UNIT, annotator=WORKER, answers=columns, notes=notes
     )

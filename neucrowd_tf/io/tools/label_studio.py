@@ -46,8 +46,8 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads annotations, and predictions as labels of an annotator per model version."""
     if set(MIN) <= (head.first or {}).keys():
-        answers = [name for name in head.table(options).columns if name not in ABOUT]
-        return read_table(head, options, NAME, item="id", annotator="annotator", answers=answers)
+        fields = [name for name in head.table(options).columns if name not in ABOUT]
+        return read_table(head, options, NAME, item="id", annotator="annotator", answers=fields)
     answers = Answers(head, NAME, options, item="id", annotator="completed_by")
     tasks = list(head.records())
     emails = _emails([task for _, task in tasks])

@@ -45,6 +45,8 @@ def test_csv_and_parquet_are_read_alike(tmp_path: Path) -> None:
     ("text", "flags", "items", "names"),
     [
         ("item_id,x\n1,2\n7,3\n", {}, ["1", "7"], ["x"]),
+        ("id,x\n1,2\n7,3\n", {}, ["1", "7"], ["x"]),
+        ("a,b,x\n1,2,3\n1,7,4\n", {"task_column": "a,b"}, ["1,2", "1,7"], ["x"]),
         ("key;x\n1;2\n7;3\n", {"task_column": "key"}, ["1", "7"], ["x"]),
         ("task,x\n1,2\n7,3\n", {"task_column": "docID", "separator": ";"}, ["1", "7"], ["x"]),
         ("task,x,p_yes,votes,price\n1,2,3,4,5\n", {}, ["1"], ["x", "p_yes", "votes", "price"]),
@@ -71,7 +73,7 @@ def test_tables_that_are_read(
         ("task,x\na,1\n ,2\n", r"line 3: the item has no id"),
         ("task,x\n", "the file has no rows"),
         ("task\na\n", "there is no column beside 'task'"),
-        ("id,x\n1,2\n", r"no item column.*--task_column=id.*\[missing_role\]"),
+        ("foo,x\n1,2\n", r"no item column.*--task_column.*\[missing_role\]"),
         ("task,item,x\na,b,1\n", r"'task' and 'item' both mean the item.*\[two_columns\]"),
         ("task,x,label\na,1,2\n", r"'label' is named as a label.*--ignore_columns=label.*\[leak\]"),
         ("task,x,Worker_ID\na,1,2\n", r"'Worker_ID' is named as an annotator"),

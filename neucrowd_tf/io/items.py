@@ -1,0 +1,83 @@
+"""Tables with a row per item that lie beside the labels: their options, and the items' ids."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.roles import is_second, named_columns
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import Table, csv_parts, open_parquet
+from neucrowd_tf.names import folded, roles_of
+
+
+def options_beside(path: Path, options: TableOptions) -> TableOptions:
+    """Returns the options that count for a table beside the labels.
+
+    A separator counts if the file has it, and a column if the file has one of that name.
+    """
+    options = dataclasses.replace(options, header="first")
+    if ending(path) in (".parquet", ".pq"):
+        columns = tuple(open_parquet(path).column_names)
+    else:
+        columns = next(csv_parts(path, options, 1)).columns
+        if options.separator is not None and len(columns) == 1:
+            options = dataclasses.replace(options, separator=None)
+            columns = next(csv_parts(path, options, 1)).columns
+    lower = {column.strip().casefold() for column in columns}
+    if any(name.casefold() not in lower for name in options.task_column):
+        options = dataclasses.replace(options, task_column=())
+    if any(name.casefold() not in lower for name in options.label_column):
+        options = dataclasses.replace(options, label_column=())
+    return options
+
+
+def item_columns(table: Table, options: TableOptions) -> list[str]:
+    """Returns the column of items of a table with a row per item: named, an alias, or a likely one.
+
+    Raises:
+        DataError: none, or two.
+    """
+    if options.task_column:
+        return named_columns(table.path, table.columns, options.task_column, "task_column")
+    named = roles_of(table.columns)["task"]
+    likely = [c for c in table.columns if folded(c) == "id"] or [
+        c for c in table.columns if is_second(c, "task")
+    ]
+    return [only_column(table, named or likely, "task", "item")]
+
+
+def only_column(table: Table, columns: Sequence[str], role: str, word: str) -> str:
+    """Returns the only column of a role.
+
+    Raises:
+        DataError: none, or two.
+    """
+    shown = "Columns: " + ", ".join(table.columns[:12]) + ", ..." * (len(table.columns) > 12)
+    advice = f"Name it with --{role}_column"
+    if not columns:
+        raise error("missing_role", table.path, roles=word, columns=shown, advice=advice)
+    if len(columns) > 1:
+        words = {"first": columns[0], "second": columns[1], "role": word}
+        raise error("two_columns", table.path, columns=shown, advice=advice, **words)
+    return columns[0]
+
+
+def item_ids(table: Table, options: TableOptions) -> list[str]:
+    """Returns the ids of a table with a row per item.
+
+    Raises:
+        DataError: no column of ids, an empty id, or an item twice.
+    """
+    ids = [item.strip() for item in table.joined(item_columns(table, options))]
+    if not ids:
+        raise error("broken_file", table.path, problem="the file has no rows")
+    seen: dict[str, int] = {}
+    for row, item in enumerate(ids):
+        if not item or seen.setdefault(item, row) != row:
+            problem = f"item {item!r} occurs twice" if item else "the item has no id"
+            raise error("broken_file", table.path, table.place(row), problem=problem)
+    return ids
