@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
+from neucrowd_tf.arguments import nest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder
@@ -88,7 +89,8 @@ class Persistent:
 
     @classmethod
     def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
-        restored = cls(**params)
+        # An earlier version had the options of a network among the arguments.
+        restored = cls(**nest(cls, {}, params))
         for name, value in attributes.items():
             setattr(restored, name, value)
         return restored

@@ -44,28 +44,6 @@ def pair_masks(labels: Any) -> tuple[Any, Any]:
     ), ops.logical_not(same)
 
 
-def pair_indices(labels: Any) -> tuple[Any, Any, Any]:
-    """Returns every pair of a batch once: `[P]` first, `[P]` second, `[P]` bool whether they have
-    the same label.
-    """
-    labels = flat_labels(labels)
-    size = ops.shape(labels)[0]
-    later = ops.arange(size)[:, None] < ops.arange(size)[None, :]
-    first, second = ops.nonzero(later)
-    return first, second, ops.equal(ops.take(labels, first), ops.take(labels, second))
-
-
-def triplet_indices(labels: Any) -> tuple[Any, Any, Any]:
-    """Returns every triplet of a batch: `[T]` anchor, `[T]` positive, `[T]` negative. T grows as
-    the cube of the batch.
-    """
-    positives, negatives = pair_masks(labels)
-    anchor, positive, negative = ops.nonzero(
-        ops.logical_and(positives[:, :, None], negatives[:, None, :])
-    )
-    return anchor, positive, negative
-
-
 def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
     """Returns the semi-hard negative of each anchor and positive.
 

@@ -20,6 +20,7 @@ HEADS = {
     "VW": _made("CrowdConnection", "VW"),
     "VB": _made("CrowdConnection", "VB"),
     "VW+B": _made("CrowdConnection", "VW+B"),
+    "SW": _made("CrowdConnection", "SW"),
     "anno_reg": _made("ConfusionHead"),
     "anno_reg_columns": _made("ConfusionHead", "column", 0.2, 1.5),
     "trace_reg": _made("SoftplusConfusionHead"),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.crowd_layers import AnnoReg
-from neucrowd_tf.persistence import load
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -30,16 +29,6 @@ def test_matrices_explain_the_answers(fitted, crowd):
     expected = np.einsum("nt,rtc->nrc", fitted.predict_proba(features), fitted.confusion_matrices_)
     np.testing.assert_allclose(fitted.predict_annotators(features), expected, atol=1e-5)
     assert fitted.confusion_matrices_[0, 0].argmax() == 1, "annotator 0 swaps the first two classes"
-
-
-def test_save_and_load(fitted, crowd, tmp_path):
-    features, _, _ = crowd
-    fitted.save(tmp_path / "model")
-    np.testing.assert_allclose(
-        load(tmp_path / "model").predict_annotators(features),
-        fitted.predict_annotators(features),
-        atol=1e-6,
-    )
 
 
 @pytest.mark.slow

@@ -20,6 +20,8 @@ FORMULAS = {
     "MW": lambda p, matrix: p @ matrix,
     "VW": lambda p, scale: p * scale,
     "VB": lambda p, shift: p + shift,
+    "VW+B": lambda p, scale, shift: p * scale + shift,
+    "SW": lambda p, scale: p * scale,
     "anno_reg": lambda p, matrix: np.log(
         p @ (np.exp(matrix) / np.exp(matrix).sum(axis=1, keepdims=True))
     ),

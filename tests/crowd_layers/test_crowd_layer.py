@@ -12,7 +12,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.persistence import load
-from neucrowd_tf.training.run import Run
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -84,34 +83,6 @@ def test_inference_model_has_no_annotators(fitted, crowd):
     np.testing.assert_allclose(
         outputs["probabilities"], fitted.predict_proba(features[:7]), atol=1e-6
     )
-
-
-@pytest.mark.ci  # test_common.py resumes each family's first
-def test_resumes_bit_for_bit(crowd, tmp_path):
-    features, _, annotations = crowd
-    arguments = {**SMALL, "epochs": 4}
-    whole = CrowdLayer(**arguments).fit(features, annotations)
-    CrowdLayer(**{**arguments, "epochs": 2}).fit(
-        features, annotations, run=Run(checkpoints=tmp_path, checkpoint_seconds=0.0)
-    )
-    # A finished fit of two epochs is what a fit of four leaves behind when it is killed after the
-    # second, but for its marks.
-    CrowdLayer(**arguments).fit(features, annotations, run=Run(checkpoints=tmp_path / "whole"))
-    from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
-    from neucrowd_tf.training.state import from_text, to_text
-
-    arrays = load_arrays(tmp_path / "train.npz")
-    save_arrays(
-        tmp_path / "train.npz",
-        {
-            **arrays,
-            "record": to_text({**from_text(arrays["record"]), "finished": False}),
-            "owner": load_arrays(tmp_path / "whole" / "train.npz")["owner"],
-        },
-    )
-    resumed = CrowdLayer(**arguments).fit(features, annotations, run=Run(checkpoints=tmp_path))
-    assert resumed.n_iter_ == 4
-    np.testing.assert_array_equal(resumed.predict_proba(features), whole.predict_proba(features))
 
 
 def test_monitor_keeps_the_best_epoch(crowd):

@@ -8,7 +8,6 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import WeightedDoctorNet
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.persistence import load
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -63,16 +62,6 @@ def test_confusion_matrices_against_loop(fitted, crowd):
         for t in range(3):
             expected[r, t] = sum(p[i, t] * answers[i, r] for i in range(len(p))) / p[:, t].sum()
     np.testing.assert_allclose(fitted.confusion_matrices_, expected, atol=1e-4)
-
-
-def test_save_and_load(fitted, crowd, tmp_path):
-    features, _, _ = crowd
-    fitted.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    np.testing.assert_allclose(
-        again.predict_proba(features), fitted.predict_proba(features), atol=1e-6
-    )
-    np.testing.assert_array_equal(again.annotator_weights_, fitted.annotator_weights_)
 
 
 @pytest.mark.slow

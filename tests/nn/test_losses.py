@@ -305,12 +305,6 @@ def test_shapes_that_would_broadcast_are_errors() -> None:
 # ----------------------------------------------------------------- alone in anyone's model
 
 
-@pytest.mark.parametrize("loss", [*MADE, TripletCenterLoss(0.3)], ids=lambda loss: loss.name)
-def test_serialises(loss: Any) -> None:
-    again = keras.losses.deserialize(keras.losses.serialize(loss))
-    assert type(again) is type(loss) and again.get_config() == loss.get_config()
-
-
 @pytest.mark.parametrize(
     "name",
     [

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
-from neucrowd_tf.nn.miners import (
-    flat_labels,
-    pair_indices,
-    pair_masks,
-    semihard_negatives,
-    triplet_indices,
-)
+from neucrowd_tf.nn.miners import flat_labels, pair_masks, semihard_negatives
 
 LABELS = np.array([0, 1, 0, 2, 1])
 
@@ -22,20 +14,6 @@ def test_masks_by_hand() -> None:
     same, different = (np.asarray(mask) for mask in pair_masks(LABELS))
     np.testing.assert_array_equal(np.argwhere(same), [[0, 2], [1, 4], [2, 0], [4, 1]])
     assert not (same & different).any() and (same | different).sum() == 20  # all but the diagonal
-
-
-def test_pairs_and_triplets_equal_naive_loops() -> None:
-    first, second, same = (np.asarray(part).tolist() for part in pair_indices(LABELS))
-    expected = [
-        (i, j, bool(LABELS[i] == LABELS[j])) for i, j in itertools.combinations(range(5), 2)
-    ]
-    assert list(zip(first, second, same, strict=True)) == expected
-    found = set(zip(*(np.asarray(part).tolist() for part in triplet_indices(LABELS)), strict=True))
-    assert found == {
-        t
-        for t in itertools.permutations(range(5), 3)
-        if LABELS[t[0]] == LABELS[t[1]] != LABELS[t[2]]
-    }
 
 
 def test_semihard_by_hand_and_by_loop() -> None:
@@ -59,7 +37,6 @@ def test_semihard_by_hand_and_by_loop() -> None:
 
 def test_no_negative_no_triplet() -> None:
     assert not np.asarray(semihard_negatives(np.ones((3, 3), np.float32), np.zeros(3))[1]).any()
-    assert len(np.asarray(triplet_indices(np.zeros(3))[0])) == 0
 
 
 def test_labels_of_other_shapes() -> None:
