@@ -97,10 +97,10 @@ def bench_dawid_skene(sizes: dict[str, int], seed: int) -> dict[str, Any]:
     result["dawid_skene_seconds_per_iteration"] = per_iteration(
         lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), OUR_ITERATIONS, 3
     )
-    found = DawidSkene()
-    result["dawid_skene_fit_seconds"] = seconds(lambda: found.fit(crowd))
-    result["dawid_skene_fit_iterations"] = found.n_iter_
-    result["dawid_skene_accuracy"] = float(np.mean(found.labels_ == truth))
+    outcome = DawidSkene()
+    result["dawid_skene_fit_seconds"] = seconds(lambda: outcome.fit(crowd))
+    result["dawid_skene_fit_iterations"] = outcome.n_iter_
+    result["dawid_skene_accuracy"] = float(np.mean(outcome.labels_ == truth))
     result["dawid_skene_crowdkit_seconds_per_iteration"] = result["dawid_skene_speedup"] = None
     if crowdkit is not None:
         frame = crowd.to_frame()
@@ -119,10 +119,10 @@ def bench_glad(sizes: dict[str, int], seed: int) -> dict[str, Any]:
     crowd, truth = simulate(seed, **sizes)
     result: dict[str, Any] = {f"glad_{name}": size for name, size in sizes.items()}
     result["glad_annotations"] = crowd.num_annotations
-    found = Glad()
-    result["glad_seconds"] = seconds(lambda: found.fit(crowd), 3)
-    result["glad_iterations"] = found.n_iter_
-    result["glad_accuracy"] = float(np.mean(found.labels_ == truth))
+    outcome = Glad()
+    result["glad_seconds"] = seconds(lambda: outcome.fit(crowd), 3)
+    result["glad_iterations"] = outcome.n_iter_
+    result["glad_accuracy"] = float(np.mean(outcome.labels_ == truth))
     result["majority_vote_accuracy"] = float(np.mean(MajorityVote().fit(crowd).labels_ == truth))
     result["glad_crowdkit_seconds"] = result["glad_crowdkit_accuracy"] = result["glad_speedup"] = (
         None

@@ -68,16 +68,16 @@ def evidence(data: Benchmark, seed: int = 0) -> dict[str, Any]:
     scores = {strength: dict.fromkeys(CANDIDATES, 0.0) for strength in STRENGTH}
     for fold in range(settings.folds):
         held = folds == fold
-        kept, left = crowd.select(~held), crowd.select(held)
+        remaining, left = crowd.select(~held), crowd.select(held)
         for name, make in CANDIDATES.items():
-            probas = make(seed).fit(kept).probas_
+            probas = make(seed).fit(remaining).probas_
             for strength in STRENGTH:
-                scores[strength][name] += held_out_score(kept, left, probas, strength)
-    found = {name: make(seed).fit(crowd).probas_ for name, make in CANDIDATES.items()}
+                scores[strength][name] += held_out_score(remaining, left, probas, strength)
+    result = {name: make(seed).fit(crowd).probas_ for name, make in CANDIDATES.items()}
     rules = {}
     for strength, best in itertools.product(STRENGTH, BEST):
         order = sorted(CANDIDATES, key=lambda name: -scores[strength][name])
-        mean = np.mean([found[name] for name in order[:best]], axis=0)
+        mean = np.mean([result[name] for name in order[:best]], axis=0)
         for decisive in DECISIVE:
             probas = joint.probas_ if gain > decisive else mean
             rules[name_of(decisive, best, strength)] = data.accuracy(probas)
@@ -160,11 +160,11 @@ def gathered(makers: Crowds, parts: Path | None) -> Iterator[tuple[str, dict[str
         if path is not None and path.exists():
             yield name, read_json(path)
             continue
-        found = evidence(make())
+        result = evidence(make())
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(path, found)
-        yield name, found
+            write_json(path, result)
+        yield name, result
 
 
 def left_out(seen: dict[str, dict[str, Any]]) -> dict[str, tuple[str, float]]:
@@ -173,13 +173,13 @@ def left_out(seen: dict[str, dict[str, Any]]) -> dict[str, tuple[str, float]]:
     """
     rules = list(next(iter(seen.values()))["rules"])
     table = np.array([[one["rules"][rule] for rule in rules] for one in seen.values()])
-    found = {}
+    result = {}
     for place, name in enumerate(seen):
         means = np.delete(table, place, axis=0).mean(axis=0)
         best = np.flatnonzero(means >= means.max() - 1e-12)
         more = f" and {len(best) - 1} alike" if len(best) > 1 else ""
-        found[name] = rules[best[0]] + more, float(table[place, best].mean())
-    return found
+        result[name] = rules[best[0]] + more, float(table[place, best].mean())
+    return result
 
 
 def tables(seen: dict[str, Any], unseen: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -248,22 +248,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="two benchmarks, small crowds")
     parser.add_argument("--parts", type=Path, help="a folder for each crowd's figures")
     parser.add_argument("--output", type=Path, help="a Markdown file")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # not converged, on small sets
-    makers = crowds(given.data_dir, given.quick)
+    makers = crowds(options.data_dir, options.quick)
     if not makers[0]:
-        sys.exit(f"consensus: expected benchmarks in {given.data_dir}/{published.FOLDER}")
-    seen = dict(gathered(makers[0], given.parts))
+        sys.exit(f"consensus: expected benchmarks in {options.data_dir}/{published.FOLDER}")
+    seen = dict(gathered(makers[0], options.parts))
     unseen: dict[str, Any] = {}
-    for name, one in gathered(makers[1], given.parts):
+    for name, one in gathered(makers[1], options.parts):
         unseen[name] = one
         print(name, number_cell(round(one["alone"]["consensus"], 4)), file=sys.stderr, flush=True)
-    body, found = tables(seen, unseen)
+    body, result = tables(seen, unseen)
     print(body, file=sys.stderr)
-    if given.output is not None:
-        write_text(given.output, page(body))
-    if given.json:
-        print(json.dumps(found))
+    if options.output is not None:
+        write_text(options.output, page(body))
+    if options.json:
+        print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -79,10 +79,10 @@ def settings_of(name: str) -> dict[str, Any]:
     """Returns the preset that all three methods share on a dataset, and the annotators' rates."""
     from neucrowd_tf import registry
 
-    made = {method: registry.method(method).make(dataset=name) for method in LEARNERS}
-    first = made["crowd_layer"]
+    built = {method: registry.method(method).make(dataset=name) for method in LEARNERS}
+    first = built["crowd_layer"]
     rates = {
-        method: one.annotator_learning_rate or one.learning_rate for method, one in made.items()
+        method: one.annotator_learning_rate or one.learning_rate for method, one in built.items()
     }
     return {
         "units": first.base["hidden_units"][0],
@@ -96,7 +96,7 @@ def settings_of(name: str) -> dict[str, Any]:
     }
 
 
-def learnt(data_dir: Path, given: argparse.Namespace) -> list[Row]:
+def learnt(data_dir: Path, options: argparse.Namespace) -> list[Row]:
     """Returns learning from crowds, ours and maml's."""
     import baselines  # registers its methods
     from data import labelme, music
@@ -106,27 +106,27 @@ def learnt(data_dir: Path, given: argparse.Namespace) -> list[Row]:
 
     del baselines
     rows: list[Row] = []
-    for name in given.datasets:
+    for name in options.datasets:
         dataset = {"labelme": labelme, "music": music}[name].load(data_dir)
         settings = settings_of(name)
-        if given.epochs:
-            settings["epochs"] = given.epochs
+        if options.epochs:
+            settings["epochs"] = options.epochs
         # What the first fit of a process imports is no method's; maml's is not counted either.
         registry.method("crowd_layer").make(dataset=name, epochs=1, restarts=0).fit(
             dataset.features, dataset.annotations
         )
         for method in LEARNERS:
-            for seed in range(given.seeds):
+            for seed in range(options.seeds):
                 # No weight penalty: maml's would go over biases and the heads as well.
                 model = registry.method(method).make(
                     dataset=name, seed=seed, epochs=settings["epochs"], l2=0.0, restarts=0
                 )
                 with Clock() as clock:
                     model.fit(dataset.features, dataset.annotations)
-                found = model.predict_proba(dataset.test.features).argmax(axis=1)
-                accuracy = float((found == dataset.test.labels).mean())
+                result = model.predict_proba(dataset.test.features).argmax(axis=1)
+                accuracy = float((result == dataset.test.labels).mean())
                 rows.append(_row(name, method, "here", accuracy, clock.seconds, clock.cpu_seconds))
-        if given.maml is None:
+        if options.maml is None:
             continue
         shorten = signed_square_root if settings["square_root"] else None
         mean, scale = standardise(dataset.features, True, before=shorten)
@@ -136,8 +136,8 @@ def learnt(data_dir: Path, given: argparse.Namespace) -> list[Row]:
         )
         settings |= {
             "methods": LEARNERS,
-            "seeds": list(range(given.seeds)),
-            "threads": given.threads,
+            "seeds": list(range(options.seeds)),
+            "threads": options.threads,
         }
         arrays = {
             "features": train.astype(np.float32),
@@ -147,21 +147,21 @@ def learnt(data_dir: Path, given: argparse.Namespace) -> list[Row]:
             "test_truth": np.asarray(dataset.test.labels),
             "settings": np.array(json.dumps(settings)),
         }
-        for one in theirs(given, arrays):
+        for one in theirs(options, arrays):
             cells = [one[column] for column in COLUMNS[3:]]
             rows.append(_row(name, one["method"], "maml", *cells))
     return rows
 
 
-def theirs(given: argparse.Namespace, arrays: dict[str, Any]) -> list[dict[str, Any]]:
+def theirs(options: argparse.Namespace, arrays: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns what maml's side prints."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arrays.npz"
         np.savez(path, **arrays)
         script = Path(__file__).with_name("peers_torch.py")
         done = subprocess.run(
-            [given.maml_python, str(script), str(path)],
-            env={**os.environ, "PYTHONPATH": str(given.maml)},
+            [options.maml_python, str(script), str(path)],
+            env={**os.environ, "PYTHONPATH": str(options.maml)},
             check=True,
             capture_output=True,
             text=True,
@@ -181,13 +181,13 @@ def summary(rows: list[Row]) -> pd.DataFrame:
     return table.reset_index()
 
 
-def page(table: pd.DataFrame, missing: Sequence[str], given: argparse.Namespace) -> str:
+def page(table: pd.DataFrame, missing: Sequence[str], options: argparse.Namespace) -> str:
     """Returns the table as a page."""
     lines = [
         "## The same methods in other packages\n",
         "`python -m benchmarks.peers --data_dir=DATA --maml_python=PYTHON --maml=CHECKOUT"
         " --output=results/peers.md`\n",
-        f"One process at a time, {given.threads} thread(s); seconds of a whole fit, compiling"
+        f"One process at a time, {options.threads} thread(s); seconds of a whole fit, compiling"
         " included, and of CPU time, which other work on the machine changes little; means over"
         " fits. Truth inference with each package's defaults; learning with"
         " the same base, features, Adam, batches, epochs and no weight penalty.\n",
@@ -217,24 +217,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--maml", type=Path, help="maml's checkout")
     parser.add_argument("--keep", type=Path, help="a file of rows; another part adds to it")
     parser.add_argument("--output", type=Path, help="a Markdown file")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     missing = [] if importlib.util.find_spec("crowdkit") else ["crowd-kit"]
-    missing += [] if given.maml else ["maml (--maml_python, --maml)"]
-    rows: list[Row] = read_json(given.keep) if given.keep and given.keep.exists() else []
-    if given.part != "learning":
-        rows += inferred(given.data_dir, given.benchmarks)
-    if given.part != "inference":
-        rows += learnt(given.data_dir, given)
-    if given.keep:
-        write_json(given.keep, rows)
+    missing += [] if options.maml else ["maml (--maml_python, --maml)"]
+    rows: list[Row] = read_json(options.keep) if options.keep and options.keep.exists() else []
+    if options.part != "learning":
+        rows += inferred(options.data_dir, options.benchmarks)
+    if options.part != "inference":
+        rows += learnt(options.data_dir, options)
+    if options.keep:
+        write_json(options.keep, rows)
     table = summary(rows)
     print(table.to_string(index=False), file=sys.stderr)
     for name in missing:
         print(f"not installed: {name}", file=sys.stderr)
-    if given.output is not None:
-        write_text(given.output, page(table, missing, given))
-    if given.json:
+    if options.output is not None:
+        write_text(options.output, page(table, missing, options))
+    if options.json:
         print(json.dumps({"rows": table.to_dict("records"), "missing": missing}))
 
 

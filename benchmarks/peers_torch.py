@@ -99,8 +99,8 @@ def fitted(method: str, arrays: Any, settings: dict[str, Any], seed: int) -> dic
     start, worked = time.perf_counter(), time.process_time()
     trainer.fit(model, loader)
     took, work = time.perf_counter() - start, time.process_time() - worked
-    found = model.predict_step({"x": torch.from_numpy(arrays["test_features"])}, 0)["p_class"]
-    right = found.argmax(dim=-1).numpy() == arrays["test_truth"]
+    result = model.predict_step({"x": torch.from_numpy(arrays["test_features"])}, 0)["p_class"]
+    right = result.argmax(dim=-1).numpy() == arrays["test_truth"]
     return {
         "method": method,
         "seed": seed,

@@ -124,17 +124,17 @@ def classifier(crowd: Annotations, features: NDArray[Any] | None) -> NDArray[np.
     """Returns `[N, C]` a classifier's probabilities, out of fold, from the majority's labels."""
     votes = crowd.vote_counts()
     shares = (votes.sum(axis=0) + 1.0) / (votes.sum() + crowd.num_classes)
-    found: NDArray[np.float64] = np.tile(shares, (crowd.num_instances, 1))
+    outcome: NDArray[np.float64] = np.tile(shares, (crowd.num_instances, 1))
     if features is None:
-        return found
+        return outcome
     labels = MajorityVote(ties="first").fit(crowd).labels_
-    kept = np.flatnonzero(np.bincount(labels, minlength=crowd.num_classes)[labels] >= FOLDS)
+    remaining = np.flatnonzero(np.bincount(labels, minlength=crowd.num_classes)[labels] >= FOLDS)
     splits = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    part = cross_val_predict(
-        regression(), features[kept], labels[kept], cv=splits, method="predict_proba"
+    section = cross_val_predict(
+        regression(), features[remaining], labels[remaining], cv=splits, method="predict_proba"
     )
-    found[np.ix_(kept, np.unique(labels[kept]))] = part
-    return found
+    outcome[np.ix_(remaining, np.unique(labels[remaining]))] = section
+    return outcome
 
 
 def scores(
@@ -176,8 +176,8 @@ def ask(
 
 def right(labels: NDArray[Any], truth: NDArray[np.int64]) -> float:
     """Returns the accuracy over tasks whose truth is known."""
-    known = truth >= 0
-    return float(np.mean(labels[known] == truth[known]))
+    gold_only = truth >= 0
+    return float(np.mean(labels[gold_only] == truth[gold_only]))
 
 
 def accuracies(crowd: Annotations, full: Replay) -> dict[str, float]:
@@ -189,12 +189,12 @@ def accuracies(crowd: Annotations, full: Replay) -> dict[str, float]:
         "dawid_skene": DawidSkene().fit(crowd).labels_,
         "majority_vote": MajorityVote().fit(crowd).labels_,
     }
-    found = {name: right(inferred, full.truth) for name, inferred in labels.items()}
+    outcome = {name: right(inferred, full.truth) for name, inferred in labels.items()}
     if full.features is not None and full.test is not None:
         rows = crowd.annotated
         model = regression().fit(full.features[rows], labels["believe"][rows])
-        found["model"] = right(model.predict(full.test[0]), full.test[1])
-    return found
+        outcome["model"] = right(model.predict(full.test[0]), full.test[1])
+    return outcome
 
 
 def replay(full: Replay, strategy: str, seed: int) -> dict[str, Any]:
@@ -207,9 +207,9 @@ def replay(full: Replay, strategy: str, seed: int) -> dict[str, Any]:
         crowd.instances.astype(np.int64) * size + crowd.annotators,
         start.instances.astype(np.int64) * size + start.annotators,
     )
-    known = int(shown.sum())
-    stops = {round(MARKS[-1] * known * part / ROUNDS) for part in range(1, ROUNDS + 1)}
-    stops |= {round(mark * known) for mark in MARKS}
+    gold_only = int(shown.sum())
+    stops = {round(MARKS[-1] * gold_only * section / ROUNDS) for section in range(1, ROUNDS + 1)}
+    stops |= {round(mark * gold_only) for mark in MARKS}
     belief = believe(start)
     curve = [(0.0, right(belief.probas.argmax(axis=1), truth))]
     marks: dict[str, dict[str, float]] = {"0": accuracies(start, full)}
@@ -221,11 +221,11 @@ def replay(full: Replay, strategy: str, seed: int) -> dict[str, Any]:
         shown[held[ask(worth, pairs[0], stop - asked, rng)]] = True
         asked = stop
         belief = believe(crowd.select(shown))
-        curve.append((stop / known, right(belief.probas.argmax(axis=1), truth)))
+        curve.append((stop / gold_only, right(belief.probas.argmax(axis=1), truth)))
         for mark in MARKS:
-            if stop == round(mark * known):
+            if stop == round(mark * gold_only):
                 marks[f"{mark:g}"] = accuracies(crowd.select(shown), full)
-    return {"curve": curve, "marks": marks, "labels": known}
+    return {"curve": curve, "marks": marks, "labels": gold_only}
 
 
 def needed(curve: Sequence[tuple[float, float]], accuracy: float) -> float:
@@ -247,8 +247,8 @@ def needed(curve: Sequence[tuple[float, float]], accuracy: float) -> float:
 
 def over_draws(values: Sequence[float]) -> list[float]:
     """Returns mean and 95 % interval."""
-    found = mean_interval(values)
-    return [found.estimate, found.low, found.high]
+    outcome = mean_interval(values)
+    return [outcome.estimate, outcome.low, outcome.high]
 
 
 def summary(draws: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -256,13 +256,13 @@ def summary(draws: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     strategy's labels with which `item_annotator` reaches what that one reaches with all of its.
     """
     result: dict[str, Any] = {"labels_at_first": draws["random"][0]["labels"]}
-    for strategy, found in draws.items():
+    for strategy, outcome in draws.items():
         result[strategy] = {
             consensus: {
-                mark: over_draws([draw["marks"][mark][consensus] for draw in found])
-                for mark in found[0]["marks"]
+                mark: over_draws([draw["marks"][mark][consensus] for draw in outcome])
+                for mark in outcome[0]["marks"]
             }
-            for consensus in found[0]["marks"]["0"]
+            for consensus in outcome[0]["marks"]["0"]
         }
     ours = draws["item_annotator"]
     for other in ("random", "activelab"):
@@ -280,11 +280,11 @@ def cell(interval: Sequence[float]) -> str:
     return "{:.3f} [{:.3f}, {:.3f}]".format(*interval)
 
 
-def share(found: dict[str, Any], other: str) -> str:
+def share(outcome: dict[str, Any], other: str) -> str:
     """Returns the share of another's labels that ours needs, or in how many draws it got there."""
-    if found[f"share_of_{other}"] is not None:
-        return cell(found[f"share_of_{other}"])
-    each = found[f"shares_of_{other}"]
+    if outcome[f"share_of_{other}"] is not None:
+        return cell(outcome[f"share_of_{other}"])
+    each = outcome[f"shares_of_{other}"]
     reached = ", ".join(f"{value:.3f}" for value in each if value is not None)
     return f"not reached in {each.count(None)} of {len(each)} draws" + (
         f", else {reached}" if reached else ""
@@ -294,9 +294,9 @@ def share(found: dict[str, Any], other: str) -> str:
 def by_mark(results: dict[str, Any], kind: str) -> list[str]:
     """Returns a table of accuracies at first and after each mark, of datasets that have them."""
     lines = ["| dataset | asked | at first | 10 % | 25 % | 50 % |", "|---|---|---|---|---|---|"]
-    for name, found in results.items():
+    for name, outcome in results.items():
         for strategy in STRATEGIES:
-            if (row := found[strategy].get(kind)) is not None:
+            if (row := outcome[strategy].get(kind)) is not None:
                 cells = " | ".join(cell(row[mark]) for mark in ("0", *(f"{m:g}" for m in MARKS)))
                 lines.append(f"| {name} | {strategy} | {cells} |")
     return lines
@@ -307,15 +307,15 @@ def verdicts(results: dict[str, Any]) -> list[str]:
     fewer than ActiveLab's, on average over draws; where it misses in a draw, it does not.
     """
     lines = []
-    for other, limit, said in (
+    for other, limit, text in (
         ("random", 0.6, "At most 60 % of random's labels"),
         ("activelab", 1.0, "Fewer labels than ActiveLab"),
     ):
-        shares = {name: found[f"share_of_{other}"] for name, found in results.items()}
+        shares = {name: outcome[f"share_of_{other}"] for name, outcome in results.items()}
         holds = {name: s for name, s in shares.items() if s is not None and s[0] <= limit}
         unsure = [name for name, s in holds.items() if s[2] > limit]
         rest = [name for name in shares if name not in holds]
-        line = f"- {said}: {', '.join(holds) or 'nowhere'}"
+        line = f"- {text}: {', '.join(holds) or 'nowhere'}"
         line += f" (the interval ends above on {', '.join(unsure)})" if unsure else ""
         lines.append(line + (f"; not on {', '.join(rest)}." if rest else "."))
     return lines
@@ -349,8 +349,8 @@ def markdown(results: dict[str, Any], draws: int) -> str:
         "| dataset | of random's | of ActiveLab's |",
         "|---|---|---|",
     ]
-    for name, found in results.items():
-        shares = [share(found, other) for other in ("random", "activelab")]
+    for name, outcome in results.items():
+        shares = [share(outcome, other) for other in ("random", "activelab")]
         lines.append(f"| {name} | {' | '.join(shares)} |")
     lines += [
         "",
@@ -361,10 +361,10 @@ def markdown(results: dict[str, Any], draws: int) -> str:
         "| dataset | asked | Dawid and Skene, defaults | majority vote |",
         "|---|---|---|---|",
     ]
-    for name, found in results.items():
+    for name, outcome in results.items():
         for strategy in STRATEGIES:
             kinds = ("dawid_skene", "majority_vote")
-            cells = " | ".join(cell(found[strategy][kind][f"{MARKS[-1]:g}"]) for kind in kinds)
+            cells = " | ".join(cell(outcome[strategy][kind][f"{MARKS[-1]:g}"]) for kind in kinds)
             lines.append(f"| {name} | {strategy} | {cells} |")
     return "\n".join(lines) + "\n"
 

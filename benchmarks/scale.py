@@ -114,7 +114,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         request = Request(
             options.source, options.method, options.output, options.iterations, 0.0, report=report
         )
-        found = fit(request, engine)
+        outcome = fit(request, engine)
         seconds = time.perf_counter() - began
         cpu = time.process_time()
         peak = peak_memory_mb()
@@ -126,11 +126,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         engine.close()
     return {
         "workers": options.worker,
-        "annotations": found["num_annotations"],
+        "annotations": outcome["num_annotations"],
         "seconds": round(seconds, 2),
-        "seconds_per_iteration": round(found["seconds"]["iterate"] / found["n_iter"], 3),
-        "read_seconds": round(found["seconds"]["read"], 2),
-        "write_seconds": round(found["seconds"]["write"], 2),
+        "seconds_per_iteration": round(outcome["seconds"]["iterate"] / outcome["n_iter"], 3),
+        "read_seconds": round(outcome["seconds"]["read"], 2),
+        "write_seconds": round(outcome["seconds"]["write"], 2),
         "peak_memory_mb": round(peak),
         "cpu_seconds_per_iteration": round((clocks[-1] - clocks[0]) / max(len(clocks) - 1, 1), 3),
         "cpu_seconds": round(cpu, 2),
@@ -140,15 +140,15 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def digest(output: Path) -> str:
     """Returns a digest of all labels and of the parameters."""
-    found = hashlib.sha256()
-    for part in sorted((output / "labels").glob("*.parquet")):
-        table = pq.read_table(part)
+    outcome = hashlib.sha256()
+    for section in sorted((output / "labels").glob("*.parquet")):
+        table = pq.read_table(section)
         for column in table.columns[:3]:
-            found.update(column.to_numpy().tobytes())
+            outcome.update(column.to_numpy().tobytes())
     with np.load(output / "parameters.npz") as arrays:
         for name in sorted(arrays.files):
-            found.update(arrays[name].tobytes())
-    return found.hexdigest()
+            outcome.update(arrays[name].tobytes())
+    return outcome.hexdigest()
 
 
 def main() -> None:
@@ -219,9 +219,9 @@ def _one(
     command = [sys.executable, "-m", "benchmarks.scale", f"--source={source}", f"--output={output}"]
     command += [f"--worker={worker}", f"--engine={options.engine}", f"--method={options.method}"]
     command += [f"--iterations={options.iterations}", *(["--kill"] if kill else [])]
-    found = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    outcome = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     shutil.rmtree(output)
-    row: dict[str, Any] = json.loads(found.stdout)
+    row: dict[str, Any] = json.loads(outcome.stdout)
     row["killed"] = kill
     return row
 

@@ -47,8 +47,9 @@ tolerance = Constraint(
 
 @estimator
 class Aggregator(Persistent):
-    """Base of the truth-inference methods; results end in `_`; `save(folder)` and
-    `neucrowd_tf.load` keep them.
+    """Base of the truth-inference methods.
+
+    Results end in `_`; `save(folder)` writes them and `neucrowd_tf.load` reads them.
 
     Attributes:
         labels_: `[N]` int64 class codes.
@@ -95,11 +96,11 @@ class Aggregator(Persistent):
         Raises:
             ValueError: no argument has that name.
         """
-        known = self.get_params()
+        names = self.get_params()
         for name, value in params.items():
-            if name not in known:
+            if name not in names:
                 raise ValueError(
-                    f"{type(self).__name__}: expected one of the arguments {', '.join(known)},"
+                    f"{type(self).__name__}: expected one of the arguments {', '.join(names)},"
                     f" received {name!r}"
                 )
             setattr(self, name, value)
@@ -147,9 +148,7 @@ class Aggregator(Persistent):
     def fit_predict(
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
     ) -> pd.Series[Any]:
-        """Fits, and returns the labels (class names) as a Series indexed by task, as crowd-kit
-        does.
-        """
+        """Fits, and returns the labels as a Series indexed by task, as crowd-kit does."""
         self.fit(annotations, gold_labels)
         return pd.Series(
             self.classes_[self.labels_],
@@ -160,9 +159,7 @@ class Aggregator(Persistent):
     def fit_predict_proba(
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
     ) -> pd.DataFrame:
-        """Fits, and returns the probabilities with a row a task and a column a class, as crowd-kit
-        does.
-        """
+        """Fits, and returns the probabilities by task and class, as crowd-kit does."""
         self.fit(annotations, gold_labels)
         return pd.DataFrame(
             self.probas_,
@@ -173,8 +170,9 @@ class Aggregator(Persistent):
     def _start(
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels
     ) -> tuple[Annotations, NDArray[np.int64] | None]:
-        """Checks the input, stores the names, and returns annotations and gold codes `[N]` (-1
-        unknown; None without any).
+        """Checks the input and stores the names; returns annotations and gold codes.
+
+        The codes are `[N]`, -1 if unknown, or None without gold labels.
 
         Raises:
             IdentitiesError: there are vote counts only, and that is not enough.
@@ -198,12 +196,12 @@ class Aggregator(Persistent):
 
 
 def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.int64] | None:
-    """Returns gold labels as codes `[N]`, -1 where there is none, or None when no gold labels are
-    given.
+    """Returns gold labels as codes `[N]`, -1 for none, or None without gold labels.
 
     Args:
         gold_labels: `{task: label}` or a Series indexed by task, both with the names that the
             annotations came with; or `[N]` class codes with -1 for unknown.
+        annotations: they have the tasks and the classes.
 
     Raises:
         DataError: a task or a label that the annotations do not have, or two labels for one task;
@@ -251,9 +249,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
 
 
 def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """Sets the rows of `probas` `[N, C]` that have a gold label to certainty, in place, and returns
-    it.
-    """
+    """Sets the rows of `probas` `[N, C]` with a gold label to certainty, in place; returns it."""
     if gold is not None:
         rows = np.flatnonzero(gold >= 0)
         probas[rows] = 0.0
@@ -264,10 +260,10 @@ def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> N
 def confusion_counts(
     annotations: Annotations, labels: NDArray[np.integer[Any]]
 ) -> NDArray[np.float64]:
-    """Returns `[R, C true, C observed]`: how often each annotator gave each label to instances
-    whose label is taken as true.
+    """Returns counts `[R, C true, C observed]` of labels, if `labels` are the true ones.
 
     Args:
+        annotations: with identities.
         labels: `[N]` class codes; -1 leaves an instance out.
     """
     size, num_classes = annotations.num_annotators, annotations.num_classes
@@ -282,8 +278,9 @@ def confusion_counts(
 def normalise_counts(
     counts: NDArray[np.float64], smoothing: float | NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Returns error matrices from counts `[R, C, C]` plus pseudo-counts; a row without any evidence
-    is uniform.
+    """Returns error matrices from counts `[R, C, C]` plus pseudo-counts.
+
+    A row without any evidence is uniform.
     """
     smoothed = counts + smoothing
     total = smoothed.sum(axis=-1, keepdims=True)
@@ -295,19 +292,21 @@ def normalise_counts(
 def expected_skills(
     errors: NDArray[np.float64], priors: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Returns `[R]`, the probability that each annotator is right: sum over classes of prior times
-    the diagonal.
+    """Returns `[R]`, the probability that each annotator is right.
+
+    It is the sum over classes of the prior times the diagonal.
     """
     skills: NDArray[np.float64] = np.einsum("rcc,c->r", errors, priors)
     return skills
 
 
 def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Returns the class prior to hold as `[C]` probabilities, or None where it is to be estimated.
+    """Returns the class prior to hold as `[C]` probabilities, or None to estimate it.
 
     Args:
         prior: "update", "uniform", `[C]` numbers in the order of `class_names`, or `{class name:
             number}`.
+        class_names: `[C]`.
 
     Raises:
         UsageError: another word.
@@ -321,13 +320,13 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
         return None if prior == "update" else np.full(len(class_names), 1.0 / len(class_names))
     names = class_names.tolist()
     if isinstance(prior, (Mapping, pd.Series)):
-        given = dict(prior.items())
-        if set(given) != set(names):
+        numbers = dict(prior.items())
+        if set(numbers) != set(names):
             raise DataError(
                 f"prior: expected a number for each of the classes {names[:8]}, received the"
-                f" classes {list(given)[:8]}"
+                f" classes {list(numbers)[:8]}"
             )
-        prior = [given[name] for name in names]
+        prior = [numbers[name] for name in names]
     array = as_numbers(prior, "prior")
     if (
         array.shape != (len(names),)
@@ -343,7 +342,7 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
     return normalised
 
 
-def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
+def as_numbers(values: Any, title: str) -> NDArray[np.float64]:
     """Returns values as float64.
 
     Raises:
@@ -352,12 +351,13 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{what}: expected numbers, received {reprlib.repr(values)}") from None
+        raise DataError(f"{title}: expected numbers, received {reprlib.repr(values)}") from None
 
 
 def coin_errors(skills: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
-    """Returns `[R, C, C]` error matrices with the skills `[R]` on the diagonal and equal errors
-    beside it.
+    """Returns `[R, C, C]` error matrices with the skills `[R]` on the diagonal.
+
+    The other cells of a row are equal.
     """
     wrong = np.repeat((1.0 - skills) / max(num_classes - 1, 1), num_classes * num_classes)
     errors: NDArray[np.float64] = wrong.reshape(-1, num_classes, num_classes)
@@ -366,8 +366,9 @@ def coin_errors(skills: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
 
 
 def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
-    """Returns `[N, C]` shares of (weighted) votes from the `[N, R * C]` one-hot matrix; uniform for
-    instances without any.
+    """Returns `[N, C]` shares of (weighted) votes from the `[N, R * C]` one-hot matrix.
+
+    They are uniform for instances without any.
     """
     labels = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
     votes = sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes)).toarray()
@@ -378,24 +379,23 @@ def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.floa
 def normalise_log(
     scores: NDArray[np.float64], log_prior: NDArray[np.float64], block: int = 8192
 ) -> NDArray[np.float64]:
-    """Turns `[N, C]` log likelihoods plus `[C]` log priors into posteriors, in place, and returns
-    `[N]` the log evidence.
+    """Turns `[N, C]` log likelihoods into posteriors, in place; returns the log evidence `[N]`.
 
     Works down the columns of blocks that fit into the processor's cache: C is small, and reductions
     along rows of a few numbers cost several times more.
     """
     evidence = np.empty(len(scores))
     for start in range(0, len(scores), block):
-        part = slice(start, start + block)
-        columns = np.ascontiguousarray(scores[part].T)
+        span = slice(start, start + block)
+        columns = np.ascontiguousarray(scores[span].T)
         columns += log_prior[:, None]
         top = columns.max(axis=0)
         columns -= top
         np.exp(columns, out=columns)
         total = columns.sum(axis=0)
         columns /= total
-        scores[part] = columns.T
-        evidence[part] = top + np.log(total)
+        scores[span] = columns.T
+        evidence[span] = top + np.log(total)
     return evidence
 
 

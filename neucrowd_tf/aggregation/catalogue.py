@@ -59,6 +59,6 @@ def make_aggregator(name: str, seed: int = 0) -> Aggregator:
         UsageError: no method has that name.
     """
     if name not in AGGREGATORS:
-        known = ", ".join(AGGREGATORS)
-        raise UsageError(f"method: expected one of {known}, received {name!r}")
+        names = ", ".join(AGGREGATORS)
+        raise UsageError(f"method: expected one of {names}, received {name!r}")
     return AGGREGATORS[name](seed)

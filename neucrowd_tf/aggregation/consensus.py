@@ -58,16 +58,17 @@ def deal(annotations: Annotations, folds: int, seed: int) -> NDArray[np.int64]:
     first_fold = rng.integers(0, folds, annotations.num_instances)
     grouped = instances[order]
     position = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
-    found = np.empty(len(grouped), dtype=np.int64)
-    found[order] = (position + first_fold[grouped]) % folds
-    return found
+    fold_of = np.empty(len(grouped), dtype=np.int64)
+    fold_of[order] = (position + first_fold[grouped]) % folds
+    return fold_of
 
 
 def read_out(
     annotations: Annotations, probas: NDArray[np.float64], strength: float
 ) -> NDArray[np.float64]:
-    """Returns `[R, C observed, C true]`: what annotators say under beliefs `[N, C]`, each drawn
-    towards all annotators' by `strength` labels a class.
+    """Returns error matrices `[R, C observed, C true]` under beliefs `[N, C]`.
+
+    Each is drawn towards that of all annotators by `strength` labels per class.
     """
     size = annotations.num_classes
     counts = np.asarray(annotations.one_hot().T @ probas).reshape(-1, size, size)
@@ -80,11 +81,12 @@ def read_out(
 def held_out_score(
     annotations: Annotations, held: Annotations, probas: NDArray[np.float64], strength: float
 ) -> float:
-    """Returns the log probability of held-out annotations under beliefs `[N, C]` that were inferred
-    from other ones, given what the annotators said there.
+    """Returns the log probability of held-out annotations under beliefs `[N, C]`.
+
+    The beliefs and the annotators' error matrices follow from the other annotations.
     """
-    said = read_out(annotations, probas, strength)[held.annotators, held.labels]
-    return float(np.log(np.maximum((probas[held.instances] * said).sum(axis=1), 1e-12)).sum())
+    shares = read_out(annotations, probas, strength)[held.annotators, held.labels]
+    return float(np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12)).sum())
 
 
 def geometric_mean(*probas: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -148,6 +150,7 @@ class Consensus(Aggregator):
                 fits.append(ShrunkDawidSkene(seed=self.seed).fit(crowd, gold))
                 self.probas_ = geometric_mean(self.probas_, glad.probas_, fits[-1].probas_)
         self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
+        self.probas_[~self.annotated_] = self.priors_
         self.errors_ = self.skills_ = None
         matrices = [one.errors_ for one in fits if one.errors_ is not None]
         if matrices:
@@ -175,8 +178,8 @@ class Consensus(Aggregator):
             held = folds == fold
             if held.all() or not held.any():
                 continue
-            kept, left = crowd.select(~held), crowd.select(held)
+            rest, left = crowd.select(~held), crowd.select(held)
             for name, make in CANDIDATES.items():
-                probas = make(self.seed).fit(kept, gold).probas_
-                scores[name] += held_out_score(kept, left, probas, self.strength)
+                probas = make(self.seed).fit(rest, gold).probas_
+                scores[name] += held_out_score(rest, left, probas, self.strength)
         return {name: score / crowd.num_annotations for name, score in scores.items()}

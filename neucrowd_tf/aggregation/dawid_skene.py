@@ -350,15 +350,15 @@ def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matr
     )
 
 
-def _error_matrix(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
+def _error_matrix(values: Any, shape: tuple[int, ...], title: str) -> NDArray[np.float64]:
     """Returns matrices `[..., C true, C observed]` whose rows sum to one; counts are normalised."""
-    array = as_numbers(values, what)
+    array = as_numbers(values, title)
     if array.shape != shape:
         raise DataError(
-            f"{what}: expected shape {shape} (true class, observed class), received {array.shape}"
+            f"{title}: expected shape {shape} (true class, observed class), received {array.shape}"
         )
     total = array.sum(axis=-1, keepdims=True)
     if not np.isfinite(array).all() or (array < 0).any() or (total <= 0).any():
-        raise DataError(f"{what}: expected numbers from 0 with a positive sum in each row")
+        raise DataError(f"{title}: expected numbers from 0 with a positive sum in each row")
     normalised: NDArray[np.float64] = array / total
     return normalised

@@ -29,6 +29,7 @@ def divergence(
         counts: parameters, categories along `axis`.
         prior: parameters of the same shape.
         logs: `expected_log(counts, axis)`.
+        axis: of the categories.
     """
     normaliser = gammaln(counts.sum(axis=axis)) - gammaln(prior.sum(axis=axis))
     each = gammaln(prior) - gammaln(counts) + (counts - prior) * logs

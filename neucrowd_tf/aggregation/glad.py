@@ -122,6 +122,7 @@ class _Model:
         """Returns minus the expected complete log likelihood (Q) and its gradient `[R + N]`.
 
         Args:
+            theta: `[R + N]`.
             right: `[A]` posterior probability that each annotation is right.
         """
         ability, inverse, x = self.strengths(theta)

@@ -28,7 +28,9 @@ def messages(
     """Returns `[N]` whose sign is the instance's label, from labels +1 and -1.
 
     Args:
-        instances, annotators, signs: `[A]` annotations.
+        instances: `[A]` codes.
+        annotators: `[A]` codes.
+        signs: `[A]` labels.
         shape: (N, R).
         reliabilities: `[A]` messages from annotators to begin with.
         max_iter: rounds.
@@ -55,9 +57,10 @@ def messages(
 # approximation.
 @estimator
 class Kos(Aggregator):
-    """Karger, Oh and Shah's message passing. With C classes the C - 1 questions "is the class above
-    c?" are decided, and the label is the lowest class that it is not above, so that the order of
-    the classes matters.
+    """Karger, Oh and Shah's message passing.
+
+    With C classes the C - 1 questions "is the class above c?" are decided, and the label is the
+    lowest class that it is not above. So the order of the classes matters.
 
     Attributes: see `Aggregator`; `probas_` are certain, `skills_` shares of agreement with
     `labels_`.

@@ -28,9 +28,11 @@ def majority_labels(
     """Returns `[N]` the class with the most votes of each row of `votes` `[N, C]`.
 
     Args:
+        votes: `[N, C]` numbers of votes, or weights from 0.
         ties: "random" draws among the tied classes with `seed`; "first" takes the lowest code;
             "prior" takes the tied class that has the most votes over all rows (the lowest code if
             that is tied too).
+        seed: for "random".
 
     A row without votes gets the class with the most votes over all rows, whatever the rule.
     """
@@ -95,10 +97,10 @@ class MajorityVote(Aggregator):
         if crowd.has_identities:
             counts = confusion_counts(crowd, self.labels_)
             self.errors_ = normalise_counts(counts, 0.0)
-            given = counts.sum(axis=(1, 2))
+            num_labels = counts.sum(axis=(1, 2))
             self.skills_ = np.divide(
                 np.einsum("rcc->r", counts),
-                given,
-                out=np.full(len(given), 1.0 / crowd.num_classes),
-                where=given > 0,
+                num_labels,
+                out=np.full(len(num_labels), 1.0 / crowd.num_classes),
+                where=num_labels > 0,
             )

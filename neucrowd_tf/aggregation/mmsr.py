@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def agreement_matrix(shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns `[R, R]` the share of common instances on which two annotators agree, scaled so that
-    chance gives 0 and certainty 1, and the number of common instances (0 on the diagonal).
+    """Returns `[R, R]` how often two annotators agree and the number of their common instances.
+
+    Agreement is scaled so that chance gives 0 and certainty 1. The diagonals are 0.
     """
     size = shard.num_classes
     who = shard.who.astype(bool).astype(np.float64)
@@ -36,9 +37,10 @@ def agreement_matrix(shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.floa
 def trimmed_means(
     values: NDArray[np.float64], observed: NDArray[np.bool_], last: NDArray[np.float64], trim: int
 ) -> NDArray[np.float64]:
-    """Returns `[R]` the mean of each column of `values` `[R, R]` over its observed rows without the
-    `trim` largest of those above `last` `[R]` and the `trim` smallest of those below it; `last`
-    where none is left.
+    """Returns `[R]` the trimmed mean of each column of `values` `[R, R]` over its observed rows.
+
+    The `trim` largest of the values above `last` `[R]` and the `trim` smallest of those below it
+    are left out. If no value remains the mean is `last`.
     """
     order = np.argsort(np.where(observed, values, np.inf), axis=0)
     ranked = np.take_along_axis(values, order, axis=0)
@@ -48,16 +50,17 @@ def trimmed_means(
     first = np.minimum(below, trim)
     end = count - np.minimum(above, trim)
     rank = np.arange(len(values))[:, None]
-    kept = (rank >= first) & (rank < end)
-    number = kept.sum(axis=0)
-    total = np.where(kept, ranked, 0.0).sum(axis=0)
+    inner = (rank >= first) & (rank < end)
+    number = inner.sum(axis=0)
+    total = np.where(inner, ranked, 0.0).sum(axis=0)
     return np.where(number > 0, total / np.maximum(number, 1), last)
 
 
 # Deviation: the signs are those of an eigenvector, not of a construction from the sign graph.
 def signs_of(agreement: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[R]` +1 or -1, such that annotators of one sign agree more than chance and the
-    majority is good: the signs of the leading eigenvector of the agreements' signs.
+    """Returns `[R]` +1 or -1, such that annotators of one sign agree more often than by chance.
+
+    They are the signs of the leading eigenvector of the agreements' signs; most are +1.
     """
     vectors = np.linalg.eigh(np.sign((agreement + agreement.T) / 2.0))[1]
     signs = np.where(vectors[:, -1] < 0, -1.0, 1.0)
@@ -66,9 +69,10 @@ def signs_of(agreement: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @estimator
 class Mmsr(WeightedVote):
-    """Matrix mean-subsequence-reduced: what two annotators agree in is the product of their skills;
-    the skills are found by alternating trimmed means, which outvote adversaries, and weigh a vote
-    by log((C - 1) p / (1 - p)).
+    """Matrix mean-subsequence-reduced: skills from how often annotators agree.
+
+    The scaled agreement of two annotators is the product of their skills. Alternating trimmed means
+    complete the matrix, which outvotes adversaries. A vote weighs log((C - 1) p / (1 - p)).
 
     Attributes: see `WeightedVote`, and n_iter_ and converged_.
 

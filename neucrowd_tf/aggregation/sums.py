@@ -96,8 +96,8 @@ class Shard:
 def total(parts: Iterable[Sums]) -> Sums:
     """Returns the sums over all shards from those of each; shards without sums are skipped."""
     added: Sums = {}
-    for part in filter(None, parts):
-        added = {key: added[key] + value for key, value in part.items()} if added else dict(part)
+    for sums in filter(None, parts):
+        added = {key: added[key] + value for key, value in sums.items()} if added else dict(sums)
     return added
 
 
@@ -116,9 +116,7 @@ class LatentModel(abc.ABC, Generic[Parameters]):
 
     @abc.abstractmethod
     def e_step(self, shard: Shard, parameters: Parameters) -> tuple[NDArray[np.float64], Sums]:
-        """Returns the beliefs `[n, K]` about each instance given the parameters, and what of the
-        objective is a sum over instances.
-        """
+        """Returns the beliefs `[n, K]` and the terms of the objective that instances add to."""
 
     @abc.abstractmethod
     def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
@@ -217,8 +215,9 @@ def run(
 
 
 class ConfusionModel(LatentModel[Parameters]):
-    """A model in which an annotator's labels depend on the class alone: `[R, C, C]` counts are its
-    sums.
+    """A model in which an annotator's labels depend on the class alone.
+
+    Its sums are counts `[R, C, C]`.
     """
 
     @abc.abstractmethod

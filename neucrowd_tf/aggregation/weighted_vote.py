@@ -28,7 +28,7 @@ def weighted_votes(shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.flo
 
 @estimator
 class WeightedVote(Aggregator):
-    """Base of the weighted votes: between votes, agreement counts `[R, 2]` are all that is summed.
+    """Base of the weighted votes; all that they sum are agreement counts `[R, 2]`.
 
     Attributes: see `Aggregator`, and
         weights_: `[R]` each annotator's weight in the last vote.
@@ -92,8 +92,7 @@ class Wawa(WeightedVote):
 
 @estimator
 class ZeroBasedSkill(WeightedVote):
-    """Wawa again and again: skills move towards the share of agreement with the last weighted vote,
-    in steps that shrink.
+    """Wawa repeated: skills move in shrinking steps towards agreement with the weighted vote.
 
     Attributes: see `WeightedVote`.
 
@@ -119,8 +118,10 @@ class ZeroBasedSkill(WeightedVote):
 
 @estimator
 class GoldMajorityVote(WeightedVote):
-    """Weights are shares of right labels on the gold ones. An annotator who met none has their mean
-    weight; without any gold labels it is the majority vote.
+    """Majority vote weighted by the annotators' shares of right labels on gold instances.
+
+    An annotator who labelled none of these has the mean weight. Without any gold labels it is the
+    majority vote.
 
     Attributes: see `WeightedVote`.
 

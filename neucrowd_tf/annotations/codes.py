@@ -20,34 +20,35 @@ MOST_VOTES = 1_000_000
 Duplicates = Literal["error", "first", "last", "all"]
 
 
-def code_array(values: ArrayLike, what: str) -> NDArray[np.int32]:
+def code_array(values: ArrayLike, title: str) -> NDArray[np.int32]:
     """Returns `values` as one-dimensional int32 codes; raises DataError for other values."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise DataError(
-            f"{what}: expected a one-dimensional array of codes, received shape {array.shape}"
+            f"{title}: expected a one-dimensional array of codes, received shape {array.shape}"
         )
     if array.dtype.kind not in "iu":
         if array.size and array.dtype.kind != "b":
             raise DataError(
-                f"{what}: expected integer codes, received dtype {array.dtype}; use"
+                f"{title}: expected integer codes, received dtype {array.dtype}; use"
                 " Annotations.from_arrays for names"
             )
         array = array.astype(np.int32)
     return array.astype(np.int32, copy=False)
 
 
-def check_range(codes: NDArray[np.int32], upper: int, what: str) -> None:
+def check_range(codes: NDArray[np.int32], upper: int, title: str) -> None:
     """Raises RowError for a code outside 0 to `upper` - 1."""
     if codes.size and (codes.min() < 0 or codes.max() >= upper):
         row = int(np.flatnonzero((codes < 0) | (codes >= upper))[0])
-        raise RowError(row, f"{what}: expected a code from 0 to {upper - 1}, received {codes[row]}")
+        problem = f"expected a code from 0 to {upper - 1}, received {codes[row]}"
+        raise RowError(row, f"{title}: {problem}")
 
 
 def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
     """Returns instances, annotators and labels as codes of one length."""
     names = ("instances", "annotators", "labels")
-    triple = [code_array(codes, what) for codes, what in zip(columns, names, strict=True)]
+    triple = [code_array(codes, title) for codes, title in zip(columns, names, strict=True)]
     if len({len(codes) for codes in triple}) != 1:
         raise DataError(
             "expected instances, annotators and labels of one length, received"
@@ -60,7 +61,7 @@ def size_of(
     codes: NDArray[np.int32],
     size: int | None,
     names: Sequence[Hashable] | NDArray[Any] | None,
-    what: str,
+    title: str,
 ) -> int:
     """Returns the number of things that have codes: `size`, or that of the names or codes.
 
@@ -69,31 +70,31 @@ def size_of(
     """
     if size is None:
         size = int(codes.max(initial=-1)) + 1 if names is None else len(names)
-    check_range(codes, size, what)
+    check_range(codes, size, title)
     return size
 
 
 def names_for(
-    names: Sequence[Hashable] | NDArray[Any] | None, size: int, what: str
+    names: Sequence[Hashable] | NDArray[Any] | None, size: int, title: str
 ) -> NDArray[Any]:
     """Returns `size` names as an array; integers 0..size-1 when none are given."""
     if names is None:
         return np.arange(size)
     array = as_name_array(names)
     if len(array) != size:
-        raise DataError(f"{what}: expected {size} names, received {len(array)}")
+        raise DataError(f"{title}: expected {size} names, received {len(array)}")
     return array
 
 
 def factorize(
-    values: Any, names: Any, what: str, sort: bool = False
+    values: Any, names: Any, title: str, sort: bool = False
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Returns the codes of ids `[A]` int32, and the names of the codes.
 
     Args:
         values: `[A]` hashable ids.
         names: the allowed ids in their order, or None for those that occur.
-        what: the column's name, for the error.
+        title: the column's name, for the error.
         sort: whether ids that occur are sorted (if they can be compared) or in order of appearance.
 
     Raises:
@@ -116,7 +117,7 @@ def factorize(
     if len(codes) and codes.min() < 0:
         raise RowError(
             int(np.flatnonzero(codes < 0)[0]),
-            f"column {what!r}: expected a value, received a missing one",
+            f"column {title!r}: expected a value, received a missing one",
         )
     distinct = as_name_array(distinct)
     if names is None:
@@ -130,18 +131,18 @@ def factorize(
         rank[order] = np.arange(len(order), dtype=np.int32)
         return rank[codes], distinct[order]
     allowed = as_name_array(names)
-    places = matched(distinct, allowed, what).astype(np.int32)
+    places = matched(distinct, allowed, title).astype(np.int32)
     if (places < 0).any():
         unknown = int(np.flatnonzero(places < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
         shown = ", ".join(map(repr, allowed[:5].tolist())) + ", ..." * (len(allowed) > 5)
         raise RowError(
-            row, f"column {what!r}: expected one of {shown}, received {spelt(distinct[unknown])}"
+            row, f"column {title!r}: expected one of {shown}, received {spelt(distinct[unknown])}"
         )
     return places[codes], allowed
 
 
-def matched(names: NDArray[Any], wanted: NDArray[Any], what: str) -> NDArray[np.int64]:
+def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np.int64]:
     """Returns the position of each of `names` among `wanted`, -1 if it is not there.
 
     Raises:
@@ -150,7 +151,7 @@ def matched(names: NDArray[Any], wanted: NDArray[Any], what: str) -> NDArray[np.
     position: dict[Any, int] = {}
     for place, name in enumerate(wanted.tolist()):
         if position.setdefault(name, place) != place:
-            raise DataError(f"{what} names: expected each name once, received {spelt(name)} again")
+            raise DataError(f"{title} names: expected each name once, received {spelt(name)} again")
     return np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
 
 

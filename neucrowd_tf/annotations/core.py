@@ -238,10 +238,10 @@ class Annotations(AnnotationViews):
             DataError: a repeated name of a row or a column, or an unknown label.
         """
         frame = _frame(frame)
-        for axis, what in ((frame.index, "row"), (frame.columns, "column")):
+        for axis, side in ((frame.index, "row"), (frame.columns, "column")):
             if not axis.is_unique:
                 raise DataError(
-                    f"wide frame: expected each {what} name once, received"
+                    f"wide frame: expected each {side} name once, received"
                     f" {axis[axis.duplicated()][0]!r} again"
                 )
         rows, columns = np.nonzero(frame.notna().to_numpy())
@@ -360,14 +360,14 @@ class Annotations(AnnotationViews):
             DataError: another number of names.
         """
         fields: dict[str, Any] = {}
-        for what, names in (
+        for side, names in (
             ("instance", instance_names),
             ("annotator", annotator_names),
             ("class", class_names),
         ):
             if names is not None:
-                size = len(getattr(self, f"{what}_names"))
-                fields[f"{what}_names"] = names_for(names, size, f"{what}_names")
+                size = len(getattr(self, f"{side}_names"))
+                fields[f"{side}_names"] = names_for(names, size, f"{side}_names")
         return self._with(**fields, named=self.named or instance_names is not None)
 
     def align(
@@ -391,11 +391,11 @@ class Annotations(AnnotationViews):
                 name that is there twice.
         """
         crowd = self
-        for what, names in (("instance", instance_names), ("class", class_names)):
+        for side, names in (("instance", instance_names), ("class", class_names)):
             if names is not None:
                 wanted = as_name_array(names)
-                old = getattr(crowd, f"{what}_names")
-                crowd = crowd._moved(what, matched(old, wanted, what), wanted, unmatched)
+                old = getattr(crowd, f"{side}_names")
+                crowd = crowd._moved(side, matched(old, wanted, side), wanted, unmatched)
         return crowd
 
     def with_annotators(self, names: Iterable[Hashable]) -> Annotations:
@@ -412,20 +412,20 @@ class Annotations(AnnotationViews):
         return self._with(num_annotators=len(all_names), annotator_names=as_name_array(all_names))
 
     def _moved(
-        self, what: str, places: NDArray[np.int64], names: NDArray[Any], unmatched: str = "error"
+        self, side: str, places: NDArray[np.int64], names: NDArray[Any], unmatched: str = "error"
     ) -> Annotations:
         """Returns the annotations with instance (or class) i at `places[i]` among `names`.
 
         One at -1 is left out.
         """
-        axis, field = (0, "_instances") if what == "instance" else (1, "_labels")
-        size = {"num_instances" if axis == 0 else "num_classes": len(names), f"{what}_names": names}
+        axis, field = (0, "_instances") if side == "instance" else (1, "_labels")
+        size = {"num_instances" if axis == 0 else "num_classes": len(names), f"{side}_names": names}
         used = self.vote_counts().sum(axis=1 - axis) > 0
         lost = np.flatnonzero(used & (places < 0))
         if len(lost) and unmatched == "error":
-            name = spelt(getattr(self, f"{what}_names")[lost[0]])
+            name = spelt(getattr(self, f"{side}_names")[lost[0]])
             shown = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
-            raise DataError(f"{what} names: expected one of {shown}, received {name}")
+            raise DataError(f"{side} names: expected one of {shown}, received {name}")
         if axis == 0:
             size["named"] = True
         if self._votes is not None:

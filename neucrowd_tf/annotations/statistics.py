@@ -34,23 +34,23 @@ def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
 
 
 def known_codes(
-    annotations: Annotations, truth: ArrayLike, what: str = "truth"
+    annotations: Annotations, truth: ArrayLike, title: str = "truth"
 ) -> NDArray[np.int64]:
     """Returns `[N]` class codes with -1 for unknown, checked against the annotations.
 
     Raises:
-        DataError: `what` is no such codes.
+        DataError: the values are not such codes.
     """
     codes = np.asarray(truth)
     if codes.shape != (annotations.num_instances,) or codes.dtype.kind not in "iu":
         raise DataError(
-            f"{what}: expected {annotations.num_instances} class codes, received {codes.dtype} of"
+            f"{title}: expected {annotations.num_instances} class codes, received {codes.dtype} of"
             f" shape {codes.shape}"
         )
     if codes.size and (codes.min() < -1 or codes.max() >= annotations.num_classes):
         row = int(np.flatnonzero((codes < -1) | (codes >= annotations.num_classes))[0])
         raise DataError(
-            f"{what}: row {row}: expected a class code from 0 to {annotations.num_classes - 1} or"
+            f"{title}: row {row}: expected a class code from 0 to {annotations.num_classes - 1} or"
             f" -1 for unknown, received {codes[row]}"
         )
     return codes.astype(np.int64)
@@ -199,11 +199,12 @@ def annotator_accuracy(
     """
     annotations.require_identities("annotator accuracy")
     codes = known_codes(annotations, truth)[annotations.instances]
-    known = codes >= 0
-    annotators = annotations.annotators[known]
+    scored = codes >= 0
+    annotators = annotations.annotators[scored]
     labels = np.bincount(annotators, minlength=annotations.num_annotators)
     correct = np.bincount(
-        annotators[annotations.labels[known] == codes[known]], minlength=annotations.num_annotators
+        annotators[annotations.labels[scored] == codes[scored]],
+        minlength=annotations.num_annotators,
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(labels > 0, correct / labels, np.nan), labels
@@ -215,11 +216,11 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
     """
     annotations.require_identities("annotator confusion")
     codes = known_codes(annotations, truth)[annotations.instances]
-    known = codes >= 0
+    scored = codes >= 0
     classes = annotations.num_classes
     keys = (
-        annotations.annotators[known].astype(np.int64) * classes + codes[known]
-    ) * classes + annotations.labels[known]
+        annotations.annotators[scored].astype(np.int64) * classes + codes[scored]
+    ) * classes + annotations.labels[scored]
     return np.bincount(keys, minlength=annotations.num_annotators * classes * classes).reshape(
         -1, classes, classes
     )
@@ -243,7 +244,7 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
     counts = _counts(annotations)
     per_instance = counts.sum(axis=1)
     total, annotators = int(per_instance.sum()), annotations.num_annotators
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "num_instances": annotations.num_instances,
         "num_annotators": annotators,
         "num_classes": annotations.num_classes,
@@ -260,21 +261,25 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
         "imbalance_ratio": imbalance_ratio(counts.sum(axis=0)),
     }
     if annotations.num_classes == 2:
-        found["class_ratio"] = class_ratio(counts)
+        described["class_ratio"] = class_ratio(counts)
     if truth is not None:
         codes = known_codes(annotations, truth)
-        known = (codes >= 0) & (per_instance > 0)
-        found["truth_class_shares"] = class_shares(counts, codes).tolist()
-        found["truth_imbalance_ratio"] = imbalance_ratio(
+        scored = (codes >= 0) & (per_instance > 0)
+        described["truth_class_shares"] = class_shares(counts, codes).tolist()
+        described["truth_imbalance_ratio"] = imbalance_ratio(
             np.bincount(codes[codes >= 0], minlength=annotations.num_classes)
         )
         if annotations.num_classes == 2:
-            found["truth_class_ratio"] = class_ratio(counts, codes)
-        agreeing = majority_shares(counts)[known, codes[known]]
-        found["majority_accuracy"] = float(agreeing.mean()) if known.any() else float("nan")
+            described["truth_class_ratio"] = class_ratio(counts, codes)
+        agreeing = majority_shares(counts)[scored, codes[scored]]
+        described["majority_accuracy"] = float(agreeing.mean()) if scored.any() else float("nan")
         if annotations.has_identities:
             accuracy, labels = annotator_accuracy(annotations, codes)
             scored = accuracy[labels > 0]
-            found["mean_annotator_accuracy"] = float(scored.mean()) if len(scored) else float("nan")
-            found["std_annotator_accuracy"] = float(scored.std()) if len(scored) else float("nan")
-    return found
+            described["mean_annotator_accuracy"] = (
+                float(scored.mean()) if len(scored) else float("nan")
+            )
+            described["std_annotator_accuracy"] = (
+                float(scored.std()) if len(scored) else float("nan")
+            )
+    return described

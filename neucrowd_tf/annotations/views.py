@@ -95,10 +95,10 @@ class AnnotationViews:
         counts = np.zeros(size, dtype=np.int32)
         block = max(1 << 22, size)
         for start in range(0, len(self._labels), block):
-            part = slice(start, start + block)
-            keys = self._instances[part].astype(np.int64)
+            span = slice(start, start + block)
+            keys = self._instances[span].astype(np.int64)
             keys *= self.num_classes
-            keys += self._labels[part]
+            keys += self._labels[span]
             counts += np.bincount(keys, minlength=size).astype(np.int32)
         return counts.reshape(self.num_instances, self.num_classes)
 
@@ -185,12 +185,12 @@ class AnnotationViews:
         return answers
 
 
-def _as_keys(names: NDArray[Any], what: str) -> list[str]:
+def _as_keys(names: NDArray[Any], title: str) -> list[str]:
     texts = [str(name) for name in names.tolist()]
     if len(set(texts)) != len(texts):
         twice = next(text for place, text in enumerate(texts) if text in texts[:place])
         raise DataError(
-            f"answers.json: expected {what} ids that differ as text, received two that are both"
+            f"answers.json: expected {title} ids that differ as text, received two that are both"
             f" spelt {twice!r}"
         )
     return texts

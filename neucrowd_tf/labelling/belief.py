@@ -50,8 +50,8 @@ def crowd_accuracy(crowd: Annotations) -> float:
     other classes: two labels of a task then agree with probability a^2 + (1 - a)^2 / (C - 1).
     """
     votes = crowd.vote_counts().astype(np.float64)
-    given = votes.sum(axis=1)
-    pairs = float((given * (given - 1)).sum())
+    num_labels = votes.sum(axis=1)
+    pairs = float((num_labels * (num_labels - 1)).sum())
     size = crowd.num_classes
     if size < 2:
         return 1.0

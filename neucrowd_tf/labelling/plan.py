@@ -113,8 +113,8 @@ def make_plan(
             weights[task] = joint.transpose(0, 2, 1).reshape(-1, before.shape[1])
         others = np.flatnonzero(open_to[task] & (load < cap))
         if len(others):
-            found = weights.get(task, belief.probas[task][None])
-            worth, gains = worths(found, belief.errors[others])
+            outcomes = weights.get(task, belief.probas[task][None])
+            worth, gains = worths(outcomes, belief.errors[others])
             best = int(worth.argmax())
             if worth[best] > LEAST_WORTH:
                 bid = (-float(worth[best]), task, int(others[best]), float(gains[best]))
@@ -131,13 +131,13 @@ def _first_bids(
     cells = crowd.num_annotators * crowd.num_classes**2
     step = max(1, BLOCK // cells)
     for start in range(0, len(tasks), step):
-        part = tasks[start : start + step]
-        probas = belief.probas[part][:, None, :]
+        block = tasks[start : start + step]
+        probas = belief.probas[block][:, None, :]
         gain = expected_gain(probas, belief.errors[None])
         worth = gain + TIES * expected_information(probas, belief.errors[None])
-        worth[~open_to[part]] = -1.0
+        worth[~open_to[block]] = -1.0
         best = worth.argmax(axis=1)
-        for row, (task, r) in enumerate(zip(part.tolist(), best.tolist(), strict=True)):
+        for row, (task, r) in enumerate(zip(block.tolist(), best.tolist(), strict=True)):
             if worth[row, r] > LEAST_WORTH:
                 heap.append((-float(worth[row, r]), task, r, float(gain[row, r])))
     heapq.heapify(heap)
@@ -148,7 +148,7 @@ def reason(
     crowd: Annotations,
     belief: Belief,
     votes: NDArray[np.integer[Any]],
-    given: NDArray[np.integer[Any]],
+    num_labels: NDArray[np.integer[Any]],
     request: Request,
 ) -> str:
     """Says in words why a label is asked for.
@@ -163,11 +163,15 @@ def reason(
     names = [str(name) for name in crowd.class_names.tolist()]
     row, counts = belief.probas[request.task], votes[request.task]
     likely = np.argsort(-row, kind="stable")[:2].tolist()
-    said = ", ".join(
+    votes_text = ", ".join(
         f"{int(counts[c])} {names[c]!r}" for c in np.argsort(-counts, kind="stable") if counts[c]
     )
     belief_said = " or ".join(f"{names[c]!r} ({row[c]:.0%})" for c in likely)
     error = belief.errors[request.annotator]
     right = ", ".join(f"{names[c]!r} {error[c, c]:.0%}" for c in likely)
-    known = "" if given[request.annotator] else " as the crowd is on average, no labels being known"
-    return f"labels: {said}; likely {belief_said}; asked since right on {right}{known}"
+    remark = (
+        ""
+        if num_labels[request.annotator]
+        else " as the crowd is on average, no labels being known"
+    )
+    return f"labels: {votes_text}; likely {belief_said}; asked since right on {right}{remark}"

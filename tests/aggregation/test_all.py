@@ -31,21 +31,21 @@ NAMES = sorted(AGGREGATORS)
 
 
 def _made(name: str, seed: int = 0) -> Aggregator:
-    made = make_aggregator(name, seed)
+    built = make_aggregator(name, seed)
     if name == "consensus":
-        return made.set_params(restarts=3, folds=2, best=2)
-    return made.set_params(restarts=4) if name in ("ebcc", "mace") else made
+        return built.set_params(restarts=3, folds=2, best=2)
+    return built.set_params(restarts=4) if name in ("ebcc", "mace") else built
 
 
-def _check(found: Aggregator) -> None:
+def _check(result: Aggregator) -> None:
     for name in ("probas_", "priors_", "errors_", "skills_"):
-        assert np.isfinite(getattr(found, name)).all(), name
-    assert (found.probas_ >= 0).all()
-    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
-    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
-    np.testing.assert_allclose(found.priors_.sum(), 1)
-    assert ((found.skills_ >= 0) & (found.skills_ <= 1)).all()
-    assert found.labels_.dtype == np.int64
+        assert np.isfinite(getattr(result, name)).all(), name
+    assert (result.probas_ >= 0).all()
+    np.testing.assert_allclose(result.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(result.errors_.sum(axis=2), 1)
+    np.testing.assert_allclose(result.priors_.sum(), 1)
+    assert ((result.skills_ >= 0) & (result.skills_ <= 1)).all()
+    assert result.labels_.dtype == np.int64
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,23 +53,23 @@ class TestEveryMethod:
     def test_finds_most_labels_and_leaves_distributions(
         self, name: str, crowd: Annotations, truth: np.ndarray
     ) -> None:
-        found = _made(name).fit(crowd)
-        _check(found)
+        result = _made(name).fit(crowd)
+        _check(result)
         least = 0.6 if name == "kos" else 0.8  # KOS takes three classes for an order
-        assert (found.labels_ == truth).mean() > least
+        assert (result.labels_ == truth).mean() > least
 
     def test_gold_labels_stay(self, name: str, crowd: Annotations, truth: np.ndarray) -> None:
         wrong = {int(task): int((truth[task] + 1) % 3) for task in range(30)}
-        found = _made(name).fit(crowd, wrong)
-        np.testing.assert_array_equal(found.labels_[:30], (truth[:30] + 1) % 3)
-        np.testing.assert_array_equal(found.probas_[:30].max(axis=1), 1.0)
-        _check(found)
+        result = _made(name).fit(crowd, wrong)
+        np.testing.assert_array_equal(result.labels_[:30], (truth[:30] + 1) % 3)
+        np.testing.assert_array_equal(result.probas_[:30].max(axis=1), 1.0)
+        _check(result)
 
     def test_an_instance_without_labels_gets_the_prior(self, name: str) -> None:
         dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
-        found = _made(name).fit(dense)
-        np.testing.assert_allclose(found.probas_[3], found.priors_)
-        np.testing.assert_array_equal(found.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
+        result = _made(name).fit(dense)
+        np.testing.assert_allclose(result.probas_[3], result.priors_)
+        np.testing.assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
 
     def test_crowds_that_break_naive_code(self, name: str) -> None:
         rng = np.random.default_rng(0)
@@ -90,11 +90,11 @@ class TestEveryMethod:
         assert one.probas_.tobytes() == two.probas_.tobytes()
 
     def test_saves_and_loads(self, name: str, crowd: Annotations, tmp_path: pathlib.Path) -> None:
-        made = clone(_made(name)).fit(crowd)
-        made.save(tmp_path / "fitted")
+        built = clone(_made(name)).fit(crowd)
+        built.save(tmp_path / "fitted")
         loaded = load(tmp_path / "fitted")
-        assert loaded.get_params() == made.get_params()
-        np.testing.assert_array_equal(loaded.probas_, made.probas_)
+        assert loaded.get_params() == built.get_params()
+        np.testing.assert_array_equal(loaded.probas_, built.probas_)
 
     def test_needs_identities_or_does_not(self, name: str) -> None:
         votes = Annotations.from_votes([[5, 2], [1, 6]])
@@ -141,8 +141,8 @@ MODELS = list(_models(Shard(Annotations([0], [0], [0]).one_hot(), 1)))
 @pytest.mark.parametrize("name", MODELS)
 def test_the_objective_never_falls(name: str, crowd: Annotations) -> None:
     gold = np.where(np.arange(300) % 7 == 0, 1, -1)
-    for known in (None, gold):
-        shard = Shard(crowd.one_hot(), 3, known)
+    for gold_only in (None, gold):
+        shard = Shard(crowd.one_hot(), 3, gold_only)
         history = run(_models(shard)[name], shard, max_iter=40, tol=-np.inf).history
         assert (np.diff(history) >= -1e-9 * np.abs(history[:-1])).all()
         assert history[-1] > history[0]

@@ -27,23 +27,23 @@ def _together(seed: int) -> tuple[Annotations, np.ndarray]:
 
 def test_annotators_who_err_together_are_told_by_the_bound() -> None:
     crowd, _ = _together(0)
-    found = Consensus().fit(crowd)
-    assert found.chosen_ == ("ebcc",)
-    assert found.gain_ > 5
-    assert found.scores_ == {}
+    result = Consensus().fit(crowd)
+    assert result.chosen_ == ("ebcc",)
+    assert result.gain_ > 5
+    assert result.scores_ == {}
     joint = EBCC(restarts=10, tol=1e-5).fit(crowd)
-    np.testing.assert_array_equal(found.probas_, joint.probas_)
+    np.testing.assert_array_equal(result.probas_, joint.probas_)
 
 
 def test_independent_annotators_are_averaged_over_the_best_methods(
     crowd: Annotations, truth: np.ndarray
 ) -> None:
-    found = Consensus().fit(crowd)
-    assert found.gain_ < 5
-    assert len(found.chosen_) == 3
-    worst_chosen = min(found.scores_[name] for name in found.chosen_)
-    assert sum(score > worst_chosen for score in found.scores_.values()) == 2
-    right = (found.labels_ == truth).mean()
+    result = Consensus().fit(crowd)
+    assert result.gain_ < 5
+    assert len(result.chosen_) == 3
+    worst_chosen = min(result.scores_[name] for name in result.chosen_)
+    assert sum(score > worst_chosen for score in result.scores_.values()) == 2
+    right = (result.labels_ == truth).mean()
     rivals = [MajorityVote(), DawidSkene(), Glad()]
     assert right >= max((m.fit(crowd).labels_ == truth).mean() for m in rivals) - 0.01
 

@@ -59,12 +59,12 @@ def answers(classes: list[str], seed: int) -> tuple[pd.DataFrame, pd.Series]:
 def test_results_are_those_of_crowd_kit(name: str, classes: list[str]) -> None:
     frame, truth = answers(classes, seed=3)
     ours, theirs = PAIRS[name]
-    found, wanted = Adapter(ours).fit_predict(frame), theirs.fit_predict(frame)
+    result, wanted = Adapter(ours).fit_predict(frame), theirs.fit_predict(frame)
     ordered = np.sort(theirs.probas_.to_numpy(), axis=1)
     tasks = theirs.probas_.index[ordered[:, -1] > ordered[:, -2] + 0.05]  # the rest are ties
-    assert len(tasks) > 30 and found.name == wanted.name and found.index.name == "task"
-    assert found[tasks].tolist() == wanted[tasks].tolist()
-    assert (found[truth.index] == truth).mean() > 0.9
+    assert len(tasks) > 30 and result.name == wanted.name and result.index.name == "task"
+    assert result[tasks].tolist() == wanted[tasks].tolist()
+    assert (result[truth.index] == truth).mean() > 0.9
     probas = Adapter(ours).fit_predict_proba(frame)
     assert probas.columns.tolist() == classes and np.allclose(probas.sum(axis=1), 1)
     if name == "majority vote":

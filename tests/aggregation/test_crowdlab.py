@@ -14,20 +14,20 @@ MODEL = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
 
 
 def test_by_hand() -> None:
-    found = Crowdlab().fit(DENSE, probabilities=MODEL)
+    result = Crowdlab().fit(DENSE, probabilities=MODEL)
     # Consensus 0, 1, (0), 1. Annotator 0 meets others at 0 (agrees with 1 of 2), 1 (1 of 1) and 3
     # (1 of 2): 3 of 5; annotator 1: 1 of 2, 1 of 1, 0 of 2: 2 of 5; annotator 2: 0 of 2, 1 of 2.
-    np.testing.assert_allclose(found.skills_, [3 / 5, 2 / 5, 1 / 4])
+    np.testing.assert_allclose(result.skills_, [3 / 5, 2 / 5, 1 / 4])
     # Of the labels 0, 1, 1 of the three instances with several, guessing 1 is wrong once: 1 / 3.
     # Weights 1 - error / (1 / 3): 1 - 1.2 < 0 for annotator 0 already.
-    np.testing.assert_allclose(found.weights_, 1e-6)
+    np.testing.assert_allclose(result.weights_, 1e-6)
     # The model is wrong at the last instance, 1 of 3, so that its weight is 1e-6 sqrt(9 / 4). The
     # shares that agree with the vote are (2/3 + 1 + 2/3) / 3 = 7/9. The last instance has
     # 2/9 + 2/9 + 7/9 + 1.5 * .7 = 2.27 for class 0 and 7/9 + 7/9 + 2/9 + 1.5 * .3 = 2.23 for 1.
-    np.testing.assert_array_equal(found.labels_, [0, 1, 0, 0])
+    np.testing.assert_array_equal(result.labels_, [0, 1, 0, 0])
     # Under these labels the model is always right, and (2/3 + 1 + 1/3) / 3 = 2/3 agree.
-    assert found.model_weight_ == pytest.approx(np.sqrt(9 / 4))
-    assert found.probas_[0, 0] == pytest.approx((1.35 + 5 / 3 * 1e-6) / (1.5 + 3e-6))
+    assert result.model_weight_ == pytest.approx(np.sqrt(9 / 4))
+    assert result.probas_[0, 0] == pytest.approx((1.35 + 5 / 3 * 1e-6) / (1.5 + 3e-6))
 
 
 def test_agrees_with_cleanlab() -> None:
@@ -42,22 +42,22 @@ def test_agrees_with_cleanlab() -> None:
         [0.1, 0.1, 0.8],
         [0.2, 0.2, 0.6],
     ]
-    found = Crowdlab().fit(dense, probabilities=model)
-    np.testing.assert_array_equal(found.labels_, [0, 1, 1, 1, 2, 2])
+    result = Crowdlab().fit(dense, probabilities=model)
+    np.testing.assert_array_equal(result.labels_, [0, 1, 1, 1, 2, 2])
     np.testing.assert_allclose(
-        found.quality_,
+        result.quality_,
         [0.69789453, 0.76396051, 0.64022791, 0.4747542, 0.81690365, 0.70233681],
         atol=1e-8,
     )
-    np.testing.assert_allclose(found.weights_, [4 / 9, 1 / 6, 1 / 6])
-    assert found.model_weight_ == pytest.approx(0.9813067629253163)
+    np.testing.assert_allclose(result.weights_, [4 / 9, 1 / 6, 1 / 6])
+    assert result.model_weight_ == pytest.approx(0.9813067629253163)
 
 
 def test_agrees_with_loops(crowd: Annotations, truth: np.ndarray) -> None:
     rng = np.random.default_rng(0)
     model = rng.dirichlet(np.ones(3), 300) + 2.0 * np.eye(3)[truth]
     model /= model.sum(axis=1, keepdims=True)
-    found = Crowdlab().fit(crowd, probabilities=model)
+    result = Crowdlab().fit(crowd, probabilities=model)
     dense = crowd.to_dense()
     votes = crowd.vote_counts()
     agreement = []
@@ -87,10 +87,10 @@ def test_agrees_with_loops(crowd: Annotations, truth: np.ndarray) -> None:
                 whole += weights[r]
             means.append(total / whole)
         consensus = [int(np.argmax(mean)) for mean in means]
-    np.testing.assert_allclose(found.probas_, means)
-    np.testing.assert_array_equal(found.labels_, labels)
+    np.testing.assert_allclose(result.probas_, means)
+    np.testing.assert_array_equal(result.labels_, labels)
     vote = (MajorityVote().fit(crowd).labels_ == truth).mean()
-    assert (found.labels_ == truth).mean() > vote + 0.05  # the model is nearly always right
+    assert (result.labels_ == truth).mean() > vote + 0.05  # the model is nearly always right
 
 
 def test_probabilities_that_cannot_be_used_are_one_error(crowd: Annotations) -> None:

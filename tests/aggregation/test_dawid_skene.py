@@ -22,14 +22,14 @@ from neucrowd_tf.errors import DataError, UsageError
 HAND = np.array([[0, 0], [1, 1], [0, 1]])
 
 
-def _log_posterior(found: DawidSkene, crowd: Annotations, smoothing: float) -> float:
+def _log_posterior(outcome: DawidSkene, crowd: Annotations, smoothing: float) -> float:
     """The objective, recomputed by loops from the fitted parameters."""
-    total = smoothing * float(np.log(found.errors_).sum())
+    total = smoothing * float(np.log(outcome.errors_).sum())
     for instance in range(crowd.num_instances):
         rows = np.flatnonzero(crowd.instances == instance)
-        joint = found.priors_.copy()
+        joint = outcome.priors_.copy()
         for row in rows:
-            joint = joint * found.errors_[crowd.annotators[row], :, crowd.labels[row]]
+            joint = joint * outcome.errors_[crowd.annotators[row], :, crowd.labels[row]]
         total += np.log(joint.sum())
     return total
 
@@ -71,12 +71,14 @@ def test_one_iteration_by_hand() -> None:
     # (1,1): 0 against 2/3 -> (0, 1); (0,1): 1 * 1/3 against 1/3 * 1 -> (.5, .5). Likelihood: .5 *
     # 2/3 = 1/3, 1/3, .5 * (1/3 + 1/3) = 1/3: log 1/27.
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
-        found = DawidSkene(smoothing=0.0, max_iter=1).fit(HAND)
-    np.testing.assert_allclose(found.errors_, [[[1, 0], [1 / 3, 2 / 3]], [[2 / 3, 1 / 3], [0, 1]]])
-    np.testing.assert_allclose(found.probas_, [[1, 0], [0, 1], [0.5, 0.5]], atol=1e-12)
-    np.testing.assert_allclose(found.priors_, [0.5, 0.5])
-    np.testing.assert_allclose(found.history_, [np.log(1 / 27)])
-    np.testing.assert_allclose(found.skills_, [5 / 6, 5 / 6])
+        outcome = DawidSkene(smoothing=0.0, max_iter=1).fit(HAND)
+    np.testing.assert_allclose(
+        outcome.errors_, [[[1, 0], [1 / 3, 2 / 3]], [[2 / 3, 1 / 3], [0, 1]]]
+    )
+    np.testing.assert_allclose(outcome.probas_, [[1, 0], [0, 1], [0.5, 0.5]], atol=1e-12)
+    np.testing.assert_allclose(outcome.priors_, [0.5, 0.5])
+    np.testing.assert_allclose(outcome.history_, [np.log(1 / 27)])
+    np.testing.assert_allclose(outcome.skills_, [5 / 6, 5 / 6])
 
 
 def test_one_coin_by_hand() -> None:
@@ -84,10 +86,12 @@ def test_one_coin_by_hand() -> None:
     # .3) / (3 + .6) = 7/9.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = DawidSkene(smoothing=0.3, one_coin=True, max_iter=1).fit(HAND)
-    np.testing.assert_allclose(found.errors_, np.tile([[7 / 9, 2 / 9], [2 / 9, 7 / 9]], (2, 1, 1)))
+        outcome = DawidSkene(smoothing=0.3, one_coin=True, max_iter=1).fit(HAND)
+    np.testing.assert_allclose(
+        outcome.errors_, np.tile([[7 / 9, 2 / 9], [2 / 9, 7 / 9]], (2, 1, 1))
+    )
     # (7/9)^2 against (2/9)^2: 49 / 53.
-    np.testing.assert_allclose(found.probas_[0], [49 / 53, 4 / 53])
+    np.testing.assert_allclose(outcome.probas_[0], [49 / 53, 4 / 53])
 
 
 @pytest.mark.parametrize("one_coin", [False, True])
@@ -95,11 +99,13 @@ def test_one_coin_by_hand() -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_agrees_with_em_by_loops(prior: str, one_coin: bool, make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=40, annotators=6)
-    found = DawidSkene(prior=prior, one_coin=one_coin, smoothing=0.05, max_iter=7, tol=0).fit(crowd)
+    outcome = DawidSkene(prior=prior, one_coin=one_coin, smoothing=0.05, max_iter=7, tol=0).fit(
+        crowd
+    )
     probas, priors, errors = _naive_em(crowd, 7, 0.05, prior == "update", one_coin)
-    np.testing.assert_allclose(found.probas_, probas, atol=1e-9)
-    np.testing.assert_allclose(found.priors_, priors, atol=1e-9)
-    np.testing.assert_allclose(found.errors_, errors, atol=1e-9)
+    np.testing.assert_allclose(outcome.probas_, probas, atol=1e-9)
+    np.testing.assert_allclose(outcome.priors_, priors, atol=1e-9)
+    np.testing.assert_allclose(outcome.errors_, errors, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -117,31 +123,31 @@ def test_agrees_with_em_by_loops(prior: str, one_coin: bool, make_crowd: Callabl
 def test_objective_never_falls_and_results_are_distributions(
     options: dict, crowd: Annotations
 ) -> None:
-    found = DawidSkene(tol=-1, max_iter=60, **options).fit(crowd)
-    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
-    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
-    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
-    np.testing.assert_array_equal(found.labels_, found.probas_.argmax(axis=1))
-    assert found.n_iter_ == 60
-    assert not found.converged_
+    outcome = DawidSkene(tol=-1, max_iter=60, **options).fit(crowd)
+    assert (np.diff(outcome.history_) >= -1e-9 * np.abs(outcome.history_[:-1])).all()
+    np.testing.assert_allclose(outcome.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(outcome.errors_.sum(axis=2), 1)
+    np.testing.assert_array_equal(outcome.labels_, outcome.probas_.argmax(axis=1))
+    assert outcome.n_iter_ == 60
+    assert not outcome.converged_
 
 
 def test_history_is_the_log_posterior(crowd: Annotations) -> None:
-    found = DawidSkene(smoothing=0.1).fit(crowd)
-    assert found.converged_
-    assert found.history_[-1] == pytest.approx(_log_posterior(found, crowd, 0.1))
+    outcome = DawidSkene(smoothing=0.1).fit(crowd)
+    assert outcome.converged_
+    assert outcome.history_[-1] == pytest.approx(_log_posterior(outcome, crowd, 0.1))
 
 
 def test_beats_majority_vote_and_finds_the_annotators(
     crowd: Annotations, truth: np.ndarray
 ) -> None:
-    found = DawidSkene().fit(crowd)
+    outcome = DawidSkene().fit(crowd)
     majority = MajorityVote().fit(crowd)
-    assert (found.labels_ == truth).mean() > (majority.labels_ == truth).mean() + 0.02
+    assert (outcome.labels_ == truth).mean() > (majority.labels_ == truth).mean() + 0.02
     real = np.array(
         [(crowd.labels == truth[crowd.instances])[crowd.annotators == r].mean() for r in range(12)]
     )
-    assert np.corrcoef(real, found.skills_)[0, 1] > 0.95
+    assert np.corrcoef(real, outcome.skills_)[0, 1] > 0.95
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -167,12 +173,12 @@ def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
 
 def test_gold_labels_are_honoured_and_teach(crowd: Annotations, truth: np.ndarray) -> None:
     gold = {int(task): int(truth[task]) for task in range(0, 300, 2)}
-    found = DawidSkene().fit(crowd, gold)
-    np.testing.assert_array_equal(found.labels_[::2], truth[::2])
-    np.testing.assert_array_equal(found.probas_[::2].max(axis=1), 1.0)
-    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
+    outcome = DawidSkene().fit(crowd, gold)
+    np.testing.assert_array_equal(outcome.labels_[::2], truth[::2])
+    np.testing.assert_array_equal(outcome.probas_[::2].max(axis=1), 1.0)
+    assert (np.diff(outcome.history_) >= -1e-9 * np.abs(outcome.history_[:-1])).all()
     rest = np.arange(1, 300, 2)
-    assert (found.labels_[rest] == truth[rest]).mean() >= (
+    assert (outcome.labels_[rest] == truth[rest]).mean() >= (
         DawidSkene().fit(crowd).labels_[rest] == truth[rest]
     ).mean() - 0.01
     flipped = DawidSkene().fit(
@@ -250,17 +256,17 @@ def test_weights_count_annotations_several_times(make_crowd: Callable) -> None:
 def test_pure_function_equals_the_class(crowd: Annotations) -> None:
     votes = crowd.vote_counts()
     result = dawid_skene_em(crowd.one_hot(), votes / votes.sum(axis=1, keepdims=True))
-    found = DawidSkene().fit(crowd)
-    np.testing.assert_array_equal(result.probas, found.probas_)
-    np.testing.assert_array_equal(result.history, found.history_)
+    outcome = DawidSkene().fit(crowd)
+    np.testing.assert_array_equal(result.probas, outcome.probas_)
+    np.testing.assert_array_equal(result.history, outcome.history_)
 
 
 def test_scikit_learn_contract(crowd: Annotations) -> None:
-    made = DawidSkene(prior=[0.2, 0.3, 0.5], smoothing=0.1)
-    assert clone(made).get_params()["smoothing"] == 0.1
-    series = made.fit_predict(crowd)
+    built = DawidSkene(prior=[0.2, 0.3, 0.5], smoothing=0.1)
+    assert clone(built).get_params()["smoothing"] == 0.1
+    series = built.fit_predict(crowd)
     assert list(series.index) == crowd.instance_names.tolist()
-    np.testing.assert_array_equal(series.to_numpy(), made.labels_)
+    np.testing.assert_array_equal(series.to_numpy(), built.labels_)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -275,10 +281,16 @@ def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: n
         with pytest.raises(DataError, match="at least one annotation"):
             DawidSkene().fit(dense)
         return
-    found = DawidSkene(max_iter=30).fit(Annotations.from_dense(dense, num_classes=4))
-    for values in (found.probas_, found.priors_, found.errors_, found.skills_, found.history_):
+    outcome = DawidSkene(max_iter=30).fit(Annotations.from_dense(dense, num_classes=4))
+    for values in (
+        outcome.probas_,
+        outcome.priors_,
+        outcome.errors_,
+        outcome.skills_,
+        outcome.history_,
+    ):
         assert np.isfinite(values).all()
-    assert (np.diff(found.history_) >= -1e-8 * (1 + np.abs(found.history_[:-1]))).all()
+    assert (np.diff(outcome.history_) >= -1e-8 * (1 + np.abs(outcome.history_[:-1]))).all()
     rows, columns = (
         np.random.default_rng(0).permutation(dense.shape[0]),
         np.random.default_rng(1).permutation(dense.shape[1]),
@@ -286,4 +298,4 @@ def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: n
     mixed = DawidSkene(max_iter=30).fit(
         Annotations.from_dense(dense[rows][:, columns], num_classes=4)
     )
-    np.testing.assert_allclose(mixed.probas_, found.probas_[rows], atol=1e-6)
+    np.testing.assert_allclose(mixed.probas_, outcome.probas_[rows], atol=1e-6)

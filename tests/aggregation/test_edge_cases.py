@@ -35,14 +35,14 @@ pytestmark = [
 
 
 def _fit(aggregator: Aggregator, annotations: Annotations | np.ndarray) -> Aggregator:
-    found = clone(aggregator).fit(annotations)
+    result = clone(aggregator).fit(annotations)
     for name in ("probas_", "priors_", "errors_", "skills_"):
-        assert np.isfinite(getattr(found, name)).all(), name
-    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
-    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
-    assert found.labels_.dtype == np.int64
-    assert ((found.labels_ >= 0) & (found.labels_ < found.probas_.shape[1])).all()
-    return found
+        assert np.isfinite(getattr(result, name)).all(), name
+    np.testing.assert_allclose(result.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(result.errors_.sum(axis=2), 1)
+    assert result.labels_.dtype == np.int64
+    assert ((result.labels_ >= 0) & (result.labels_ < result.probas_.shape[1])).all()
+    return result
 
 
 @pytest.mark.parametrize("aggregator", AGGREGATORS, ids=IDS)
@@ -51,23 +51,23 @@ class TestEdgeCases:
         dense = np.full((6, 8), -1)
         dense[np.arange(6), np.arange(6)] = [0, 1, 0, 1, 1, 0]
         dense[:, 6] = [0, 1, 0, 1, 0, 0]
-        found = _fit(aggregator, dense)  # annotator 7 gave no label
-        np.testing.assert_allclose(found.errors_[7].sum(axis=1), 1)
-        assert (found.labels_[[0, 1, 2, 3, 5]] == [0, 1, 0, 1, 0]).all()
+        result = _fit(aggregator, dense)  # annotator 7 gave no label
+        np.testing.assert_allclose(result.errors_[7].sum(axis=1), 1)
+        assert (result.labels_[[0, 1, 2, 3, 5]] == [0, 1, 0, 1, 0]).all()
 
     def test_an_instance_without_labels_gets_the_prior(self, aggregator: Aggregator) -> None:
         dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
-        found = _fit(aggregator, dense)
-        np.testing.assert_array_equal(found.annotated_, [True, True, True, False, True])
-        np.testing.assert_allclose(found.probas_[3], found.priors_)
-        assert found.labels_[3] == found.priors_.argmax()
-        np.testing.assert_array_equal(found.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
+        result = _fit(aggregator, dense)
+        np.testing.assert_array_equal(result.annotated_, [True, True, True, False, True])
+        np.testing.assert_allclose(result.probas_[3], result.priors_)
+        assert result.labels_[3] == result.priors_.argmax()
+        np.testing.assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
 
     def test_a_crowd_that_always_agrees(self, aggregator: Aggregator) -> None:
         dense = np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)
-        found = _fit(aggregator, dense)
-        np.testing.assert_array_equal(found.labels_, dense[:, 0])
-        assert (found.skills_ > 0.9).all()
+        result = _fit(aggregator, dense)
+        np.testing.assert_array_equal(result.labels_, dense[:, 0])
+        assert (result.skills_ > 0.9).all()
 
     def test_a_crowd_of_spammers(self, aggregator: Aggregator) -> None:
         _fit(aggregator, np.random.default_rng(0).integers(0, 3, (100, 6)))
@@ -78,15 +78,15 @@ class TestEdgeCases:
 
     def test_one_class_only(self, aggregator: Aggregator) -> None:
         for num_classes in (1, 2, 3):
-            found = _fit(
+            result = _fit(
                 aggregator,
                 Annotations.from_dense(np.zeros((5, 3), dtype=int), num_classes=num_classes),
             )
-            np.testing.assert_array_equal(found.labels_, 0)
+            np.testing.assert_array_equal(result.labels_, 0)
 
     def test_one_annotation(self, aggregator: Aggregator) -> None:
-        found = _fit(aggregator, Annotations([0], [0], [1]))
-        assert found.labels_[0] == 1
+        result = _fit(aggregator, Annotations([0], [0], [1]))
+        assert result.labels_[0] == 1
 
     @pytest.mark.parametrize("kind", [int, str, bool])
     def test_ids_of_any_type(self, aggregator: Aggregator, kind: type) -> None:
@@ -95,8 +95,8 @@ class TestEdgeCases:
             (task, kind(worker), kind(t % 2)) for t, task in enumerate(tasks) for worker in (0, 1)
         ]
         crowd = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
-        made = clone(aggregator)
-        series, frame = made.fit_predict(crowd), made.fit_predict_proba(crowd)
+        built = clone(aggregator)
+        series, frame = built.fit_predict(crowd), built.fit_predict_proba(crowd)
         assert {type(value) for value in series.tolist()} == {kind}
         assert set(series.index.tolist()) == {row[0] for row in rows}
         assert frame.shape == (len(series), 2)
@@ -113,12 +113,12 @@ class TestEdgeCases:
 
     def test_saved_and_loaded(self, aggregator: Aggregator, tmp_path: pathlib.Path) -> None:
         crowd = Annotations.from_arrays(["a", "a", "b", "c"], [1, 2, 1, 2], ["x", "y", "y", "y"])
-        made = clone(aggregator).fit(crowd)
-        made.save(tmp_path / "fitted")
+        built = clone(aggregator).fit(crowd)
+        built.save(tmp_path / "fitted")
         loaded = load(tmp_path / "fitted")
-        assert loaded.get_params() == made.get_params()
-        for name in vars(made):
-            np.testing.assert_array_equal(getattr(loaded, name), getattr(made, name))
+        assert loaded.get_params() == built.get_params()
+        for name in vars(built):
+            np.testing.assert_array_equal(getattr(loaded, name), getattr(built, name))
 
     def test_the_same_twice(self, aggregator: Aggregator) -> None:
         dense = np.random.default_rng(2).integers(-1, 3, (50, 6))

@@ -93,18 +93,18 @@ def test_the_class_prior_is_the_mean_posterior_of_annotated_instances() -> None:
     # The first M-step follows the start under a uniform prior, whose posteriors are (a, 1 - a) with
     # a = s(1 * e) for both labels.
     dense = np.array([[0], [0], [0], [1], [-1]])
-    found = Glad(prior="update", max_iter=1, tol=-np.inf).fit(dense)
+    result = Glad(prior="update", max_iter=1, tol=-np.inf).fit(dense)
     a = expit(np.exp(1.0))
-    np.testing.assert_allclose(found.priors_, [(3 * a + 1 - a) / 4, (a + 3 * (1 - a)) / 4])
-    np.testing.assert_allclose(found.probas_[4], found.priors_)
+    np.testing.assert_allclose(result.priors_, [(3 * a + 1 - a) / 4, (a + 3 * (1 - a)) / 4])
+    np.testing.assert_allclose(result.probas_[4], result.priors_)
     np.testing.assert_array_equal(Glad(max_iter=1, tol=-np.inf).fit(dense).priors_, [0.5, 0.5])
 
 
 def test_stops_when_the_objective_rises_by_less_than_tol_an_annotation(crowd: Annotations) -> None:
-    found = Glad(tol=1e-3).fit(crowd)
-    rises = np.diff(found.history_) / crowd.num_annotations
-    assert found.converged_
-    assert found.n_iter_ > 2
+    result = Glad(tol=1e-3).fit(crowd)
+    rises = np.diff(result.history_) / crowd.num_annotations
+    assert result.converged_
+    assert result.n_iter_ > 2
     assert rises[-1] < 1e-3 <= rises[:-1].min()
 
 
@@ -114,9 +114,9 @@ def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed
     # would pull it to their prior's.
     dense = np.full((60, 4), -1)
     dense[:20] = np.random.default_rng(0).integers(0, 2, (20, 4))
-    found = Glad().fit(dense)
-    exact = expit(found.abilities_[:, None] / found.difficulties_[None, :20]).mean(axis=1)
-    np.testing.assert_allclose(found.skills_, exact, atol=5e-3)
+    result = Glad().fit(dense)
+    exact = expit(result.abilities_[:, None] / result.difficulties_[None, :20]).mean(axis=1)
+    np.testing.assert_allclose(result.skills_, exact, atol=5e-3)
     # Two annotators who disagree on every instance, and alike: all ties.
     tied = np.tile([0, 1], (40, 1))
     one, two = (Glad(ties="random", seed=seed, max_iter=1).fit(tied) for seed in (1, 2))
@@ -146,12 +146,12 @@ def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
 def test_objective_never_falls_and_results_are_distributions(
     options: dict, crowd: Annotations
 ) -> None:
-    found = Glad(tol=-np.inf, max_iter=15, **options).fit(crowd)
-    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
-    assert found.history_[-1] > found.history_[0]
-    np.testing.assert_allclose(found.probas_.sum(axis=1), 1)
-    np.testing.assert_allclose(found.errors_.sum(axis=2), 1)
-    np.testing.assert_array_equal(found.labels_, found.probas_.argmax(axis=1))
+    result = Glad(tol=-np.inf, max_iter=15, **options).fit(crowd)
+    assert (np.diff(result.history_) >= -1e-9 * np.abs(result.history_[:-1])).all()
+    assert result.history_[-1] > result.history_[0]
+    np.testing.assert_allclose(result.probas_.sum(axis=1), 1)
+    np.testing.assert_allclose(result.errors_.sum(axis=2), 1)
+    np.testing.assert_array_equal(result.labels_, result.probas_.argmax(axis=1))
 
 
 def test_finds_abilities_difficulties_and_labels() -> None:
@@ -162,12 +162,12 @@ def test_finds_abilities_difficulties_and_labels() -> None:
     dense = np.where(
         rng.random((400, 40)) < 0.4, np.where(right, truth[:, None], 1 - truth[:, None]), -1
     )
-    found = Glad().fit(dense)
-    assert np.corrcoef(found.abilities_, ability)[0, 1] > 0.95
-    assert stats.spearmanr(found.difficulties_, -easiness).statistic > 0.5
-    assert (found.labels_ == truth).mean() > (MajorityVote().fit(dense).labels_ == truth).mean()
+    result = Glad().fit(dense)
+    assert np.corrcoef(result.abilities_, ability)[0, 1] > 0.95
+    assert stats.spearmanr(result.difficulties_, -easiness).statistic > 0.5
+    assert (result.labels_ == truth).mean() > (MajorityVote().fit(dense).labels_ == truth).mean()
     expected = expit(ability[:, None] * np.exp(easiness)).mean(axis=1)
-    assert np.abs(found.skills_ - expected).mean() < 0.05
+    assert np.abs(result.skills_ - expected).mean() < 0.05
 
 
 @pytest.mark.parametrize("classes", [2, pytest.param(4, marks=pytest.mark.slow)])
@@ -198,9 +198,9 @@ def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
 
 def test_gold_labels_are_honoured(crowd: Annotations, truth: np.ndarray) -> None:
     gold = {int(task): int(truth[task]) for task in range(0, 300, 2)}
-    found = Glad().fit(crowd, gold)
-    np.testing.assert_array_equal(found.labels_[::2], truth[::2])
-    assert (np.diff(found.history_) >= -1e-9 * np.abs(found.history_[:-1])).all()
+    result = Glad().fit(crowd, gold)
+    np.testing.assert_array_equal(result.labels_[::2], truth[::2])
+    assert (np.diff(result.history_) >= -1e-9 * np.abs(result.history_[:-1])).all()
     reversed_ = Glad().fit(crowd, (truth + 1) % 3)
     assert reversed_.abilities_.mean() < 0
     with pytest.raises(DataError, match="task 5"):
@@ -227,18 +227,18 @@ def test_any_crowd_gives_finite_results(dense: np.ndarray) -> None:
         with pytest.raises(DataError, match="at least one annotation"):
             Glad().fit(dense)
         return
-    found = Glad(max_iter=20).fit(Annotations.from_dense(dense, num_classes=3))
+    result = Glad(max_iter=20).fit(Annotations.from_dense(dense, num_classes=3))
     for values in (
-        found.probas_,
-        found.priors_,
-        found.errors_,
-        found.skills_,
-        found.history_,
-        found.abilities_,
-        found.difficulties_,
+        result.probas_,
+        result.priors_,
+        result.errors_,
+        result.skills_,
+        result.history_,
+        result.abilities_,
+        result.difficulties_,
     ):
         assert np.isfinite(values).all()
-    assert (np.diff(found.history_) >= -1e-8 * (1 + np.abs(found.history_[:-1]))).all()
+    assert (np.diff(result.history_) >= -1e-8 * (1 + np.abs(result.history_[:-1]))).all()
 
 
 def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callable) -> None:
@@ -246,7 +246,7 @@ def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callabl
     model = IntegratedGladModel(3, (1.0, 1.0), (0.5, 0.7), None)
     shard = Shard(crowd.one_hot(), 3)
     abilities, priors = np.array([0.2, 1.5, -0.4, 2.0]), np.array([0.5, 0.3, 0.2])
-    beliefs, part = model.e_step(shard, Abilities(abilities, priors))
+    beliefs, section = model.e_step(shard, Abilities(abilities, priors))
     points, weights = np.polynomial.hermite_e.hermegauss(9)
     joint = np.zeros((12, 3, 9))
     for i in range(12):
@@ -259,7 +259,7 @@ def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callabl
                     p *= right if crowd.labels[row] == c else (1 - right) / 2
                 joint[i, c, g] = p
     total = joint.sum(axis=(1, 2))
-    np.testing.assert_allclose(part["evidence"], np.log(total).sum())
+    np.testing.assert_allclose(section["evidence"], np.log(total).sum())
     np.testing.assert_allclose(beliefs.reshape(12, 3, 9), joint / total[:, None, None], atol=1e-9)
 
 

@@ -18,19 +18,19 @@ DENSE = np.array([[0, 0, 1], [1, 1, 1], [2, -1, 0], [-1, -1, -1]])
 
 
 def test_hand_worked() -> None:
-    found = MajorityVote(ties="first").fit(DENSE)
+    result = MajorityVote(ties="first").fit(DENSE)
     # Votes 2 1 0 | 0 3 0 | 1 0 1 | none; in all 3, 4 and 1 of 8. The last row has none: the
     # commonest class, 1.
-    np.testing.assert_array_equal(found.labels_, [0, 1, 0, 1])
+    np.testing.assert_array_equal(result.labels_, [0, 1, 0, 1])
     np.testing.assert_allclose(
-        found.probas_, [[2 / 3, 1 / 3, 0], [0, 1, 0], [0.5, 0, 0.5], [3 / 8, 4 / 8, 1 / 8]]
+        result.probas_, [[2 / 3, 1 / 3, 0], [0, 1, 0], [0.5, 0, 0.5], [3 / 8, 4 / 8, 1 / 8]]
     )
-    np.testing.assert_allclose(found.priors_, [3 / 8, 4 / 8, 1 / 8])
-    np.testing.assert_array_equal(found.annotated_, [True, True, True, False])
+    np.testing.assert_allclose(result.priors_, [3 / 8, 4 / 8, 1 / 8])
+    np.testing.assert_array_equal(result.annotated_, [True, True, True, False])
     # Annotator 0 says 0 1 2 to labels 0 1 0, annotator 1 says 0 1, annotator 2 says 1 1 0.
-    np.testing.assert_allclose(found.skills_, [2 / 3, 1, 2 / 3])
-    assert found.errors_ is not None
-    np.testing.assert_allclose(found.errors_[0], [[0.5, 0, 0.5], [0, 1, 0], [1 / 3, 1 / 3, 1 / 3]])
+    np.testing.assert_allclose(result.skills_, [2 / 3, 1, 2 / 3])
+    assert result.errors_ is not None
+    np.testing.assert_allclose(result.errors_[0], [[0.5, 0, 0.5], [0, 1, 0], [1 / 3, 1 / 3, 1 / 3]])
 
 
 def test_tie_rules() -> None:
@@ -90,10 +90,10 @@ def test_unusable_gold_labels_are_one_clear_error(gold: object, message: str) ->
 def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_evidence() -> None:
     # Gold turns the first label into 1: annotator 0 is then right once of twice. Annotator 1 gave
     # none: 1/2, whatever the class.
-    found = MajorityVote().fit(np.array([[0, -1], [1, -1]]), np.array([1, -1]))
-    assert found.errors_ is not None
-    np.testing.assert_array_equal(found.errors_, [[[0.5, 0.5], [0.5, 0.5]]] * 2)
-    np.testing.assert_array_equal(found.skills_, [0.5, 0.5])
+    result = MajorityVote().fit(np.array([[0, -1], [1, -1]]), np.array([1, -1]))
+    assert result.errors_ is not None
+    np.testing.assert_array_equal(result.errors_, [[[0.5, 0.5], [0.5, 0.5]]] * 2)
+    np.testing.assert_array_equal(result.skills_, [0.5, 0.5])
     plain = MajorityVote().fit(np.array([[0, -1], [1, -1]]))
     np.testing.assert_array_equal(plain.skills_, [1.0, 0.5])
 
@@ -113,10 +113,10 @@ def test_vote_shares_by_hand() -> None:
 
 
 def test_vote_counts_alone() -> None:
-    found = MajorityVote().fit(Annotations.from_votes([[5, 2], [1, 6]]))
-    np.testing.assert_array_equal(found.labels_, [0, 1])
-    assert found.errors_ is None
-    assert found.skills_ is None
+    result = MajorityVote().fit(Annotations.from_votes([[5, 2], [1, 6]]))
+    np.testing.assert_array_equal(result.labels_, [0, 1])
+    assert result.errors_ is None
+    assert result.skills_ is None
 
 
 def test_nothing_to_count_is_an_error() -> None:
@@ -135,9 +135,9 @@ def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
     frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
     theirs, ours = CrowdKitMajorityVote(), MajorityVote()
     expected = theirs.fit_predict_proba(frame)
-    found = ours.fit_predict_proba(Annotations.from_frame(frame))
+    result = ours.fit_predict_proba(Annotations.from_frame(frame))
     pd.testing.assert_frame_equal(
-        found.loc[expected.index], expected, check_names=False, check_column_type=False
+        result.loc[expected.index], expected, check_names=False, check_column_type=False
     )
     labels = ours.fit_predict(Annotations.from_frame(frame))
     assert labels.index.name == "task"
@@ -146,8 +146,8 @@ def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
 
 
 def test_scikit_learn_contract_and_unchanged_input() -> None:
-    made = MajorityVote(ties="prior", seed=3)
-    assert clone(made).get_params() == {"ties": "prior", "seed": 3, "soft": True}
+    built = MajorityVote(ties="prior", seed=3)
+    assert clone(built).get_params() == {"ties": "prior", "seed": 3, "soft": True}
     dense = DENSE.copy()
-    made.fit(dense)
+    built.fit(dense)
     np.testing.assert_array_equal(dense, DENSE)

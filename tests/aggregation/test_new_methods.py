@@ -36,9 +36,9 @@ HAND = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
 
 def test_wawa_by_hand() -> None:
     # The votes are 0, 1, 1, 0: annotator 0 agrees in 3 of 4, annotator 1 in all, annotator 2 in 3.
-    found = Wawa().fit(HAND)
-    np.testing.assert_allclose(found.skills_, [3 / 4, 1, 3 / 4])
-    np.testing.assert_allclose(found.probas_[:, 0], [1.75 / 2.5, 0, 0.75 / 2.5, 1])
+    result = Wawa().fit(HAND)
+    np.testing.assert_allclose(result.skills_, [3 / 4, 1, 3 / 4])
+    np.testing.assert_allclose(result.probas_[:, 0], [1.75 / 2.5, 0, 0.75 / 2.5, 1])
 
 
 def test_full_ties_follow_the_rule() -> None:
@@ -47,10 +47,10 @@ def test_full_ties_follow_the_rule() -> None:
     dense = np.array([[1, 1], [1, 0], [1, 1]])
     for rule, skills in (("first", [2 / 3, 1]), ("prior", [1, 2 / 3])):
         np.testing.assert_allclose(Wawa(ties=rule).fit(dense).skills_, skills)
-        found = ZeroBasedSkill(ties=rule, max_iter=1).fit(dense)
-        np.testing.assert_allclose(found.skills_, skills)
-        found = IterativeWeightedMajorityVote(ties=rule).fit(dense)
-        np.testing.assert_allclose(found.weights_, 2 * np.array(skills) - 1)
+        result = ZeroBasedSkill(ties=rule, max_iter=1).fit(dense)
+        np.testing.assert_allclose(result.skills_, skills)
+        result = IterativeWeightedMajorityVote(ties=rule).fit(dense)
+        np.testing.assert_allclose(result.weights_, 2 * np.array(skills) - 1)
 
 
 def test_weights_that_cancel_are_a_tie() -> None:
@@ -63,20 +63,20 @@ def test_weights_that_cancel_are_a_tie() -> None:
 def test_iwmv_by_hand() -> None:
     # Weights 2 p - 1 = .5, 1, .5; the votes stay, so that the second vote ends it. Instance 0:
     # 1.5 against .5.
-    found = IterativeWeightedMajorityVote().fit(HAND)
-    np.testing.assert_allclose(found.weights_, [0.5, 1, 0.5])
-    np.testing.assert_allclose(found.probas_[:, 0], [0.75, 0, 0.25, 1])
-    assert found.converged_
-    assert found.n_iter_ == 1
+    result = IterativeWeightedMajorityVote().fit(HAND)
+    np.testing.assert_allclose(result.weights_, [0.5, 1, 0.5])
+    np.testing.assert_allclose(result.probas_[:, 0], [0.75, 0, 0.25, 1])
+    assert result.converged_
+    assert result.n_iter_ == 1
 
 
 def test_gold_majority_vote_by_hand() -> None:
     # Of instances 0 (truth 1) and 1 (truth 1): annotators 0 and 1 are right once of twice, 2
     # always.
-    found = GoldMajorityVote().fit(HAND, {0: 1, 1: 1})
-    np.testing.assert_allclose(found.skills_, [0.5, 0.5, 1])
-    np.testing.assert_allclose(found.probas_[2:, 0], [0.25, 1])
-    np.testing.assert_array_equal(found.labels_, [1, 1, 1, 0])
+    result = GoldMajorityVote().fit(HAND, {0: 1, 1: 1})
+    np.testing.assert_allclose(result.skills_, [0.5, 0.5, 1])
+    np.testing.assert_allclose(result.probas_[2:, 0], [0.25, 1])
+    np.testing.assert_array_equal(result.labels_, [1, 1, 1, 0])
 
 
 def test_kos_by_hand() -> None:
@@ -110,8 +110,8 @@ def _ibcc_by_loops(crowd: Annotations, iterations: int) -> np.ndarray:
 
 def test_ibcc_agrees_with_loops(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=40, annotators=6)
-    found = IBCC(max_iter=5, tol=-np.inf).fit(crowd)
-    np.testing.assert_allclose(found.probas_, _ibcc_by_loops(crowd, 5), atol=1e-9)
+    result = IBCC(max_iter=5, tol=-np.inf).fit(crowd)
+    np.testing.assert_allclose(result.probas_, _ibcc_by_loops(crowd, 5), atol=1e-9)
 
 
 def test_ebcc_with_one_group_is_ibcc(crowd: Annotations) -> None:
@@ -125,15 +125,15 @@ def test_ebcc_with_one_group_is_ibcc(crowd: Annotations) -> None:
 
 
 def test_ebcc_keeps_the_best_bound(crowd: Annotations) -> None:
-    found = EBCC(restarts=6).fit(crowd)
-    assert found.bounds_.shape == (6,)
-    assert found.history_[-1] == found.bounds_.max()
+    result = EBCC(restarts=6).fit(crowd)
+    assert result.bounds_.shape == (6,)
+    assert result.history_[-1] == result.bounds_.max()
 
 
 def test_bwa_agrees_with_the_paper_s_updates_by_loops(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(2, instances=30, annotators=6)
     dense = crowd.to_dense()
-    found = BWA(max_iter=4, tol=-np.inf).fit(crowd)
+    result = BWA(max_iter=4, tol=-np.inf).fit(crowd)
     values = np.empty((30, 3))
     for c in range(3):
         z = np.array([(row[row >= 0] == c).mean() for row in dense])
@@ -155,7 +155,9 @@ def test_bwa_agrees_with_the_paper_s_updates_by_loops(make_crowd: Callable) -> N
                 ]
             )
         values[:, c] = z
-    np.testing.assert_allclose(found.probas_, values / values.sum(axis=1, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(
+        result.probas_, values / values.sum(axis=1, keepdims=True), atol=1e-9
+    )
 
 
 def test_mace_finds_who_knows_and_what_spammers_say() -> None:
@@ -164,10 +166,10 @@ def test_mace_finds_who_knows_and_what_spammers_say() -> None:
     theta = np.array([0.9, 0.8, 0.7, 0.6, 0.1, 0.0])
     labels = np.where(rng.random((500, 6)) < theta, truth[:, None], 2)
     for method in ("vb", "em"):
-        found = Mace(method=method).fit(labels)  # type: ignore[arg-type]
-        np.testing.assert_allclose(found.competences_, theta, atol=0.08)
-        assert (found.habits_[3:, 2] > 0.85).all()
-        assert (found.labels_ == truth).mean() > 0.93
+        result = Mace(method=method).fit(labels)  # type: ignore[arg-type]
+        np.testing.assert_allclose(result.competences_, theta, atol=0.08)
+        assert (result.habits_[3:, 2] > 0.85).all()
+        assert (result.labels_ == truth).mean() > 0.93
 
 
 def test_mace_agrees_with_crowd_kit(make_crowd: Callable) -> None:
@@ -199,10 +201,10 @@ def test_weighted_votes_agree_with_crowd_kit(
     crowd = Annotations.from_frame(odd)
     skills = theirs.fit(odd).skills_  # type: ignore[attr-defined]
     expected = crowdkit.MajorityVote().fit(odd, skills=skills).probas_
-    found = ours.fit(crowd)
-    np.testing.assert_allclose(found.skills_, skills.loc[crowd.annotator_names], atol=1e-9)
+    result = ours.fit(crowd)
+    np.testing.assert_allclose(result.skills_, skills.loc[crowd.annotator_names], atol=1e-9)
     np.testing.assert_allclose(
-        found.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=1e-9
+        result.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=1e-9
     )
 
 
@@ -211,9 +213,9 @@ def test_gold_majority_vote_agrees_with_crowd_kit(crowd: Annotations, truth: np.
     gold = pd.Series(truth[:150], index=range(150))
     skills = crowdkit.GoldMajorityVote().fit(frame, gold).skills_
     expected = crowdkit.MajorityVote().fit(frame, skills=skills).probas_
-    found = GoldMajorityVote().fit(crowd, dict(gold.items()))
+    result = GoldMajorityVote().fit(crowd, dict(gold.items()))
     np.testing.assert_allclose(
-        found.probas_[150:], expected.loc[range(150, 300), crowd.class_names], atol=1e-9
+        result.probas_[150:], expected.loc[range(150, 300), crowd.class_names], atol=1e-9
     )
 
 
@@ -246,9 +248,9 @@ def test_mmsr_is_not_moved_by_adversaries() -> None:
     truth = rng.integers(0, 2, 400)
     good = np.where(rng.random((400, 12)) < 0.75, truth[:, None], 1 - truth[:, None])
     bad = np.tile((1 - truth)[:, None], (1, 4))
-    found = Mmsr().fit(np.hstack([good, bad]))
-    assert (found.labels_ == truth).mean() > 0.95
-    assert (found.weights_[12:] < 0).all()
+    result = Mmsr().fit(np.hstack([good, bad]))
+    assert (result.labels_ == truth).mean() > 0.95
+    assert (result.weights_[12:] < 0).all()
 
 
 def test_fast_dawid_skene_needs_fewer_iterations(crowd: Annotations, truth: np.ndarray) -> None:
@@ -260,10 +262,10 @@ def test_fast_dawid_skene_needs_fewer_iterations(crowd: Annotations, truth: np.n
 def test_fast_dawid_skene_by_hand() -> None:
     # Votes 0, 1, 1, 0; smoothing 0: annotator 0 says 0 to both of class 0, and 1, 0 to class 1;
     # annotator 1 is always right; annotator 2 says 1, 0 to class 0, 1, 1 to class 1.
-    found = DawidSkene(hard=True, smoothing=0.0).fit(HAND)
+    result = DawidSkene(hard=True, smoothing=0.0).fit(HAND)
     np.testing.assert_allclose(
-        found.errors_, [[[1, 0], [0.5, 0.5]], [[1, 0], [0, 1]], [[0.5, 0.5], [0, 1]]]
+        result.errors_, [[[1, 0], [0.5, 0.5]], [[1, 0], [0, 1]], [[0.5, 0.5], [0, 1]]]
     )
-    np.testing.assert_array_equal(found.labels_, [0, 1, 1, 0])
+    np.testing.assert_array_equal(result.labels_, [0, 1, 1, 0])
     # log(1/2) for each instance's class, and log(1/2) for each of four uncertain labels.
-    assert found.history_[-1] == pytest.approx(8 * np.log(0.5))
+    assert result.history_[-1] == pytest.approx(8 * np.log(0.5))

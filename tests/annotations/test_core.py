@@ -43,12 +43,12 @@ def crowds(draw: st.DrawFn) -> Annotations:
     matrix = np.array(cells).reshape(shape)
     names = [draw(st.sampled_from(["int", "text"])) for _ in range(3)]
     sizes = (*shape, classes)
-    made = [
+    built = [
         np.arange(size) + 3 if kind == "int" else [f"n{number}" for number in range(size)]
         for kind, size in zip(names, sizes, strict=True)
     ]
     return Annotations.from_dense(
-        matrix, instance_names=made[0], annotator_names=made[1], class_names=made[2]
+        matrix, instance_names=built[0], annotator_names=built[1], class_names=built[2]
     )
 
 
@@ -102,12 +102,15 @@ def test_rows_and_votes_are_those_of_the_matrix(crowd: Annotations, data: st.Dat
     rows = np.array(
         data.draw(st.lists(st.integers(0, crowd.num_instances - 1), max_size=8)), dtype=int
     )
-    part = crowd[rows]
+    section = crowd[rows]
     assert (
-        np.array_equal(part.to_dense(), dense[rows])
-        and part.instance_names.tolist() == crowd.instance_names[rows].tolist()
+        np.array_equal(section.to_dense(), dense[rows])
+        and section.instance_names.tolist() == crowd.instance_names[rows].tolist()
     )
-    assert part.shape == (len(rows), crowd.num_annotators) and part.num_classes == crowd.num_classes
+    assert (
+        section.shape == (len(rows), crowd.num_annotators)
+        and section.num_classes == crowd.num_classes
+    )
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(crowd), max_size=len(crowd))))
     assert np.array_equal(crowd[mask].to_dense(), dense[mask])
     assert np.array_equal(crowd[1:].to_dense(), dense[1:])

@@ -80,9 +80,9 @@ def features(index: list[Any] | None) -> pd.DataFrame:
 
 @pytest.mark.parametrize("annotations", [NAMED, Annotations.from_frame(NAMED)])
 def test_features_are_matched_by_name(annotations: Any) -> None:
-    found = align_annotations(features(["b", "c", "a"]), annotations)
-    assert found.instance_names.tolist() == ["b", "c", "a"]
-    assert found.to_dense().tolist() == [[-1, 1], [1, -1], [0, 1]]
+    result = align_annotations(features(["b", "c", "a"]), annotations)
+    assert result.instance_names.tolist() == ["b", "c", "a"]
+    assert result.to_dense().tolist() == [[-1, 1], [1, -1], [0, 1]]
     four = pd.DataFrame({"x": range(4)}, index=["d", "a", "b", "c"])
     assert align_annotations(four, annotations).annotated.tolist() == [False, True, True, True]
     with pytest.raises(DataError, match=r"expected tasks of the features' index .*received 'c'"):
@@ -99,8 +99,8 @@ def test_rows_without_names() -> None:
         assert align_annotations(rows, LONG).to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
         with pytest.raises(DataError, match=r"expected an index of tasks .* the task 'c'"):
             align_annotations(rows, NAMED)
-        made = Annotations.from_frame(NAMED)
-        assert align_annotations(rows, made) is made  # it says its order
+        built = Annotations.from_frame(NAMED)
+        assert align_annotations(rows, built) is built  # it says its order
 
 
 def test_a_matrix_goes_by_rows_unless_an_index_shuffles_them() -> None:

@@ -128,23 +128,23 @@ def test_remove_annotations(at_least_one: bool, votes_only: bool) -> None:
     if votes_only:
         whole = Annotations.from_votes(whole.vote_counts())
     total = whole.num_annotations
-    kept = {
+    remaining = {
         share: simulation.remove_annotations(whole, share, 5, at_least_one)
         for share in (0.1, 0.4, 0.8, 1.0)
     }
-    for share, crowd in kept.items():
+    for share, crowd in remaining.items():
         floor = int(whole.annotated.sum()) if at_least_one else 0
         assert crowd.num_annotations == max(round(share * total), floor)
         assert (crowd.vote_counts() <= whole.vote_counts()).all() and crowd.num_classes == 3
         assert crowd.annotated.tolist() == whole.annotated.tolist() or not at_least_one
     assert (
-        kept[0.4].vote_counts() <= kept[0.8].vote_counts()
+        remaining[0.4].vote_counts() <= remaining[0.8].vote_counts()
     ).all()  # a smaller share is a part of a larger one
-    assert np.array_equal(kept[1.0].vote_counts(), whole.vote_counts())
+    assert np.array_equal(remaining[1.0].vote_counts(), whole.vote_counts())
     if not votes_only:
-        assert kept[1.0] == whole
+        assert remaining[1.0] == whole
     other = simulation.remove_annotations(whole, 0.4, 6, at_least_one)
-    assert not np.array_equal(other.vote_counts(), kept[0.4].vote_counts())
+    assert not np.array_equal(other.vote_counts(), remaining[0.4].vote_counts())
 
 
 def test_remove_annotations_is_fair() -> None:

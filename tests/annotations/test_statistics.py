@@ -168,24 +168,24 @@ def test_accuracy_is_that_of_a_loop() -> None:
 def test_describe() -> None:
     crowd = krippendorff_example()
     truth = np.array([0, 1, 2, 2, 1, -1, 3, 0, 1, 4, 0, -1])
-    found = statistics.describe(crowd, truth)
+    result = statistics.describe(crowd, truth)
     assert (
-        found["num_instances"],
-        found["num_annotators"],
-        found["num_classes"],
-        found["num_annotations"],
+        result["num_instances"],
+        result["num_annotators"],
+        result["num_classes"],
+        result["num_annotations"],
     ) == (12, 4, 5, 41)
-    assert found["annotations_per_instance"] == pytest.approx(41 / 12) and found[
+    assert result["annotations_per_instance"] == pytest.approx(41 / 12) and result[
         "annotations_per_annotator"
     ] == pytest.approx(41 / 4)
     assert (
-        found["unannotated"] == 0
-        and found["alpha"] == pytest.approx(0.743, abs=5e-4)
-        and "class_ratio" not in found
+        result["unannotated"] == 0
+        and result["alpha"] == pytest.approx(0.743, abs=5e-4)
+        and "class_ratio" not in result
     )
-    assert found["majority_accuracy"] == 1 and 0.8 < found["mean_annotator_accuracy"] < 1
+    assert result["majority_accuracy"] == 1 and 0.8 < result["mean_annotator_accuracy"] < 1
     assert (
-        json.loads(json.dumps(jsonable(found)))["truth_imbalance_ratio"] == 3
+        json.loads(json.dumps(jsonable(result)))["truth_imbalance_ratio"] == 3
     )  # three of class 0 and 1, one of class 3 and 4
 
 
@@ -197,23 +197,23 @@ def test_describe_leaves_out_what_cannot_be_scored() -> None:
     tie (half), nothing to score.
     """
     crowd = Annotations.from_dense([[0, 0, -1], [1, 0, -1], [-1, -1, -1], [-1, -1, 1]])
-    found = statistics.describe(crowd, np.array([0, 1, 0, -1]))
-    assert (found["mean_annotator_accuracy"], found["std_annotator_accuracy"]) == (0.75, 0.25)
-    assert found["majority_accuracy"] == 0.75 and found["unannotated"] == 1
+    result = statistics.describe(crowd, np.array([0, 1, 0, -1]))
+    assert (result["mean_annotator_accuracy"], result["std_annotator_accuracy"]) == (0.75, 0.25)
+    assert result["majority_accuracy"] == 0.75 and result["unannotated"] == 1
     # The truth's own shares count every instance whose truth is known, labelled or not.
-    assert found["truth_imbalance_ratio"] == 2 and found["truth_class_shares"] == pytest.approx(
+    assert result["truth_imbalance_ratio"] == 2 and result["truth_class_shares"] == pytest.approx(
         [2 / 3, 1 / 3]
     )
 
 
 def test_describe_votes_only() -> None:
-    found = statistics.describe(Annotations.from_votes([[5, 2], [1, 6]]), np.array([0, 0]))
+    result = statistics.describe(Annotations.from_votes([[5, 2], [1, 6]]), np.array([0, 0]))
     assert (
-        found["class_ratio"] == 0.5
-        and found["majority_accuracy"] == 0.5
-        and "mean_annotator_accuracy" not in found
+        result["class_ratio"] == 0.5
+        and result["majority_accuracy"] == 0.5
+        and "mean_annotator_accuracy" not in result
     )
-    assert found["sparsity"] == 0 and found["truth_class_ratio"] == 0
+    assert result["sparsity"] == 0 and result["truth_class_ratio"] == 0
 
 
 def test_refuses() -> None:

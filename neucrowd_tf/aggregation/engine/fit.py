@@ -237,7 +237,7 @@ def groups(count: int) -> list[tuple[int, ...]]:
     This depends on their number alone, as the order of additions is part of the result.
     """
     parts = np.array_split(np.arange(count), min(count, 10 + count // 16))
-    return [tuple(part.tolist()) for part in parts]
+    return [tuple(counts.tolist()) for counts in parts]
 
 
 def _iterate(
@@ -399,8 +399,8 @@ def _write(
     job = WriteLabels(shards, folder, model, state.path)
     numbers = [number for number, size in enumerate(shards.sizes) if size]
     num_labels = np.zeros(shards.num_annotators, dtype=np.int64)
-    for part in engine.map(job, numbers):
-        num_labels += part
+    for counts in engine.map(job, numbers):
+        num_labels += counts
     for left in folder.glob(".*"):  # of a worker that died
         left.unlink()
     shutil.rmtree(output / "labels", ignore_errors=True)

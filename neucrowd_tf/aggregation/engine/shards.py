@@ -137,8 +137,8 @@ def make_shards(
     (folder / "runs").mkdir(parents=True)
     layout = source.layout
     vocabularies = list(engine.map(vocabulary, source.parts))
-    annotators = _ordered(united([part[0] for part in vocabularies]))
-    classes = _ordered(united([part[1] for part in vocabularies]))
+    annotators = _ordered(united([piece[0] for piece in vocabularies]))
+    classes = _ordered(united([piece[1] for piece in vocabularies]))
     first = str(source.files[0].absolute())
     if not len(classes):
         raise DataError(f"{first}: expected at least one annotation, received none")
@@ -168,7 +168,7 @@ def make_shards(
         "num_annotations": sum(rows for _, rows in parts),
         "num_annotators": len(annotators),
         "classes": _plain(classes),
-        "num_missing": sum(part[2] for part in vocabularies),
+        "num_missing": sum(piece[2] for piece in vocabularies),
     }
     files = [name for number in range(buckets) for name in _files(number)]
     record = {"origin": origin.record(), "files": digests(folder, [NAMES, *files], engine)}
@@ -212,8 +212,8 @@ def _ordered(names: pa.Array) -> pa.Array:
 def _text(source: Source) -> bool:
     """Whether any file has text for its tasks, so that all tasks are read as text."""
     kinds = set()
-    for part in source.parts:
-        for file, columns in zip(part.files, part.columns, strict=True):
+    for piece in source.parts:
+        for file, columns in zip(piece.files, piece.columns, strict=True):
             if file.lower().endswith(".parquet"):
                 kind = pq.read_schema(file).field(columns[0]).type
                 kind = kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -422,8 +422,8 @@ def test_a_finished_fit_of_other_settings_or_damaged_is_made_again(
         fit(Request(file, "one_coin", out, 2, tol, resume=True), local)
     assert "other settings; fitted again" in refit(file, out, local, max_iter=3)[0]
     fit(Request(file, "dawid_skene", tmp_path / "whole", max_iter=3), local)
-    part = sorted((out / "labels").iterdir())[1]
-    files = (out / "fit.json", part, out / "annotators.parquet", out / "parameters.npz")
+    section = sorted((out / "labels").iterdir())[1]
+    files = (out / "fit.json", section, out / "annotators.parquet", out / "parameters.npz")
     for path, damage in itertools.product(files, DAMAGE.values()):
         path.write_bytes(damage(path.read_bytes()))
         line = refit(file, out, local, max_iter=3)[0]
