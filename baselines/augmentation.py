@@ -23,7 +23,8 @@ from neucrowd_tf.arguments import (
 )
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.arguments import PAPER, PRESETS, ClassifierArguments
+from neucrowd_tf.crowding.estimator import PAPER, ClassifierArguments
+from neucrowd_tf.crowding.variants import PRESETS
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -233,8 +234,8 @@ class DLCLGCN(AugmentedDLCL):
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         from baselines.graph_completion import GraphCompletion
-        from neucrowd_tf.crowding.crowd import Counter
         from neucrowd_tf.training.loop import train
+        from neucrowd_tf.training.tuplets import step_numbers
 
         features = np.asarray(first.model_.get_layer("standardise")(data.features)).reshape(
             len(data.features), -1
@@ -247,7 +248,8 @@ class DLCLGCN(AugmentedDLCL):
             edge_dropout=self.edge_dropout,
             seed=self.seed,
         )
-        train(graph, Counter(), epochs=self.graph_epochs, steps_per_epoch=1, run=run.stage("graph"))
+        epochs = self.graph_epochs
+        train(graph, step_numbers, epochs=epochs, steps_per_epoch=1, run=run.stage("graph"))
         return completed(data.annotations, graph.most_probable())
 
 

@@ -9,8 +9,7 @@ import dataclasses
 from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
 from neucrowd_tf.arguments import argument, estimator, fitted, number, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.crowding.arguments import PAPER
-from neucrowd_tf.crowding.playing import held_out
+from neucrowd_tf.crowding.estimator import PAPER, held_out
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -75,9 +74,9 @@ class DLCLGAN(AugmentedDLCL):
 
     def _play(self, data: TrainingData, run: Run, epochs: int) -> None:
         from baselines.crowd_gan_model import CrowdGANModel, annotator_answers
-        from neucrowd_tf.crowding.crowd import Counter
         from neucrowd_tf.training.loop import train
         from neucrowd_tf.training.state import read_variables, write_variables
+        from neucrowd_tf.training.tuplets import step_numbers
 
         classifier = self._dl_cl()
         self.best_epoch_ = None
@@ -100,7 +99,7 @@ class DLCLGAN(AugmentedDLCL):
             start = None if data.validation is None else _accuracy(classifier, data)["accuracy"]
             history = train(
                 model,
-                Counter(),
+                step_numbers,
                 epochs=epochs,
                 steps_per_epoch=1,
                 run=run.stage("game"),

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.losses import cross_entropies
-from neucrowd_tf.crowding.crowd import (
-    Crowd,
-    batch_positions,
-    batches_of,
-    draw_labels,
-    fold,
-    gathered,
-    gradients,
-    passes_over,
+from neucrowd_tf.crowd_layers.losses import at_labels, cross_entropies
+from neucrowd_tf.crowding.game import Crowd, batches_in, gathered, positions_of, shuffled
+from neucrowd_tf.crowding.networks import Discriminator, draw_labels, fold
+from neucrowd_tf.crowding.objectives import (
+    discriminator_losses,
+    output_penalty,
     select_annotations,
-    shuffled,
+    selection_counts,
 )
-from neucrowd_tf.crowding.discriminative import (
-    NUM_SUMS,
-    Auxiliary,
-    DiscriminativeModule,
-    discriminative_report,
-)
-from neucrowd_tf.crowding.discriminator import Discriminator
 from neucrowd_tf.nn.optimizers import FusedAdam
-from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData
 
 if TYPE_CHECKING:
@@ -54,6 +44,27 @@ def policy_loss(logits: Any, labels: Any, rewards: Any) -> Any:
     return tf.reduce_mean(advantage * cross_entropies(labels, logits))
 
 
+def passes_over(passes: int, count: Any, width: int, step: Callable[[Any, Any], Any]) -> Any:
+    """Makes passes over batches and returns the sums `[width]` over the last one.
+
+    Args:
+        passes, count: number of passes, and of batches in each.
+        width: of the sums.
+        step: `step(turn, index)` trains on a batch of a pass and returns its part of the sums.
+    """
+
+    def body(number: Any, sums: Any) -> tuple[Any, Any]:
+        turn, index = number // count, number % count
+        return number + 1, tf.where(index == 0, 0.0, sums) + step(turn, index)
+
+    return tf.while_loop(
+        lambda number, _: number < passes * count,
+        body,
+        (0, tf.zeros([width])),
+        parallel_iterations=1,
+    )[1]
+
+
 class CrowdGANModel(keras.Model):
     """A discriminator of annotations, and a crowd-layer classifier that is rewarded where its draws
     are taken for authentic.
@@ -69,7 +80,7 @@ class CrowdGANModel(keras.Model):
     Attributes:
         base: standardised features to class probabilities.
         head: class probabilities to annotators' logits.
-        discriminative: the discriminator; its auxiliary network is not used.
+        discriminator: CrowdInG's, without label correlation.
         crowd: the data.
     """
 
@@ -86,25 +97,19 @@ class CrowdGANModel(keras.Model):
         super().__init__()
         annotations = data.annotations
         annotators, classes = annotations.num_annotators, annotations.num_classes
-        crowd = Crowd(data.features.shape[1:], annotators)
         features = np.asarray(classifier.get_layer("standardise")(data.features))
-        crowd.set(features, annotations, np.eye(annotators, dtype=np.float32), seed)
-        discriminator = Discriminator(
-            crowd.feature_size,
+        crowd = Crowd.of(features, annotations, np.eye(annotators, dtype=np.float32), seed)
+        self.discriminator = Discriminator(
+            int(crowd.flat.shape[1]),
             annotators,
             classes,
             embedding_size=embedding_size,
             aggregate_labels=False,
             seed=seed,
         )
-        auxiliary = Auxiliary(
-            classes, hidden_units=1, label_size=1, embedding_size=embedding_size, seed=seed
-        )
         self.base, self.head = classifier.get_layer("base"), classifier.get_layer("crowd_layer")
-        self.discriminative = DiscriminativeModule(
-            discriminator, auxiliary, crowd, information=0.0, output_penalty=1.0, literal=False
-        )
-        self.crowd, self.passes, self.batch_pairs = crowd, passes, batch_pairs
+        self.crowd, self.counts = crowd, selection_counts(crowd.observed)
+        self.passes, self.batch_pairs = passes, batch_pairs
         self.built = True
 
     def compile_networks(self, generator: float, discriminator: float) -> None:
@@ -114,7 +119,7 @@ class CrowdGANModel(keras.Model):
             [*self.base.trainable_variables, *self.head.trainable_variables]
         )
         optimizer = FusedAdam(discriminator)
-        optimizer.build(self.discriminative.discriminator.trainable_variables)
+        optimizer.build(self.discriminator.trainable_variables)
         self.compile(
             optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
         )
@@ -135,16 +140,17 @@ class CrowdGANModel(keras.Model):
         """Trains the discriminator on authentic annotations and as many generated ones of each
         annotator, drawn at random.
         """
-        crowd, size = self.crowd, self.crowd.num_instances
+        crowd, size = self.crowd, len(self.crowd.flat)
 
-        def compute(index: Any) -> tuple[Any]:
-            rows = batch_positions(index, _BATCH_ROWS, size)
-            return (draw_labels(self.logits(rows), fold(crowd.draw(epoch, _SURVEY), index)),)
+        def compute(index: Any) -> Any:
+            rows = positions_of(index, _BATCH_ROWS, size)
+            return draw_labels(self.logits(rows), fold(crowd.draw(epoch, _SURVEY), index))
 
-        drawn = gathered(batches_of(size, _BATCH_ROWS), (tf.int32,), compute)[0]
+        spec = tf.TensorSpec([None, None], tf.int32)
+        drawn = gathered(batches_in(size, _BATCH_ROWS), spec, compute)
         seed = crowd.draw(epoch, _SELECT)
         rows, codes = select_annotations(
-            tf.ones_like(drawn, tf.float32), crowd.observed, crowd.counts, seed, by_entropy=False
+            tf.ones_like(drawn, tf.float32), crowd.observed, self.counts, seed, by_entropy=False
         )
         generated = tf.gather_nd(drawn, tf.stack([rows, codes], axis=1))
         authentic = tf.concat(
@@ -154,40 +160,58 @@ class CrowdGANModel(keras.Model):
             tf.concat(both, axis=0)
             for both in ((crowd.instances, rows), (crowd.codes, codes), (crowd.labels, generated))
         ]
-        total, variables = tf.size(authentic), self.discriminative.discriminator.trainable_variables
+        total, variables = tf.size(authentic), self.discriminator.trainable_variables
 
         def step(turn: Any, index: Any) -> Any:
-            positions = batch_positions(index, self.batch_pairs, total)
+            positions = positions_of(index, self.batch_pairs, total)
             chosen = shuffled(positions, total, fold(crowd.draw(epoch, _PAIRS), turn))
             rows, codes, labels, real = (
                 tf.gather(column, chosen) for column in (*pairs, authentic)
             )
-            latent = tf.zeros([tf.size(chosen), self.discriminative.discriminator.num_classes])
+            distinct, places = tf.unique(rows)  # an instance of several pairs is encoded once
             with tf.GradientTape() as tape:
-                loss, sums = self.discriminative.loss(rows, codes, labels, real, latent)
+                encoded = self.discriminator.encode(
+                    tf.gather(crowd.flat, distinct), crowd.annotators
+                )
+                v = tf.gather(encoded[0], places)
+                logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
+                losses, penalty = (
+                    discriminator_losses(logits, labels, real),
+                    output_penalty(logits),
+                )
+                loss = tf.reduce_mean(losses) + penalty
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
-            return sums
+            hits = tf.cast(tf.equal(at_labels(logits, labels) > 0, real), tf.float32)
+            genuine = tf.cast(real, tf.float32)
+            totals = (losses, penalty * tf.ones_like(losses), hits * genuine)
+            totals += (hits * (1.0 - genuine), genuine, 1.0 - genuine)
+            return tf.stack([tf.reduce_sum(values) for values in totals])
 
-        sums = passes_over(self.passes, batches_of(total, self.batch_pairs), NUM_SUMS, step)
-        report = discriminative_report(sums)
-        return {name: report[name] for name in report if name != "auxiliary_loss"}
+        count = batches_in(total, self.batch_pairs)
+        losses, penalties, *hits, real, fake = tf.unstack(passes_over(self.passes, count, 6, step))
+        return {
+            "discriminator_loss": losses / (real + fake),
+            "output_penalty": penalties / (real + fake),
+            "hit_rate_authentic": tf.math.divide_no_nan(hits[0], real),
+            "hit_rate_generated": tf.math.divide_no_nan(hits[1], fake),
+        }
 
     def generator_turn(self, epoch: Any) -> Any:
         """Makes policy-gradient steps on all pairs, and returns the mean reward of the last
         pass."""
-        crowd, size = self.crowd, self.crowd.num_instances
+        crowd, size = self.crowd, len(self.crowd.flat)
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
         def step(turn: Any, index: Any) -> Any:
-            positions = batch_positions(index, _BATCH_ROWS, size)
+            positions = positions_of(index, _BATCH_ROWS, size)
             rows = shuffled(positions, size, fold(crowd.draw(epoch, _ROWS), turn))
             seed = fold(fold(crowd.draw(epoch, _POLICY), turn), index)
             with tf.GradientTape() as tape:
                 logits = self.logits(rows)
                 labels = draw_labels(logits, seed)
-                discriminator = self.discriminative.discriminator
-                encoded = discriminator.encode(tf.gather(crowd.flat, rows), crowd.annotators)
-                scores = discriminator.all_pairs(encoded)
+                features = tf.gather(crowd.flat, rows)
+                encoded = self.discriminator.encode(features, crowd.annotators)
+                scores = self.discriminator.all_pairs(*encoded)
                 # log(1 + exp(f)), the reward with which IRGAN replaces log(1 - D) for steadier
                 # gradients.
                 rewards = tf.nn.softplus(tf.gather(scores, labels, axis=2, batch_dims=2))
@@ -195,7 +219,7 @@ class CrowdGANModel(keras.Model):
             take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
             return tf.stack([tf.reduce_sum(rewards), tf.cast(tf.size(rewards), tf.float32)])
 
-        sums = passes_over(self.passes, batches_of(size, _BATCH_ROWS), 2, step)
+        sums = passes_over(self.passes, batches_in(size, _BATCH_ROWS), 2, step)
         return sums[0] / sums[1]
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.losses import cross_entropies
-from neucrowd_tf.crowding.crowd import gradients
-from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.nn.steps import gradients, take_step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -48,14 +48,14 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     train = loop.train
 
     def timed(trained: Any, *args: Any, **kwargs: Any) -> Any:
-        with stages.setdefault(type(trained).__name__, Clock()):
+        with stages.setdefault(kwargs["run"].prefix, Clock()):
             return train(trained, *args, **kwargs)
 
     loop.train = timed
     with Clock() as whole:
         model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
     loop.train = train
-    game, first = stages["CrowdInGModel"], model.n_iter_
+    game, first = stages["game/"], model.n_iter_
     accuracy = float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels]))
     peak = peak_memory_mb()
     before = memory_mb()

@@ -1,104 +1,188 @@
-"""CrowdInG: a classifier that learns from the annotations there are and from generated ones."""
+"""CrowdInG, a classifier that learns from authentic annotations and from generated ones."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import itertools
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from neucrowd_tf.arguments import declared, estimator, fitted
-from neucrowd_tf.crowding.arguments import (
-    PAPER,
-    PRESETS,
-    SPACE,
-    VARIANTS,
-    ClassifierArguments,
-    GameArguments,
+from neucrowd_tf.annotations import Annotations, factorize
+from neucrowd_tf.arguments import (
+    argument,
+    estimator,
+    fitted,
+    flag,
+    many,
+    number,
+    one_of,
+    share,
+    whole,
 )
-from neucrowd_tf.crowding.generation import GeneratesAnnotations, TrainedGenerator
-from neucrowd_tf.crowding.playing import Game, best_of, held_out, play
+from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowd_layers.classifier import BASE
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache, Snapshots
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import ROWS, in_blocks
-from neucrowd_tf.training.validation import validation_figures
+from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 if TYPE_CHECKING:
     import keras
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-    from neucrowd_tf.crowding.classifier import PretrainedClassifier
-    from neucrowd_tf.crowding.networks import NetworkSpec
-_PRETRAINING = ("pretrain_epochs", "pretrain_batch", "pretrain_learning_rate")
+    from neucrowd_tf.crowding.game import Game
 
-
-@dataclasses.dataclass(frozen=True)
-class _Caches:
-    """What an estimator compiles once and keeps for further fits and predictions."""
-
-    # A fit that holds instances out and then trains on all has two shapes.
-    classifiers: NetworkCache = dataclasses.field(default_factory=lambda: NetworkCache(2))
-    networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
-    generators: NetworkCache = dataclasses.field(default_factory=NetworkCache)
-    predictions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
-
-
-def _registered(factory: type[CrowdInG]) -> type[CrowdInG]:
-    for name, summary, defaults in VARIANTS:
-        register_method(
-            name,
-            summary=summary,
-            defaults=defaults,
-            requires_identities=True,
-            presets=PRESETS,
-            space=SPACE,
-            paper=PAPER,
-        )(factory)
-    return factory
+PAPER = "Chu and Wang: Improve learning from crowds via generative augmentation, KDD 2021"
+HELD_OUT = 0.2  # share of the instances that choose the epoch if `fit` gets no validation data
+_PAIRS_AT_ONCE = 1 << 17
+# Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
+REMEMBERED = 1 << 18
+# Arguments that compiled networks do not depend on.
+_FREE = (
+    *("seed", "annotator_features", "epochs", "averaging", "threshold", "collapse_drop", "refit"),
+    *("generator_learning_rate", "classifier_learning_rate", "discriminator_learning_rate"),
+)
+_rate = number(above=0)
 
 
-@_registered
 @estimator
-class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotations):
+class ClassifierArguments:
+    """The arguments of DL-CL's network."""
+
+    base: Any = argument("dense", BASE, "the classifier, as for `CrowdLayer`.", positional=True)
+    hidden_units: Sequence[int] = argument(
+        (128,), many(whole(1), "whole numbers from 1", 0), "widths of the dense base."
+    )
+    dropout: float = argument(0.5, number(least=0, below=1), "of the dense base and of small_cnn.")
+    batch_norm: bool = argument(False, flag, "of the dense base.")
+    square_root: bool = argument(
+        False, flag, "take the signed square root of features before standardising."
+    )
+
+    def dl_cl(self, **training: Any) -> CrowdLayer:
+        """Returns the untrained DL-CL, with arguments of `CrowdLayer` for its training."""
+        return CrowdLayer(
+            self.base,
+            hidden_units=self.hidden_units,
+            dropout=self.dropout,
+            batch_norm=self.batch_norm,
+            square_root=self.square_root,
+            **training,
+        )
+
+
+@estimator
+class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     """A classifier and a generator of annotations against a discriminator and an auxiliary network.
 
-    Annotations that are marked as generated train DL-CL alone; for the other networks only
-    authentic ones are authentic.
-
     The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic
-    annotations, the discriminative module against that generator. Then each epoch trains the
-    discriminative module on authentic and selected generated annotations, the generator on
-    instances of which the classifier is sure, and the classifier on the others.
+    annotations, the discriminative module against that generator. Then each epoch of the game
+    trains the discriminative module on authentic and selected generated annotations, the generator
+    on instances of which the classifier is sure, and the classifier on the others.
+
+    Annotations that are marked as generated train DL-CL only.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_: a dict with a list for each logged value of the game, one entry an epoch;
+        history_: a dict with a list for each logged value of the game, one entry per epoch;
             `pretraining_history_` has DL-CL's.
-        n_iter_: epochs of the game; `best_epoch_` (from 0) is the one that was kept, None where it
-            is the start.
-        start_: the start's validation figures, or None without validation data.
+        n_iter_: epochs of the game; `best_epoch_` (from 0) is the selected one, None if the start
+            is at least as good.
+        start_: validation figures of the start, or None without validation data.
         collapsed_: whether the guard stopped training.
-        information_: with `measured`, "before" and "after" the game; see
-            `neucrowd_tf.crowding.discriminative.information`.
-        confusion_matrices_: `[R, C true, C observed]`: what the generator answers in each
-            annotator's name on training instances after the game, weighted by the classifier's
-            probability of each class. The game drives the generator from the annotations, so they
-            say little of how good an annotator is. Without a game, the crowd layer's, which do.
-        mean_, scale_, annotator_table_, annotator_names_, generator_weights_: what `generate`
-            needs.
-        rows_: `[N]` positions of the instances trained on in what `fit` was given.
+        confusion_matrices_: `[R, C true, C observed]`: the generator's answers on training
+            instances after the game, weighted by the classifier's probability of each class. The
+            game drives the generator from the annotations, so they do not measure annotators.
+            Without a game, the crowd layer's, which do.
+        mean_, scale_, annotator_table_, annotator_names_, generator_weights_: inputs of `generate`.
+        rows_: `[N]` positions of the instances trained on among those passed to `fit`.
 
     References:
         Chu and Wang (2021), Improve learning from crowds via generative augmentation, KDD.
     """
 
     requires_identities: ClassVar[bool] = True
+
+    pretrain_epochs: int = argument(15, whole(1), "of DL-CL.")
+    pretrain_batch: int = argument(64, whole(1), "instances in a batch of DL-CL.")
+    pretrain_learning_rate: float = argument(1e-3, _rate, "Adam's for DL-CL.")
+    warm_up_epochs: int = argument(
+        10,
+        whole(0),
+        "passes of the generator over the authentic annotations, and then of the discriminative"
+        " module over fresh selections, before the game.",
+    )
+    embedding_size: int = argument(
+        32, whole(1), "length of all embeddings of instances, annotators and labels."
+    )
+    noise_size: int = argument(8, whole(1), "length of the noise vector.")
+    information: float = argument(
+        0.5, number(least=0), "lambda, the weight of the information loss (eq. 4); 0 is CrowdG."
+    )
+    threshold: float = argument(
+        0.5,
+        share,
+        "t, the share of instances, those with the lowest entropy, that update the generator.",
+    )
+    passes: int = argument(5, whole(1), "inner passes of each turn.")
+    multiplier: float | Literal["mean", "search"] = argument(
+        "mean",
+        one_of("mean", "search") | number(),
+        'mu of eqs. 5 and 6: a number, "mean" (of the losses) or "search" (the best of five).',
+    )
+    selection: Literal["entropy", "random"] = argument(
+        "entropy",
+        one_of("entropy", "random"),
+        'how empty cells are selected for the discriminator: by "entropy" (section 3.3.1) or at'
+        ' "random" (CrowdInGR).',
+    )
+    instance_features: bool = argument(
+        True, flag, "whether the generator sees the instance; False is CrowdInGU."
+    )
+    annotator_identities: bool = argument(
+        True, flag, "whether the generator knows the annotator; False is CrowdInGI."
+    )
+    annotator_features: ArrayLike | None = argument(
+        None, None, "`[R, e]` numbers in the order of the annotators, in place of one-hot vectors."
+    )
+    label_correlation: bool = argument(True, flag, "whether the discriminator has the LCA decoder.")
+    two_step: bool = argument(
+        True, flag, "False updates generator and classifier together, on all instances."
+    )
+    generator_learning_rate: float = argument(3e-4, _rate, "Adam's for the generator.")
+    classifier_learning_rate: float = argument(1e-4, _rate, "Adam's for the classifier.")
+    discriminator_learning_rate: float = argument(
+        1e-3, _rate, "Adam's for the discriminative module."
+    )
+    batch_size: int = argument(
+        100, whole(1), "instances in a batch of the generative module, each with all annotators."
+    )
+    averaging: float = argument(
+        0.8,
+        number(least=0, below=1),
+        "share of itself that a running average of the classifier's weights keeps each epoch. The"
+        " average predicts, and the game goes on with the present weights; 0 predicts with these,"
+        " as in the paper.",
+    )
+    epochs: int = argument(12, whole(0), "of the game; 0 stops after DL-CL.")
+    collapse_drop: float = argument(
+        0.1,
+        number(above=0),
+        "the guard stops when validation accuracy falls this far below the best one, or when the"
+        " entropy of the predicted classes falls below half of its first value.",
+    )
+    refit: bool = argument(
+        True,
+        flag,
+        "if `fit` gets no validation data, train again on all instances for the number of epochs"
+        " that held-out instances chose.",
+    )
 
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()
@@ -107,231 +191,224 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
     collapsed_: bool = fitted()
-    information_: dict[str, dict[str, float]] = fitted()
     generator_weights_: list[NDArray[Any]] = fitted()
     confusion_matrices_: NDArray[np.float32] = fitted()
     mean_: NDArray[np.float32] = fitted()
     scale_: NDArray[np.float32] = fitted()
+    annotator_names_: NDArray[Any] = fitted()
 
     # ----------------------------------------------------------------- fit
 
-    def _check_together(self) -> None:
-        if self.risk == "exact" and not self.two_step:
-            raise UsageError(
-                'CrowdInG: expected risk="counterfactual" with two_step=False, received "exact"'
-            )
-
     def _fit(self, data: TrainingData, run: Run) -> None:
         if not data.annotations.observed().num_annotations:
-            raise DataError("annotations: expected authentic ones, received generated ones alone")
-        self.annotator_table_ = self.annotator_table(data.annotations)
+            raise DataError("annotations: only generated ones. Add authentic annotations.")
+        self.annotator_table_ = annotator_table(self.annotator_features, data.annotations)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
-            part = held_out(data, self.validation_fraction, self.seed)
-            game = self._train(part, run.stage("choice") if self.refit else run, self.epochs)
+            chosen = held_out(data, HELD_OUT, self.seed)
+            self._train(chosen, run.stage("choice") if self.refit else run, self.epochs)
             if self.refit:
-                epochs = 0 if game.best_epoch is None else game.best_epoch + 1
-                again = self._train(data, run.stage("refit"), epochs)
-                # What is told of the fit is how held-out instances chose the epoch. A refit that
-                # collapses has no validation data, and the start is all there is to go back to.
-                if again.collapsed:
-                    game = dataclasses.replace(game, collapsed=True, best_epoch=None)
+                self._refit(data, run.stage("refit"))
         else:
-            game = self._train(data, run, self.epochs)
-        self.history_, self.start_, self.n_iter_ = game.history, game.start, game.n_iter
-        self.best_epoch_, self.collapsed_ = game.best_epoch, game.collapsed
-        self.information_ = game.information
-        if game.collapsed:
+            self._train(data, run, self.epochs)
+        if self.collapsed_:
             warnings.warn(
-                "CrowdInG collapsed while training; the best epoch before that was kept",
+                "CrowdInG collapsed while training; the best epoch before that is used",
                 UserWarning,
                 stacklevel=4,
             )
         run.flush()
 
-    def _train(self, data: TrainingData, run: Run, epochs: int) -> Game:
-        """Trains DL-CL, and plays so many epochs of the game, or of what stands in its place.
+    def _refit(self, data: TrainingData, run: Run) -> None:
+        """Trains on all instances for the chosen number of epochs; logs are those of the choice."""
+        chosen = self.history_, self.start_, self.n_iter_
+        best, collapsed = self.best_epoch_, self.collapsed_
+        self._train(data, run, 0 if best is None else best + 1)
+        if self.collapsed_:  # there is no validation data, so the start is what is left
+            best = None
+        self.history_, self.start_, self.n_iter_ = chosen
+        self.best_epoch_, self.collapsed_ = best, collapsed or self.collapsed_
 
-        Raises:
-            DataError: a single instance, which cannot teach both the generator and the classifier.
+    def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
+        """Trains DL-CL, the other networks against it, and plays the game.
 
         References:
             CrowdInG, section 3.3.3.
         """
         if self.epochs and len(data.features) < 2:
             raise DataError(
-                "CrowdInG: expected two instances or more to train on, received"
-                f" {len(data.features)}"
+                f"CrowdInG: expected two instances or more to train on, received {len(data.rows)}"
             )
-        classifier = self._pretrained(data, run)
+        network = self._pretrain(data, run.stage("classifier"))
+        self.history_, self.start_, self.n_iter_ = {}, None, 0
+        self.best_epoch_, self.collapsed_ = None, False
         if not self.epochs:
-            return Game()
-        if self.taught_by == "crowd_layer":
-            return self._go_on(classifier, data, run, epochs)
-        return self._play(classifier, data, run, epochs)
-
-    def _pretrained(self, data: TrainingData, run: Run) -> PretrainedClassifier:
-        """Trains DL-CL, which predicts until a game has begun."""
-        shape = data.features.shape, data.annotations.num_annotators, len(self.classes_)
-        classifier = self._caches.classifiers.get(
-            (*shape, self._classifier_arguments()), self._make_classifier
-        )
-        self._classifier = classifier
-        classifier.fit(data, self.seed, run.stage("classifier"))
-        self.model_, self.pretraining_history_ = classifier.inference, classifier.estimator.history_
-        self.mean_ = np.array(classifier.standardise.mean.numpy())
-        self.scale_ = np.array(classifier.standardise.scale.numpy())
-        self.confusion_matrices_ = classifier.estimator.confusion_matrices_
-        self.generator_weights_ = []
-        return classifier
-
-    def _play(
-        self, classifier: PretrainedClassifier, data: TrainingData, run: Run, epochs: int
-    ) -> Game:
-        """Trains the generator and the discriminative module, and plays the game."""
-        from neucrowd_tf.crowding.networks import Rates, build_networks
+            self.model_ = self._classifier.inference_model()
+            return
+        game = self._game(network, data)
+        for stage in ("generator", "discriminator"):
+            self._play(game, stage, self.warm_up_epochs, data, run)
+        self._play(game, "game", epochs, data, run)
         from neucrowd_tf.training.state import read_variables
 
-        spec = dataclasses.replace(self._spec(), kept=self._room(data))
-        networks = self._caches.networks.get(spec, lambda: build_networks(spec, classifier.base))
-        rates = Rates(
-            self.generator_pretrain_learning_rate,
-            self.generator_learning_rate,
-            self.classifier_learning_rate,
-            self.discriminator_learning_rate,
-        )
-        networks.restart(classifier, data, self.annotator_table_, rates, self.seed)
-        self.model_ = networks.inference
-        game = play(
-            networks,
-            generator_epochs=self.generator_pretrain_epochs,
-            discriminator_passes=self.discriminator_pretrain_passes,
-            epochs=epochs,
-            evaluate=self._evaluator(data),
-            monitor=self.monitor,
-            collapse_drop=self.collapse_drop,
-            run=run,
-            measured=self.measured,
-        )
-        self.generator_weights_ = read_variables(networks.generator.variables)
-        self.confusion_matrices_ = networks.game.generative.expected_confusions()
-        return game
+        self.generator_weights_ = read_variables(game.generator.variables)
+        self.confusion_matrices_ = game.confusion_matrices()
 
-    def _go_on(
-        self, classifier: PretrainedClassifier, data: TrainingData, run: Run, epochs: int
-    ) -> Game:
-        """Trains DL-CL further in place of the game: the control."""
-        from neucrowd_tf.crowding.classifier import ContinuedClassifier
+    def _dl_cl(self) -> CrowdLayer:
+        """Returns the untrained DL-CL that the game starts from."""
+        return self.dl_cl(
+            epochs=self.pretrain_epochs,
+            batch_size=self.pretrain_batch,
+            learning_rate=self.pretrain_learning_rate,
+            seed=self.seed,
+        )
 
-        passes = self.passes if self.classifier_passes is None else self.classifier_passes
-        given = (classifier, self.batch_size, passes, self.threshold, self.averaging)
-        model = self._caches.networks.get(
-            given,
-            lambda: ContinuedClassifier(
-                classifier,
-                self.feature_shape_,
-                batch_size=self.batch_size,
-                passes=passes,
-                threshold=self.threshold,
-                averaging=self.averaging,
-            ),
-        )
-        model.restart(data, self.classifier_learning_rate, self.seed)
-        self.model_ = model.inference
-        game = best_of(
-            model,
-            model.counter,
+    def _pretrain(self, data: TrainingData, run: Run) -> Any:
+        """Trains DL-CL and returns its network."""
+        self._classifier = classifier = self._dl_cl()
+        with classifier.reused(self._caches["classifier"]):
+            classifier.fit(data.features, data.annotations, run=run)
+            network = classifier.network
+        self.pretraining_history_ = classifier.history_
+        self.mean_ = np.array(network.standardise.mean.numpy())
+        self.scale_ = np.array(network.standardise.scale.numpy())
+        self.confusion_matrices_ = classifier.confusion_matrices_
+        self.generator_weights_ = []
+        return network
+
+    def _play(self, game: Any, stage: str, epochs: int, data: TrainingData, run: Run) -> None:
+        """Trains the game's networks for some epochs of a stage.
+
+        The stage "game" leaves them at its best epoch, or at its start if none is better.
+        """
+        from neucrowd_tf.training.loop import train
+        from neucrowd_tf.training.state import read_variables, write_variables
+
+        game.begin(stage)
+        stage_run = run.stage(stage)
+        if stage != "game":
+            train(game, itertools.count, epochs=epochs, steps_per_epoch=1, run=stage_run)
+            return
+        evaluate = self._evaluator(data)
+        before = read_variables(game.variables)
+        self.start_ = start = None if evaluate is None else evaluate()
+
+        def stop(logs: Mapping[str, list[float]]) -> bool:
+            return collapsed(logs, start, self.collapse_drop)
+
+        history = train(
+            game,
+            itertools.count,
             epochs=epochs,
-            evaluate=self._evaluator(data),
-            monitor=self.monitor,
-            collapse_drop=self.collapse_drop,
-            run=run.stage("game"),
+            steps_per_epoch=1,
+            run=stage_run,
+            evaluate=evaluate,
+            monitor=None if start is None else "accuracy",
+            tie_break=None if start is None else "log_loss",
+            stop_when=stop,
         )
-        layer = classifier.estimator
-        self.confusion_matrices_ = layer._confusion_matrices(layer.network, data)
-        return game
+        self.history_, self.n_iter_, self.collapsed_ = (
+            history.logs,
+            history.epochs,
+            stop(history.logs),
+        )
+        better = not self.collapsed_ if start is None else is_better(history.best_value, start)
+        if better:
+            self.best_epoch_ = history.best_epoch
+        else:
+            write_variables(game.variables, before)
 
     def _evaluator(self, data: TrainingData) -> Callable[[], dict[str, float]] | None:
         if data.validation is None:
             return None
         features, labels = data.validation
-
         return lambda: validation_figures(self._predict_proba(features), labels)
 
     def watched(self, stage: str) -> Any:
-        """Returns what predicts the classes while a stage of the fit is being trained; None in
-        stages that train other networks.
-        """
+        """Returns what predicts the classes during a stage of the fit, None in other stages."""
         name = stage.rpartition("/")[2]
         if name == "classifier":
-            return self._classifier.estimator
+            return self._classifier
         return self if name == "game" else None
 
-    # ----------------------------------------------------------------- what is compiled
+    # ----------------------------------------------------------------- compiled networks
 
     @functools.cached_property
-    def _caches(self) -> _Caches:
-        return _Caches()
+    def _caches(self) -> dict[str, NetworkCache]:
+        return defaultdict(NetworkCache)
 
-    def _make_classifier(self) -> PretrainedClassifier:
-        from neucrowd_tf.crowding.classifier import PretrainedClassifier
+    def _game_class(self) -> type[Game]:
+        """Returns the class of the game; a subclass returns another one."""
+        from neucrowd_tf.crowding.game import Game
 
-        return PretrainedClassifier(
-            self.dl_cl(
-                epochs=self.pretrain_epochs,
-                batch_size=self.pretrain_batch,
-                learning_rate=self.pretrain_learning_rate,
-                seed=self.seed,
+        return Game
+
+    def _spec(self) -> tuple[Hashable, ...]:
+        """Returns what compiled networks depend on."""
+        shape = self.feature_shape_, self.annotator_table_.shape[1], len(self.classes_)
+        values = {k: v for k, v in self.get_params(deep=False).items() if k not in _FREE}
+        return (*shape, *(id(v) if callable(v) else repr(v) for v in values.values()))
+
+    def _game(self, network: Any, data: TrainingData) -> Any:
+        """Returns the game of this fit, which starts from DL-CL's network."""
+        from neucrowd_tf.training.state import read_variables, write_variables
+
+        remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED
+        game, standardise, self.model_ = self._caches["game"].get(
+            (*self._spec(), remember), lambda: self._build(network.base, remember)
+        )
+        write_variables(standardise.variables, read_variables(network.standardise.variables))
+        game.restart(
+            type(self)(**self.get_params(deep=False)),
+            network.base,
+            in_blocks(network.standardise, data.features),
+            data.annotations,
+            self.annotator_table_,
+        )
+        return game
+
+    def _build(self, base: keras.Model, remember: bool) -> tuple[Any, Any, keras.Model]:
+        """Returns an untrained game, the layer that standardises, and the model that predicts."""
+        import keras
+
+        from neucrowd_tf.crowd_layers.layers import Standardise
+
+        averaged = keras.models.clone_model(base)
+        standardise = Standardise(self.square_root, name="standardise")
+        inputs = keras.Input(self.feature_shape_, name="features")
+        outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
+            averaged(standardise(inputs))
+        )
+        model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
+        sizes = self.feature_shape_, self.annotator_table_.shape[1]
+        game = self._game_class()(self, base, averaged, *sizes, remember)
+        return game, standardise, model
+
+    def _generator(self) -> Any:
+        """Returns the generator of the latest fit, rebuilt from its weights."""
+        from neucrowd_tf.training.state import write_variables
+
+        if not self.generator_weights_:
+            raise UsageError(
+                "CrowdInG: expected a fit with epochs of the game, received one of DL-CL alone,"
+                " which has no generator"
             )
+        sizes = int(np.prod(self.feature_shape_)), self.annotator_table_.shape[1]
+        generator = self._caches["generator"].get(
+            self._spec(),
+            lambda: self._game_class().make_generator(self, *sizes, len(self.classes_)),
         )
-
-    def _classifier_arguments(self) -> tuple[Any, ...]:
-        """Returns what DL-CL's network depends on beside the data's shape."""
-        names = (*(field.name for field in declared(ClassifierArguments)), *_PRETRAINING)
-        values = (getattr(self, name) for name in names)
-        return tuple(
-            tuple(value) if isinstance(value, list | np.ndarray) else value for value in values
-        )
-
-    def _spec(self) -> NetworkSpec:
-        """Returns what the networks of this fit depend on."""
-        from neucrowd_tf.crowding.networks import NetworkSpec
-
-        given: dict[str, Any] = {
-            "feature_shape": self.feature_shape_,
-            "annotator_size": self.annotator_table_.shape[1],
-            "num_classes": len(self.classes_),
-            "classifier": self._classifier_arguments(),
-            "kept": NetworkSpec.kept,
-        }
-        named = (field.name for field in dataclasses.fields(NetworkSpec))
-        return NetworkSpec(
-            **given, **{name: getattr(self, name) for name in named if name not in given}
-        )
-
-    def _room(self, data: TrainingData) -> frozenset[str]:
-        """Returns what a turn keeps from its first pass."""
-        from neucrowd_tf.crowding.learning import what_is_kept
-
-        annotators = data.annotations.num_annotators
-        widths = {
-            "features": int(np.prod(self.feature_shape_)),
-            "noise": annotators * self.noise_size,
-            "hidden": annotators * self.generator_units,
-        }
-        return what_is_kept(len(data.features), widths)
+        write_variables(generator.variables, self.generator_weights_)
+        return generator
 
     def __getstate__(self) -> dict[str, Any]:
-        """Caches (compiled functions and networks) are left out of copies."""
-        return {
-            name: value
-            for name, value in super().__getstate__().items()
-            if not name.startswith("_")
-        }
+        """Returns the state of copies, without compiled functions and networks."""
+        return {k: v for k, v in super().__getstate__().items() if not k.startswith("_")}
 
     # ----------------------------------------------------------------- use
 
     def inference_model(self) -> keras.Model:
+        """Returns a Keras model from raw features to {"probabilities"}."""
         return self.model_
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
@@ -346,29 +423,177 @@ class CrowdInG(Snapshots, GameArguments, ClassifierArguments, GeneratesAnnotatio
                 autograph=False,
             )
 
-        predict = self._caches.predictions.get(self.model_, compiled)
+        predict = self._caches["predictions"].get(self.model_, compiled)
         return in_blocks(predict, features, ROWS if len(self.feature_shape_) == 1 else 256)
 
-    def _trained_generator(self) -> TrainedGenerator:
-        """Returns the trained generator, rebuilt from its weights."""
-        if not self.generator_weights_:
-            raise UsageError(
-                "CrowdInG: expected a fit with epochs of the game, received one of DL-CL alone,"
-                " which has no generator"
-            )
-        from neucrowd_tf.crowding.networks import build_generator
-        from neucrowd_tf.training.state import write_variables
+    def _blocks(
+        self, features: NDArray[np.float32], annotators: int
+    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[Any]]]:
+        """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
+        rows = max(1, _PAIRS_AT_ONCE // max(annotators, 1))
+        for first in range(0, len(features), rows):
+            block = features[first : first + rows]
+            flat = np.sign(block) * np.sqrt(np.abs(block)) if self.square_root else block
+            flat = ((flat - self.mean_) / self.scale_).reshape(len(block), -1).astype(np.float32)
+            yield slice(first, first + len(block)), flat, self._predict_proba(block)
 
-        spec = self._spec()
-        made = self._caches.generators.get(spec, lambda: build_generator(spec))
-        write_variables(made.variables, self.generator_weights_)
-        by_class = self.latent == "class"
-        return TrainedGenerator(
-            made, self.annotator_table_, self._flat, self._predict_proba, by_class
+    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns the probability of each annotator's labels at the noise's mean, `[M, R, C]`.
+
+        Args:
+            features: `[M, ...]` raw features.
+        """
+        x = self._check_fitted(features)
+        generator, table = self._generator(), self.annotator_table_
+        result = np.empty((len(x), len(table), len(self.classes_)), np.float32)
+        for place, flat, latent in self._blocks(x, len(table)):
+            result[place] = generator.answers(flat, latent, table)
+        return result
+
+    def generate(
+        self,
+        features: ArrayLike,
+        annotators: ArrayLike | None = None,
+        *,
+        annotations: Annotations | None = None,
+        seed: int | None = None,
+    ) -> Annotations:
+        """Draws annotations from the generator, marked as generated (`Annotations.generated`).
+
+        Args:
+            features: `[M, ...]` raw features.
+            annotators: names of the annotators to generate for; by default all.
+            annotations: of these M instances, by the annotators and classes of `fit`: they stay,
+                and only empty cells are filled. By default there are none.
+            seed: of the draws; by default the estimator's.
+
+        Returns:
+            `Annotations` of M instances, any method can train on them.
+
+        Raises:
+            DataError: an annotator that was not in `fit`, or annotations that do not fit.
+        """
+        from neucrowd_tf.crowding.game import observed_cells
+        from neucrowd_tf.crowding.networks import fold
+
+        x, names, classes = self._check_fitted(features), self.annotator_names_, self.classes_
+        generator = self._generator()
+        annotations = self._empty(len(x)) if annotations is None else annotations
+        if annotations.num_instances != len(x):
+            raise DataError(
+                f"generate: expected annotations of {len(x)} instances, received"
+                f" {annotations.num_instances}"
+            )
+        if (
+            annotations.annotator_names.tolist() != names.tolist()
+            or annotations.class_names.tolist() != classes.tolist()
+        ):
+            raise DataError(
+                "generate: expected annotations by the annotators and with the classes that fit"
+                " was given, received others"
+            )
+        columns = (
+            np.arange(len(names))
+            if annotators is None
+            else np.unique(factorize(annotators, names, "annotator", sort=False)[0])
+        )
+        seed = self.seed if seed is None else seed
+        free, table, cells = ~observed_cells(annotations), self.annotator_table_[columns], []
+        for place, flat, latent in self._blocks(x, len(columns)):
+            block_seed = fold([seed % 2**31, 0x6E], place.start)
+            labels = np.asarray(generator.draw(flat, latent, table, block_seed).labels)
+            row, column = np.nonzero(free[place][:, columns])
+            cells.append((row + place.start, columns[column], labels[row, column]))
+        if not cells:
+            return annotations
+        return annotations.with_generated(
+            *(np.concatenate(codes).astype(np.int32) for codes in zip(*cells, strict=True))
         )
 
-    def _flat(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns features as the generator takes them, `[M, d]`."""
-        if self.square_root:
-            features = np.sign(features) * np.sqrt(np.abs(features))
-        return ((features - self.mean_) / self.scale_).reshape(len(features), -1)
+    def _empty(self, size: int) -> Annotations:
+        nothing = np.zeros(0, np.int32)
+        return Annotations(
+            *(nothing, nothing, nothing),
+            num_instances=size,
+            annotator_names=self.annotator_names_,
+            class_names=self.classes_,
+        )
+
+
+def annotator_table(features: ArrayLike | None, annotations: Annotations) -> NDArray[np.float32]:
+    """Returns the annotators' features, or one-hot vectors without them, `[R, e]`.
+
+    Raises:
+        DataError: not finite numbers with a row for each annotator.
+
+    References:
+        CrowdInG, section 3.2 (e_r).
+    """
+    count = annotations.num_annotators
+    if features is None:
+        return np.eye(count, dtype=np.float32)
+    try:
+        table: NDArray[Any] = np.asarray(features, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"annotator_features: expected numbers, received {features!r}"[:200]
+        ) from None
+    if table.ndim != 2 or len(table) != count or not np.isfinite(table).all():
+        raise DataError(
+            f"annotator_features: expected finite numbers of shape [{count}, *], received shape"
+            f" {table.shape}"
+        )
+    return table
+
+
+def held_out(data: TrainingData, fraction: float, seed: int) -> TrainingData:
+    """Returns the data with a share of its instances as validation data.
+
+    Their labels are the majority of their authentic annotations. Instances that have generated
+    annotations only are never held out, and generated ones do not vote.
+
+    Args:
+        data: without validation data.
+        fraction: share of the instances with authentic annotations.
+        seed: draws the split and ties.
+    """
+    authentic = data.annotations.observed()
+    judged = np.flatnonzero(authentic.annotated)
+    labels = consensus_labels(authentic[judged], seed)
+    split, rest = hold_out(
+        TrainingData(data.features[judged], authentic[judged], None, data.rows[judged]),
+        labels,
+        fraction,
+        seed,
+    )
+    rows = np.union1d(judged[rest], np.flatnonzero(~authentic.annotated))
+    return TrainingData(
+        data.features[rows], data.annotations[rows], split.validation, data.rows[rows]
+    )
+
+
+def is_better(accuracy: float | None, start: Mapping[str, float]) -> bool:
+    """Returns whether the best epoch's validation accuracy is above the start's."""
+    return accuracy is not None and accuracy > start["accuracy"]
+
+
+def collapsed(
+    logs: Mapping[str, list[float]], start: Mapping[str, float] | None, drop: float
+) -> bool:
+    """Returns whether the classifier lost its accuracy, or predicts ever fewer classes.
+
+    Args:
+        logs: of the game so far.
+        start: validation figures before it, or None.
+        drop: largest fall of accuracy below the best one; the entropy of predicted classes may
+            fall to half of its first value.
+    """
+    accuracies = logs.get("val_accuracy", [])
+    if (
+        accuracies
+        and start is not None
+        and accuracies[-1] < max(start["accuracy"], *accuracies) - drop
+    ):
+        return True
+    spread = logs.get("predicted_class_entropy", [])
+    return bool(spread) and not spread[-1] >= 0.5 * spread[0]

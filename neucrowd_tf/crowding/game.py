@@ -1,347 +1,936 @@
-"""The minimax game of eq. 4 as a Keras model: a step is an epoch, and each network has its turn in
-it; and what goes between DL-CL and the game.
+"""CrowdInG's game: the turns of the discriminator, the generator and the classifier.
+
+`Game.play_epoch` is section 3.3 of the paper: the discriminative module learns from authentic and
+selected generated annotations (`discriminator_turn`), the generator by eq. 5 on the instances of
+which the classifier is sure (`generator_turn`), the classifier by eq. 6 on the others
+(`classifier_turn`). Each turn is a loop over passes and batches; a step on one batch is compiled.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowding.classifier import move_average
-from neucrowd_tf.crowding.crowd import (
-    Crowd,
-    batch_positions,
-    batches_of,
-    entropy,
+from neucrowd_tf.crowd_layers.losses import at_labels
+from neucrowd_tf.crowding.networks import (
+    Auxiliary,
+    Discriminator,
+    Drawn,
+    Generator,
     fold,
-    gradients,
-    passes_over,
+    label_cooccurrence,
+    label_correlation,
+    pair_noise,
+)
+from neucrowd_tf.crowding.objectives import (
+    authentic_loss,
+    authenticity_loss,
+    counterfactual_risk,
+    discriminator_losses,
+    effective_share,
+    entropy,
+    generator_delta,
+    importance_ratios,
+    latent_log_likelihood,
+    output_penalty,
+    quantiles,
+    ratio_sums,
     select_annotations,
-    shuffled,
+    selection_counts,
+    self_normalised_estimate,
     split_by_entropy,
 )
-from neucrowd_tf.crowding.discriminative import (
-    NUM_SUMS,
-    DiscriminativeModule,
-    discriminative_report,
-)
-from neucrowd_tf.crowding.generative import GenerativeModule
-from neucrowd_tf.crowding.learning import Learning, Logged, Player, Settings
 from neucrowd_tf.nn.optimizers import FusedAdam
-from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.nn.steps import gradients, take_step
+from neucrowd_tf.training.state import (
+    read_variables,
+    reinitialise,
+    reset_optimizer,
+    write_variables,
+)
 
-# What a draw is for; see `Crowd.draw`.
-_SURVEY, _SELECT, _PAIRS, _SURE, _GENERATOR, _UNSURE, _CLASSIFIER, _AUTHENTIC = (*range(7), 10)
-_BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+# Purposes of random numbers; `Crowd.draw` has 16 of them in each epoch.
+_SURVEY, _SELECT, _PAIRS, _SURE, _GENERATOR, _UNSURE, _CLASSIFIER = range(7)
 _ORDER, _NOISE = 8, 9
+_BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
+_ROWS_AT_ONCE = 1024
+
+_CODES, _SEED = tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32)
+_SCALAR, _COUNT = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+_MATRIX, _CUBE = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None] * 3, tf.float32)
+_LABELS = tf.TensorSpec([None, None], tf.int32)
 
 
-class CrowdInGModel(keras.Model):
-    """The generative and the discriminative module, and a turn for each network.
+@dataclasses.dataclass(frozen=True)
+class Crowd:
+    """The data of a fit.
 
-    An element of the pipeline is the number of an epoch; everything drawn in it is a function of
-    (seed, epoch).
+    Attributes:
+        features: `[N, ...]` as the classifier takes them.
+        flat: `[N, d]`, the same for the other networks.
+        annotators: `[R, e]` annotator features or one-hot vectors.
+        instances, codes, labels: `[A]` the authentic annotations.
+        observed: `[N, R]` bool, True if there is an authentic annotation.
+        seed: every draw is derived from it.
+    """
+
+    features: Any
+    flat: Any
+    annotators: Any
+    instances: Any
+    codes: Any
+    labels: Any
+    observed: NDArray[np.bool_]
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        features: NDArray[np.float32],
+        annotations: Annotations,
+        annotators: NDArray[np.float32],
+        seed: int,
+    ) -> Crowd:
+        """Returns the data as tensors; generated annotations are left out.
+
+        Args:
+            features: `[N, ...]`.
+            annotations: of N instances.
+            annotators: `[R, e]`.
+            seed: every draw is derived from it.
+        """
+        authentic = annotations.observed()
+        codes = (authentic.instances, authentic.annotators, authentic.labels)
+        return cls(
+            tf.constant(features, tf.float32),
+            tf.constant(features.reshape(len(features), -1), tf.float32),
+            tf.constant(annotators, tf.float32),
+            *(tf.constant(column, tf.int32) for column in codes),
+            observed_cells(authentic),
+            seed % 2**31,
+        )
+
+    def draw(self, epoch: Any, purpose: int) -> Any:
+        """Returns a seed `[2]` for one purpose in one epoch."""
+        return tf.stack([tf.constant(self.seed), tf.cast(epoch, tf.int32) * 16 + purpose])
+
+
+def observed_cells(annotations: Annotations) -> NDArray[np.bool_]:
+    """Returns which annotator labelled which instance, `[N, R]` bool."""
+    observed = np.zeros(annotations.shape, dtype=bool)
+    observed[annotations.instances, annotations.annotators] = True
+    return observed
+
+
+def shuffled(positions: Any, size: Any, seed: Any) -> Any:
+    """Returns the images of positions under a permutation of 0..size-1 that the seed decides."""
+    return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
+
+
+def positions_of(index: Any, batch: int, size: Any) -> Any:
+    """Returns the positions of a batch among 0..size-1; the last batch may be smaller."""
+    return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
+
+
+def batches_in(size: Any, batch: int) -> Any:
+    """Returns the number of batches in `size` rows."""
+    return -tf.math.floordiv(-size, batch)
+
+
+def gathered(count: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
+    """Computes tensors batch by batch and returns them whole.
 
     Args:
-        generative: classifier and generator.
-        discriminative: discriminator and auxiliary network.
-        averaged: a copy of the classifier, whose weights follow the classifier's as a running
-            average over epochs.
-        crowd: the data.
-        settings: how the turns are taken.
+        count: number of batches.
+        spec: a structure of tensor specs.
+        compute: `compute(index)` returns rows of each of these tensors.
+    """
+    arrays = [
+        tf.TensorArray(item.dtype, count, infer_shape=False, element_shape=item.shape)
+        for item in tf.nest.flatten(spec)
+    ]
+
+    def body(index: Any, *arrays: Any) -> tuple[Any, ...]:
+        rows = tf.nest.flatten(compute(index))
+        return index + 1, *(array.write(index, x) for array, x in zip(arrays, rows, strict=True))
+
+    _, *arrays = tf.while_loop(
+        lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1
+    )
+    return tf.nest.pack_sequence_as(spec, [array.concat() for array in arrays])
+
+
+class Pairs(NamedTuple):
+    """Annotations that the discriminative module learns from.
+
+    Attributes:
+        rows, codes, labels: `[P]` instances, annotators and class codes.
+        authentic: `[P]` bool, False for generated annotations.
+        latent: `[P, C]` z-hat of the generator's input.
+    """
+
+    rows: Any
+    codes: Any
+    labels: Any
+    authentic: Any
+    latent: Any
+
+
+class Logged(NamedTuple):
+    """Annotations of instances by all annotators, drawn by the logging policy.
+
+    Attributes:
+        rows: `[n]` instances.
+        latent: `[n, C]` z-hat of the instances.
+        drawn: labels and their probabilities G_0(y).
+        authenticity: `[n, R]` L_G of the labels.
+        delta: `[n, R]` delta of the labels.
+    """
+
+    rows: Any
+    latent: Any
+    drawn: Drawn
+    authenticity: Any
+    delta: Any
+
+
+_PAIRS_SPEC = Pairs(_CODES, _CODES, _CODES, tf.TensorSpec([None], tf.bool), _MATRIX)
+_DRAWN_SPEC = Drawn(_LABELS, _MATRIX, _MATRIX, _CUBE)
+_LOGGED_SPEC = Logged(_CODES, _MATRIX, _DRAWN_SPEC, _MATRIX, _MATRIX)
+
+
+class Game(keras.Model):
+    """CrowdInG's networks and their turns; a training step of this model is an epoch.
+
+    Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
+    (`generator_class`), the discriminator's loss (`annotation_losses`), its logits (`judge`,
+    `judge_pairs`), the reward (`judged`), the selection (`select_cells`), the split of the
+    instances (`split`) or the schedule of turns (`play_epoch`).
+
+    Args:
+        settings: a `CrowdInG`, whose arguments are read.
+        base: the classifier; the game trains a copy.
+        averaged: another copy, whose weights follow the classifier's as a running average.
+        feature_shape: of an instance.
+        annotator_size: e.
+        remember: whether a turn computes what stays the same in all passes once and stores it.
 
     References:
         CrowdInG, eq. 4 and section 3.3.
     """
 
+    generator_class: ClassVar[type[Generator]] = Generator
+    hidden_units: ClassVar[tuple[int, int]] = (64, 128)  # of g and h (section 4.1)
+    pair_batch: ClassVar[int] = 512  # annotations in a batch of the discriminative module
+    pretrain_batch: ClassVar[int] = 64  # annotations in a batch of the generator's pre-training
+    pretrain_rate: ClassVar[float] = 1e-3  # of the generator before the game
+    output_penalty: ClassVar[float] = 1.0  # weight of D's mean squared output
+
     def __init__(
         self,
-        generative: GenerativeModule,
-        discriminative: DiscriminativeModule,
+        settings: Any,
+        base: keras.Model,
         averaged: keras.Model,
-        crowd: Crowd,
-        settings: Settings,
+        feature_shape: tuple[int, ...],
+        annotator_size: int,
+        remember: bool = True,
     ) -> None:
         super().__init__()
-        self.generative, self.discriminative = generative, discriminative
-        self.crowd, self.settings = crowd, settings
-        self.learning = Learning(generative, discriminative, settings)
+        self.settings, self.stage, self.remember = settings, "game", remember
+        self.feature_shape, size = feature_shape, int(np.prod(feature_shape))
+        classes, k = base.output_shape[-1], settings.embedding_size
+        self.generator = self.make_generator(settings, size, annotator_size, classes)
+        self.classifier = keras.models.clone_model(base)
+        self.auxiliary = Auxiliary(
+            classes, hidden_units=self.hidden_units[1], label_size=k, embedding_size=k
+        )
+        self.discriminator = Discriminator(
+            size,
+            annotator_size,
+            classes,
+            embedding_size=k,
+            aggregate_labels=settings.label_correlation,
+        )
         self.averaged = averaged
         self.built = True
+        self.generator_optimizer, self.classifier_optimizer = FusedAdam(), FusedAdam()
+        optimizer = FusedAdam()
+        self.generator_optimizer.build(self.generator.trainable_variables)
+        self.classifier_optimizer.build(self.classifier.trainable_variables)
+        optimizer.build(self.judges)
+        # Each step is compiled by itself; TensorFlow would optimise a shared part once per turn.
+        self.compile(optimizer=optimizer, run_eagerly=True, auto_scale_loss=False)
 
-    def compile_networks(self, generator: float, classifier: float, discriminator: float) -> None:
-        """Gives each network an Adam with its own learning rate. Each turn is compiled by itself:
-        TensorFlow would optimise what two turns share once for each.
-        """
-        self.generator_optimizer = FusedAdam(generator)
-        self.classifier_optimizer = FusedAdam(classifier)
-        optimizer = FusedAdam(discriminator)
-        self.generator_optimizer.build(self.generative.generator.trainable_variables)
-        self.classifier_optimizer.build(self.generative.classifier.trainable_variables)
-        optimizer.build(self.discriminative.trainable_variables)
-        self.compile(
-            optimizer=optimizer, steps_per_execution=1, run_eagerly=True, auto_scale_loss=False
+    @classmethod
+    def make_generator(
+        cls, settings: Any, feature_size: int, annotator_size: int, classes: int
+    ) -> Generator:
+        """Returns an untrained generator."""
+        return cls.generator_class(
+            feature_size,
+            annotator_size,
+            classes,
+            embedding_size=settings.embedding_size,
+            hidden_units=cls.hidden_units[0],
+            noise_size=settings.noise_size,
+            use_instances=settings.instance_features,
+            use_annotators=settings.annotator_identities,
         )
 
+    # ----------------------------------------------------------------- a fit
+
+    def restart(
+        self,
+        settings: Any,
+        classifier: keras.Model,
+        features: NDArray[np.float32],
+        annotations: Annotations,
+        annotators: NDArray[np.float32],
+    ) -> None:
+        """Takes a fit's data and the pre-trained classifier; the other networks get fresh weights.
+
+        Args:
+            settings: the `CrowdInG` that is fitted.
+            classifier: DL-CL's, of the same layers as `base`.
+            features: `[N, ...]` standardised.
+            annotations: of N instances.
+            annotators: `[R, e]`.
+        """
+        self.settings = settings
+        reinitialise(self, settings.seed)
+        for model in (self.classifier, self.averaged):
+            write_variables(model.variables, read_variables(classifier.variables))
+        if self.discriminator.aggregate_labels:
+            correlation = label_correlation(label_cooccurrence(annotations))
+            self.discriminator.correlation.assign(correlation)
+        self.crowd = Crowd.of(features, annotations, annotators, settings.seed)
+        self.counts = selection_counts(self.crowd.observed)
+
+    def begin(self, stage: str) -> None:
+        """Begins a stage, "generator", "discriminator" or "game", with fresh optimizers."""
+        self.stage, settings = stage, self.settings
+        generator = self.pretrain_rate if stage == "generator" else settings.generator_learning_rate
+        for optimizer, rate in (
+            (self.optimizer, settings.discriminator_learning_rate),
+            (self.generator_optimizer, generator),
+            (self.classifier_optimizer, settings.classifier_learning_rate),
+        ):
+            reset_optimizer(optimizer)
+            optimizer.learning_rate.assign(rate)
+
     def call(self, features: Any, training: bool = False) -> Any:
-        """Returns class probabilities."""
+        """Returns class probabilities `[B, C]` of standardised features."""
         return self.averaged(features, training=False)
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Plays an epoch, whose number is the data.
+        """Makes an epoch of the present stage; the data is its number."""
+        stages = {"generator": self.pretrain_generator, "discriminator": self.pretrain_judges}
+        return stages.get(self.stage, self.play_epoch)(tf.constant(data, tf.int32))
+
+    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
+        """Trains the generator on all authentic annotations; the classifier stays as it is.
 
         References:
-            CrowdInG, sections 3.3.2 and 3.3.3 (two-step update).
+            CrowdInG, section 3.3.3.
         """
-        epoch = tf.cast(tf.reshape(data, []), tf.int32)
-        latent = self.generative.classify_all()  # until the classifier's turn ends
-        passes = tf.constant(self.settings.passes_of("discriminator"))
-        logs = self.discriminative_turn(epoch, passes, latent)
+        crowd, epoch = self.crowd, epoch + _BEFORE
+        authentic = (crowd.instances, crowd.codes, crowd.labels)
+        seeds = crowd.draw(epoch, _ORDER), crowd.draw(epoch, _NOISE)
+        loss = self._pretrained(
+            crowd.flat, crowd.annotators, *authentic, self.classify_all(), *seeds
+        )
+        return {"loss": loss}
+
+    @tf.function(
+        autograph=False,
+        input_signature=[_MATRIX, _MATRIX, _CODES, _CODES, _CODES, _MATRIX, _SEED, _SEED],
+    )
+    def _pretrained(
+        self,
+        flat: Any,
+        annotators: Any,
+        instances: Any,
+        codes: Any,
+        labels: Any,
+        latent: Any,
+        order: Any,
+        noise_seed: Any,
+    ) -> Any:
+        size, variables = tf.size(labels), self.generator.trainable_variables
+        count = batches_in(size, self.pretrain_batch)
+
+        def step(index: Any, total: Any) -> tuple[Any, Any]:
+            chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, order)
+            rows, columns = tf.gather(instances, chosen), tf.gather(codes, chosen)
+            shape = [tf.size(chosen), self.generator.noise_size]
+            noise = pair_noise(fold(noise_seed, index), shape)
+            with tf.GradientTape() as tape:
+                hidden = self.generator.hidden_of_pairs(
+                    tf.gather(flat, rows), annotators, noise, columns
+                )
+                log_g = self.generator.log_probabilities(hidden, tf.gather(latent, rows))
+                loss = authentic_loss(log_g, tf.gather(labels, chosen))
+            take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
+            share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
+            return index + 1, total + loss * share
+
+        return tf.while_loop(lambda index, _: index < count, step, (0, 0.0), parallel_iterations=1)[
+            1
+        ]
+
+    def pretrain_judges(self, epoch: Any) -> dict[str, Any]:
+        """Trains discriminator and auxiliary network for a pass, against the generator as it is.
+
+        References:
+            CrowdInG, section 3.3.3.
+        """
+        logs = self.discriminator_turn(epoch + _BEFORE, self.classify_all(), passes=1)
+        return {"loss": logs["discriminator_loss"], **logs}
+
+    def play_epoch(self, epoch: Any) -> dict[str, Any]:
+        """Plays an epoch: a turn of each network.
+
+        References:
+            CrowdInG, section 3.3.3 (two-step update).
+        """
+        latent = self.classify_all()  # until the classifier's turn ends
+        logs = self.discriminator_turn(epoch, latent, self.settings.passes)
         if self.settings.two_step:
-            sure, unsure = split_by_entropy(entropy(latent), self.settings.threshold)
+            sure, unsure = self.split(latent)
             logs |= self.generator_turn(epoch, sure, latent)
             logs |= self.classifier_turn(epoch, unsure, latent)
         else:
             logs |= self.joint_turn(epoch, latent)
-        move_average(self.averaged, self.generative.classifier, self.settings.averaging)
-        latent = self.generative.classify_all()
+        share = self.settings.averaging
+        for mean, now in zip(
+            self.averaged.trainable_variables, self.classifier.trainable_variables, strict=True
+        ):
+            mean.assign(share * mean + (1.0 - share) * now)
+        latent = self.classify_all()
         logs["classifier_entropy"] = tf.reduce_mean(entropy(latent))
         logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
         return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
 
-    # ------------------------------------------------------- discriminator and auxiliary network
+    def split(self, latent: Any) -> tuple[Any, Any]:
+        """Returns the instances of the generator's turn and those of the classifier's."""
+        return split_by_entropy(entropy(latent), self.settings.threshold)
 
-    def selected_pairs(self, epoch: Any, latent: Any) -> tuple[tuple[Any, Any, Any, Any, Any], Any]:
-        """Returns the annotations that the discriminator learns from, and the generator's mean
-        entropy.
+    # ----------------------------------------------------------------- classifier's output
+
+    def classify(self, features: Any) -> Any:
+        """Returns z-hat of `[B, d]` features, `[B, C]`; the classifier is in inference mode.
+
+        References:
+            CrowdInG, section 3.2.1 (P(z | x)).
+        """
+        shaped = tf.reshape(features, [-1, *self.feature_shape])
+        return tf.cast(self.classifier(shaped, training=False), tf.float32)
+
+    @tf.function(autograph=False, input_signature=[_MATRIX])
+    def _classified(self, features: Any) -> Any:
+        return self.classify(features)
+
+    def classify_all(self) -> Any:
+        """Returns z-hat of all instances, `[N, C]`."""
+        flat = self.crowd.flat
+        return tf.concat(
+            [
+                self._classified(flat[first : first + _ROWS_AT_ONCE])
+                for first in range(0, len(flat), _ROWS_AT_ONCE)
+            ],
+            axis=0,
+        )
+
+    # ----------------------------------------------------------------- discriminative module
+
+    def select_cells(self, epoch: Any, entropies: Any) -> tuple[Any, Any]:
+        """Returns the pairs whose generated annotations the discriminator learns from.
+
+        Args:
+            epoch: its number.
+            entropies: `[N, R]` of the generator's distributions.
+
+        Returns:
+            Instance and annotator codes `[P]`.
+
+        References:
+            CrowdInG, section 3.3.1.
+        """
+        by_entropy, seed = self.settings.selection == "entropy", self.crowd.draw(epoch, _SELECT)
+        return select_annotations(
+            entropies, self.crowd.observed, self.counts, seed, by_entropy=by_entropy
+        )
+
+    def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
+        """Returns all authentic and the selected generated annotations, and the mean entropy.
 
         Args:
             epoch: its number.
             latent: `[N, C]` z-hat.
-
-        Returns:
-            instances, annotators, labels, whether authentic, each `[P]`, and `[P, C]` what the
-            generator was fed: all authentic annotations, then as many generated ones of each
-            annotator, chosen by entropy, or those in the place of the authentic ones; and a scalar.
         """
-        crowd = self.crowd
-        entropies, drawn, classes = self.generative.survey(latent, crowd.draw(epoch, _SURVEY))
-        if self.settings.selection == "observed":
-            rows, codes = tf.identity(crowd.instances), tf.identity(crowd.codes)
-        else:
-            rows, codes = select_annotations(
-                entropies,
-                crowd.observed,
-                crowd.counts,
-                crowd.draw(epoch, _SELECT),
-                by_entropy=self.settings.selection == "entropy",
-            )
-        cells = tf.stack([rows, codes], axis=1)
-        labels = tf.gather_nd(drawn, cells)
-        fed = tf.gather(latent, rows)
-        if self.generative.by_class:
-            fed = tf.one_hot(tf.gather_nd(classes, cells), tf.shape(latent)[1])
-        authentic = tf.concat(
-            [tf.ones_like(crowd.labels, tf.bool), tf.zeros_like(labels, tf.bool)], axis=0
+        crowd, seed = self.crowd, self.crowd.draw(epoch, _SURVEY)
+        survey = self.draw(crowd.flat, tf.range(len(latent)), latent, crowd.annotators, seed)
+        labels, _, entropies, fed = survey
+        rows, codes = self.select_cells(epoch, entropies)
+        drawn = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
+        # The input of the generator is one for all annotators of an instance, or one for each.
+        z = tf.gather_nd(fed, tf.stack([rows, tf.minimum(codes, fed.shape[1] - 1)], axis=1))
+        authentic = (crowd.instances, crowd.codes, crowd.labels, tf.gather(latent, crowd.instances))
+        rows, codes, labels, z = (
+            tf.concat(both, axis=0) for both in zip(authentic, (rows, codes, drawn, z), strict=True)
         )
-        pairs = [
-            tf.concat(both, axis=0)
-            for both in (
-                *((crowd.instances, rows), (crowd.codes, codes), (crowd.labels, labels)),
-                (tf.gather(latent, crowd.instances), fed),
-            )
-        ]
-        return (*pairs[:3], authentic, pairs[3]), tf.reduce_mean(entropies)
+        real = tf.range(len(rows)) < len(crowd.labels)
+        return Pairs(rows, codes, labels, real, z), tf.reduce_mean(entropies)
 
-    @tf.function(autograph=False)
-    def discriminative_turn(self, epoch: Any, passes: Any, latent: Any) -> dict[str, Any]:
-        """Trains the discriminator and the auxiliary network; returns the means over the last
-        pass.
+    def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
+        """Trains discriminator and auxiliary network; returns the means over the last pass.
 
         References:
             CrowdInG, eq. 4 (maximised by D, minimised by Q) and section 3.3.1.
         """
-        selected, generator_entropy = self.selected_pairs(epoch, latent)
-        pairs = list(selected)
-        variables = self.discriminative.trainable_variables
-        size, batch = tf.size(pairs[0]), self.settings.pair_batch_size
-        if self.discriminative.density_ratio:
-            z = tf.gather(latent, pairs[0])
-            pairs.append(self.generative.some_log_answers(pairs[0], pairs[1], z))
+        pairs, mean_entropy = self.select_pairs(epoch, latent)
+        seed, passes = self.crowd.draw(epoch, _PAIRS), tf.constant(passes)
+        sums = self.discriminator_passes(
+            self.crowd.flat, self.crowd.annotators, pairs, seed, passes
+        )
+        loss, penalty, unlikely, real_hits, generated_hits, real, generated = tf.unstack(sums)
+        return {
+            "discriminator_loss": loss / (real + generated),
+            "output_penalty": penalty / (real + generated),
+            "auxiliary_loss": tf.math.divide_no_nan(unlikely, generated),
+            "hit_rate_authentic": tf.math.divide_no_nan(real_hits, real),
+            "hit_rate_generated": tf.math.divide_no_nan(generated_hits, generated),
+            "generator_entropy": mean_entropy,
+        }
 
-        def step(turn: Any, index: Any) -> Any:
-            positions = batch_positions(index, batch, size)
-            chosen = shuffled(positions, size, fold(self.crowd.draw(epoch, _PAIRS), turn))
-            batch_of = [tf.gather(part, chosen) for part in pairs]
+    @tf.function(autograph=False, input_signature=[_MATRIX, _MATRIX, _PAIRS_SPEC, _SEED, _COUNT])
+    def discriminator_passes(
+        self, flat: Any, annotators: Any, pairs: Pairs, seed: Any, passes: Any
+    ) -> Any:
+        """Updates discriminator and auxiliary network batch by batch; returns sums for the logs.
+
+        References:
+            CrowdInG, eq. 4 (V - lambda L_I).
+        """
+        size, variables = tf.size(pairs.rows), self.judges
+        count = batches_in(size, self.pair_batch)
+
+        def step(number: Any, sums: Any) -> tuple[Any, Any]:
+            turn, index = number // count, number % count
+            positions = positions_of(index, self.pair_batch, size)
+            chosen = shuffled(positions, size, fold(seed, turn))
+            batch = Pairs(*(tf.gather(column, chosen) for column in pairs))
+            generated = tf.cast(~batch.authentic, tf.float32)
+            # An instance of several pairs is encoded once: its features are long.
+            rows, places = tf.unique(batch.rows)
+            features = tf.gather(flat, rows)
             with tf.GradientTape() as tape:
-                loss, sums = self.discriminative.loss(*batch_of)
+                v, u, matrices = self.discriminator.encode(features, annotators)
+                v = tf.gather(v, places)
+                scores = self.discriminator.some_pairs(v, u, matrices, batch.codes)
+                logits = self.pair_logits(scores, flat, annotators, batch)
+                losses = self.annotation_losses(logits, batch.labels, batch.authentic)
+                penalty = output_penalty(logits)
+                log_q = self.auxiliary.some_pairs(v, u, matrices, batch.codes, batch.labels)
+                unlikely = -latent_log_likelihood(batch.latent, log_q) * generated
+                mean_unlikely = tf.math.divide_no_nan(
+                    tf.reduce_sum(unlikely), tf.reduce_sum(generated)
+                )
+                loss = (
+                    tf.reduce_mean(losses)
+                    + self.output_penalty * penalty
+                    + self.settings.information * mean_unlikely
+                )
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
-            return sums
+            hits = tf.equal(at_labels(logits, batch.labels) > 0, batch.authentic)
+            hits, real = tf.cast(hits, tf.float32), 1.0 - generated
+            totals = (
+                losses,
+                penalty * tf.ones_like(losses),
+                *(unlikely, hits * real, hits * generated, real, generated),
+            )
+            batch_sums = tf.stack([tf.reduce_sum(values) for values in totals])
+            return number + 1, tf.where(index == 0, 0.0, sums) + batch_sums
 
-        sums = passes_over(passes, batches_of(size, batch), NUM_SUMS, step)
-        return {**discriminative_report(sums), "generator_entropy": generator_entropy}
+        return tf.while_loop(
+            lambda number, _: number < passes * count,
+            step,
+            (0, tf.zeros([7])),
+            parallel_iterations=1,
+        )[1]
+
+    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+        """Returns the discriminator's loss of each annotation; see `discriminator_losses`."""
+        return discriminator_losses(logits, labels, authentic)
+
+    def pair_logits(self, scores: Any, flat: Any, annotators: Any, pairs: Pairs) -> Any:
+        """Returns the logits of D of chosen pairs from eq. 2's scores, both `[P, C]`."""
+        return scores
+
+    def all_logits(self, scores: Any, features: Any, annotators: Any, latent: Any) -> Any:
+        """Returns the logits of D of all pairs from eq. 2's scores, both `[B, R, C]`."""
+        return scores
 
     # ----------------------------------------------------------------- generator and classifier
 
     def generator_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
-        """Updates the generator by eq. 5 on instances of which the classifier is sure; the
-        classifier stays as it is.
+        """Updates the generator by eq. 5; the classifier stays as it is.
+
+        Args:
+            epoch: its number.
+            rows: instances of which the classifier is sure.
+            latent: `[N, C]` z-hat.
 
         References:
             CrowdInG, eq. 5 and section 3.3.3.
         """
-        rows = self._shuffled(rows, epoch, _SURE)
-        seed = self.crowd.draw(epoch, _GENERATOR)
-        if self.settings.risk == "exact":
-            return self._by_exact_risk("generator", epoch, latent, rows, seed)
-        logged = self.learning.logged(rows, latent, seed)
-        return self._by_draws(("generator",), epoch, latent, logged)
+        logged, seed = self.log_annotations(epoch, rows, latent, (_SURE, _GENERATOR))
+        passes = functools.partial(
+            self.generator_passes, self.crowd.flat, self.crowd.annotators, logged, seed
+        )
+        changed = self._state(self.generator, self.generator_optimizer)
+        (mu,) = self.multipliers([logged.delta], passes, changed)
+        return turn_report("generator", logged.delta, mu, passes(mu))
+
+    @tf.function(autograph=False, input_signature=[_MATRIX, _MATRIX, _LOGGED_SPEC, _SEED, _SCALAR])
+    def generator_passes(
+        self, flat: Any, annotators: Any, logged: Logged, seed: Any, mu: Any
+    ) -> Any:
+        """Updates the generator batch by batch; returns `ratio_sums` over the last pass.
+
+        References:
+            CrowdInG, eq. 5.
+        """
+        count, variables = self._batches(logged), self.generator.trainable_variables
+        noise = self._remembered(logged, self._noise(logged, seed))
+
+        def step(number: Any, sums: Any) -> tuple[Any, Any]:
+            index = number % count
+            batch = self._batch(logged, index)
+            features = tf.gather(flat, batch.rows)
+            with tf.GradientTape() as tape:
+                hidden = self.generator.hidden(features, annotators, noise(index))
+                ratios = self.ratios(batch, hidden, batch.latent)
+                risk = counterfactual_risk(batch.delta, ratios, mu)
+                risk += self.generator_penalty(flat, annotators, index)
+            take_step(self.generator_optimizer, gradients(tape, risk, variables), variables)
+            return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
+
+        return self._repeated(step, count)
 
     def classifier_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
-        """Updates the classifier by eq. 6 on the other instances, through the updated generator,
-        which stays as it is.
+        """Updates the classifier by eq. 6 through the updated generator, which stays as it is.
+
+        Args:
+            epoch: its number.
+            rows: instances of which the classifier is not sure.
+            latent: `[N, C]` z-hat.
 
         References:
             CrowdInG, eq. 6 and section 3.3.3.
         """
-        rows = self._shuffled(rows, epoch, _UNSURE)
-        seed = self.crowd.draw(epoch, _CLASSIFIER)
-        if self.settings.risk == "exact":
-            return self._by_exact_risk("classifier", epoch, latent, rows, seed)
         # Deviation: the logging policy is drawn from again after the generator's turn, as the
         # ratios of eq. 6 would else mix the generator's move with the classifier's.
-        logged = self.learning.logged(rows, latent, seed)
-        return self._by_draws(("classifier",), epoch, latent, logged)
+        logged, seed = self.log_annotations(epoch, rows, latent, (_UNSURE, _CLASSIFIER))
+        passes = functools.partial(
+            self.classifier_passes, self.crowd.flat, self.crowd.annotators, logged, seed
+        )
+        changed = self._state(self.classifier, self.classifier_optimizer)
+        (mu,) = self.multipliers([logged.authenticity], passes, changed)
+        return turn_report("classifier", logged.authenticity, mu, passes(mu))
+
+    @tf.function(autograph=False, input_signature=[_MATRIX, _MATRIX, _LOGGED_SPEC, _SEED, _SCALAR])
+    def classifier_passes(
+        self, flat: Any, annotators: Any, logged: Logged, seed: Any, mu: Any
+    ) -> Any:
+        """Updates the classifier batch by batch; returns `ratio_sums` over the last pass.
+
+        References:
+            CrowdInG, eq. 6.
+        """
+        count, variables = self._batches(logged), self.classifier.trainable_variables
+        noise = self._noise(logged, seed)
+
+        def still(index: Any) -> Any:
+            """Returns the part of the generator's hidden layer that z-hat does not change."""
+            features = tf.gather(flat, self._batch(logged, index).rows)
+            return self.generator.hidden(features, annotators, noise(index))
+
+        hidden = self._remembered(logged, still)
+
+        def step(number: Any, sums: Any) -> tuple[Any, Any]:
+            index = number % count
+            batch = self._batch(logged, index)
+            with tf.GradientTape() as tape:
+                latent = self.classify(tf.gather(flat, batch.rows))
+                ratios = self.ratios(batch, hidden(index), latent)
+                risk = counterfactual_risk(batch.authenticity, ratios, mu)
+                risk += self.classifier_penalty()
+            take_step(self.classifier_optimizer, gradients(tape, risk, variables), variables)
+            sums = tf.where(index == 0, 0.0, sums)
+            return number + 1, sums + ratio_sums(batch.authenticity, ratios)
+
+        return self._repeated(step, count)
 
     def joint_turn(self, epoch: Any, latent: Any) -> dict[str, Any]:
-        """Updates both together on all instances, by eq. 5 and eq. 6 on the same draws: the
-        one-step variant.
+        """Updates generator and classifier together on all instances: the one-step variant.
 
         References:
             CrowdInG, eqs. 5 and 6, figure 2b.
         """
-        rows = self._shuffled(tf.range(self.crowd.num_instances), epoch, _SURE)
-        logged = self.learning.logged(rows, latent, self.crowd.draw(epoch, _GENERATOR))
-        return self._by_draws(("generator", "classifier"), epoch, latent, logged)
+        rows = tf.range(len(latent))
+        logged, seed = self.log_annotations(epoch, rows, latent, (_SURE, _GENERATOR))
+        passes = functools.partial(
+            self.joint_passes, self.crowd.flat, self.crowd.annotators, logged, seed
+        )
+        changed = self._state(self.generator, self.generator_optimizer)
+        changed += self._state(self.classifier, self.classifier_optimizer)
+        mu = self.multipliers([logged.delta, logged.authenticity], passes, changed)
+        logs = turn_report("generator", logged.delta, mu[0], passes(*mu))
+        return logs | {"classifier_loss": tf.reduce_mean(logged.authenticity)}
 
-    @tf.function(autograph=False, reduce_retracing=True)
-    def _by_draws(
-        self, names: tuple[str, ...], epoch: Any, latent: Any, logged: Logged
-    ) -> dict[str, Any]:
-        """Makes the inner passes of these players by `logged` labels."""
-        signals = {"generator": logged.deltas, "classifier": logged.signals}
-        turns = [(self._player(name, epoch, latent), signals[name]) for name in names]
-        return self.learning.by_draws(turns, logged)
+    @tf.function(
+        autograph=False, input_signature=[_MATRIX, _MATRIX, _LOGGED_SPEC, _SEED, _SCALAR, _SCALAR]
+    )
+    def joint_passes(
+        self, flat: Any, annotators: Any, logged: Logged, seed: Any, mu: Any, classifier_mu: Any
+    ) -> Any:
+        """Updates generator and classifier batch by batch; returns `ratio_sums` of the former.
 
-    @tf.function(autograph=False, reduce_retracing=True)
-    def _by_exact_risk(
-        self, name: str, epoch: Any, latent: Any, rows: Any, seed: Any
-    ) -> dict[str, Any]:
-        """Makes the inner passes of a player by the exact risk."""
-        return self.learning.exactly(self._player(name, epoch, latent), rows, latent, seed)
-
-    def _player(self, name: str, epoch: Any, latent: Any) -> Player:
-        """Returns the generator or the classifier in its turn of an epoch."""
-        if name == "generator":
-            return Player(
-                "generator",
-                lambda rows, _: tf.gather(latent, rows),
-                self.generative.generator.trainable_variables,
-                self.generator_optimizer,
-                lambda index: self._unlikely(latent, epoch, index),
-            )
-        return Player(
-            "classifier",
-            lambda _, flat: self.generative.classify(self.crowd.shaped(flat)),
-            self.generative.classifier.trainable_variables,
-            self.classifier_optimizer,
-            lambda _: self._penalty(),
+        References:
+            CrowdInG, eqs. 5 and 6, figure 2b.
+        """
+        count = self._batches(logged)
+        noise = self._remembered(logged, self._noise(logged, seed))
+        networks = (
+            (self.generator_optimizer, self.generator.trainable_variables),
+            (self.classifier_optimizer, self.classifier.trainable_variables),
         )
 
-    def _penalty(self) -> Any:
-        """Returns the classifier's weight penalty, or 0 where the game leaves it out."""
-        losses = self.generative.classifier.losses if self.settings.penalised else []
-        return tf.add_n(losses) if losses else 0.0
-
-    def _unlikely(self, latent: Any, epoch: Any, index: Any) -> Any:
-        """Returns the weighted mean of -log G over a batch of authentic annotations, or 0."""
-        if not self.settings.likelihood:
-            return 0.0
-        size, batch = tf.size(self.crowd.labels), self.settings.pair_batch_size
-        positions = batch_positions(index % batches_of(size, batch), batch, size)
-        chosen = shuffled(positions, size, self.crowd.draw(epoch, _AUTHENTIC))
-        seed = fold(self.crowd.draw(epoch, _AUTHENTIC), index)
-        return self.settings.likelihood * self.generative.authentic_loss(chosen, latent, seed)
-
-    def _shuffled(self, rows: Any, epoch: Any, purpose: int) -> Any:
-        size = tf.size(rows)
-        return tf.gather(rows, shuffled(tf.range(size), size, self.crowd.draw(epoch, purpose)))
-
-
-class GeneratorPretraining(keras.Model):
-    """Trains the generator to give the authentic annotations their likelihood; the classifier stays
-    as it is. A step is an epoch.
-
-    References:
-        CrowdInG, section 3.3.3.
-    """
-
-    def __init__(self, generative: GenerativeModule, batch_size: int, learning_rate: float) -> None:
-        super().__init__()
-        self.generative, self.batch_size = generative, batch_size
-        self.built = True
-        optimizer = FusedAdam(learning_rate)
-        optimizer.build(generative.generator.trainable_variables)
-        self.compile(
-            optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
-        )
-
-    def train_step(self, data: Any) -> dict[str, Any]:
-        return {"loss": self.epoch(tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE)}
-
-    def epoch(self, number: Any) -> Any:
-        """Makes a pass over the authentic annotations, and returns the mean loss."""
-        crowd, latent = self.generative.crowd, self.generative.classify_all()
-        variables, size, batch = (
-            self.generative.generator.trainable_variables,
-            tf.size(crowd.labels),
-            self.batch_size,
-        )
-
-        def step(_: Any, index: Any) -> Any:
-            positions = batch_positions(index, batch, size)
-            chosen = shuffled(positions, size, crowd.draw(number, _ORDER))
-            with tf.GradientTape() as tape:
-                loss = self.generative.authentic_loss(
-                    chosen, latent, fold(crowd.draw(number, _NOISE), index)
+        def step(number: Any, sums: Any) -> tuple[Any, Any]:
+            index = number % count
+            batch = self._batch(logged, index)
+            features = tf.gather(flat, batch.rows)
+            with tf.GradientTape(persistent=True) as tape:
+                hidden = self.generator.hidden(features, annotators, noise(index))
+                ratios = self.ratios(batch, hidden, self.classify(features))
+                risks = (
+                    counterfactual_risk(batch.delta, ratios, mu),
+                    counterfactual_risk(batch.authenticity, ratios, classifier_mu),
                 )
-            take_step(self.optimizer, gradients(tape, loss, variables), variables)
-            share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
-            return tf.reshape(loss * share, [1])
+            for risk, (optimizer, variables) in zip(risks, networks, strict=True):
+                take_step(optimizer, gradients(tape, risk, variables), variables)
+            return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
-        return passes_over(1, batches_of(size, batch), 1, step)[0]
+        return self._repeated(step, count)
 
+    # ----------------------------------------------------------------- logged annotations
 
-class DiscriminativePretraining(keras.Model):
-    """Trains discriminator and auxiliary network against the generator as it is, with a fresh
-    selection each pass. A step is a pass.
+    def log_annotations(
+        self, epoch: Any, rows: Any, latent: Any, purposes: tuple[int, int]
+    ) -> tuple[Logged, Any]:
+        """Returns annotations of instances by all annotators, drawn by the present module.
 
-    References:
-        CrowdInG, section 3.3.3.
-    """
+        The present generative module is the logging policy G_0 of the turn. A batch meets the same
+        noise in each pass, so importance ratios begin at 1.
 
-    def __init__(self, game: CrowdInGModel) -> None:
-        super().__init__()
-        self.game = game
-        self.built = True
-        self.compile(
-            optimizer=game.optimizer, steps_per_execution=1, run_eagerly=True, auto_scale_loss=False
+        Args:
+            epoch: its number.
+            rows: `[n]` instances.
+            latent: `[N, C]` z-hat.
+            purposes: of the random numbers for the order of the instances, and for the labels.
+
+        Returns:
+            The annotations, and the seed `[2]` of their noise.
+
+        References:
+            CrowdInG, section 3.3.2 (G_0).
+        """
+        crowd = self.crowd
+        order, seed = (crowd.draw(epoch, purpose) for purpose in purposes)
+        rows = tf.gather(rows, shuffled(tf.range(len(rows)), len(rows), order))
+        z = tf.gather(latent, rows)
+        return self._logged(crowd.flat, rows, z, crowd.annotators, seed), seed
+
+    @tf.function(autograph=False, input_signature=[_MATRIX, _CODES, _MATRIX, _MATRIX, _SEED])
+    def draw(self, flat: Any, rows: Any, latent: Any, annotators: Any, seed: Any) -> Drawn:
+        """Draws annotations of instances `[n]` by all annotators; z-hat is `[n, C]`."""
+        size = self.settings.batch_size
+
+        def compute(index: Any) -> Drawn:
+            place = slice(index * size, (index + 1) * size)
+            features = tf.gather(flat, rows[place])
+            return self.generator.draw(features, latent[place], annotators, fold(seed, index))
+
+        return gathered(batches_in(tf.size(rows), size), _DRAWN_SPEC, compute)
+
+    @tf.function(autograph=False, input_signature=[_MATRIX, _CODES, _MATRIX, _MATRIX, _SEED])
+    def _logged(self, flat: Any, rows: Any, latent: Any, annotators: Any, seed: Any) -> Logged:
+        """Draws and judges annotations of instances by all annotators."""
+        size = self.settings.batch_size
+
+        def compute(index: Any) -> Logged:
+            place = slice(index * size, (index + 1) * size)
+            features, z = tf.gather(flat, rows[place]), latent[place]
+            drawn = self.generator.draw(features, z, annotators, fold(seed, index))
+            return Logged(rows[place], z, drawn, *self.reward(features, annotators, z, drawn))
+
+        return gathered(batches_in(tf.size(rows), size), _LOGGED_SPEC, compute)
+
+    def reward(self, features: Any, annotators: Any, latent: Any, drawn: Drawn) -> tuple[Any, Any]:
+        """Returns L_G and delta = L_G - lambda log Q(z-hat | y) of drawn labels, both `[B, R]`.
+
+        Args:
+            features, annotators: `[B, d]` and `[R, e]`.
+            latent: `[B, C]` z-hat.
+            drawn: the labels.
+
+        References:
+            CrowdInG, section 3.3.2 (L_G and delta, above eq. 5).
+        """
+        encoded = self.discriminator.encode(features, annotators)
+        logits = self.discriminator.all_pairs(*encoded)
+        logits = self.all_logits(logits, features, annotators, latent)
+        authenticity = authenticity_loss(logits, drawn.labels)
+        if not self.settings.information:
+            return authenticity, authenticity
+        likelihood = latent_log_likelihood(
+            drawn.latent, self.auxiliary.all_pairs(*encoded, drawn.labels)
         )
+        return authenticity, generator_delta(authenticity, likelihood, self.settings.information)
 
-    def train_step(self, data: Any) -> dict[str, Any]:
-        epoch = tf.cast(tf.reshape(data, []), tf.int32) + _BEFORE
-        latent = self.game.generative.classify_all()
-        logs = self.game.discriminative_turn(epoch, tf.constant(1), latent)
-        return {"loss": logs["discriminator_loss"], **logs}
+    def ratios(self, batch: Logged, hidden: Any, latent: Any) -> Any:
+        """Returns G(y) / G_0(y) of logged labels under the present module, `[B, R]`.
+
+        Args:
+            batch: the labels.
+            hidden: `[B, R, h]` from `Generator.hidden`.
+            latent: `[B, C]` z-hat; gradients go through it.
+
+        References:
+            CrowdInG, eqs. 5 and 6 (G / G_0).
+        """
+        current = self.generator.probabilities(hidden, latent, batch.drawn)
+        return importance_ratios(current, batch.drawn.probabilities)
+
+    def generator_penalty(self, flat: Any, annotators: Any, index: Any) -> Any:
+        """Returns a term to add to the generator's risk on the batch of this number."""
+        return 0.0
+
+    def classifier_penalty(self) -> Any:
+        """Returns a term to add to the classifier's risk; its weight penalty is left out."""
+        return 0.0
+
+    def multipliers(
+        self, losses: Sequence[Any], passes: Callable[..., Any], changed: list[Any]
+    ) -> list[Any]:
+        """Returns mu of a turn, one for each network that learns in it.
+
+        Args:
+            losses: delta or L_G of all logged labels, for each network.
+            passes: `passes(*mu)` takes the turn and returns `ratio_sums`.
+            changed: variables that the turn changes.
+
+        References:
+            CrowdInG, section 3.3.2 (mu is searched for); Joachims, Swaminathan, de Rijke (2018),
+            section 3.3.
+        """
+        multiplier = self.settings.multiplier
+        if multiplier == "mean":
+            # Deviation: the mean loss in place of a search, which takes as many times as long as it
+            # tries values.
+            return [tf.reduce_mean(values) for values in losses]
+        if multiplier != "search":
+            return [tf.constant(float(multiplier))] * len(losses)
+        candidates = list(zip(*(tf.unstack(quantiles(values)) for values in losses), strict=True))
+        start, estimates = read_variables(changed), []
+        for mu in candidates:
+            estimates.append(float(self_normalised_estimate(passes(*mu))))
+            write_variables(changed, start)
+        return list(candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))])
+
+    # ----------------------------------------------------------------- after the game
+
+    def confusion_matrices(self) -> NDArray[np.float32]:
+        """Returns the generator's mean answers by the classifier's classes, `[R, C, C]`.
+
+        An entry (annotator, true class, observed class) is the mean of G at the noise's mean over
+        the training instances, weighted by the classifier's probability of the true class.
+        """
+        latent, annotators = self.classify_all(), self.crowd.annotators
+        total, flat = np.zeros((len(annotators), *[latent.shape[1]] * 2)), self.crowd.flat
+        for first in range(0, len(latent), size := self.settings.batch_size):
+            z = latent[first : first + size]
+            answers = self.generator.answers(flat[first : first + size], z, annotators)
+            total += np.einsum(
+                "nc,nrk->rck", np.asarray(z, np.float64), np.asarray(answers, np.float64)
+            )
+        return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)
+
+    # ----------------------------------------------------------------- helpers
+
+    @property
+    def judges(self) -> list[Any]:
+        """The weights of discriminator and auxiliary network."""
+        return [*self.discriminator.trainable_variables, *self.auxiliary.trainable_variables]
+
+    def _batches(self, logged: Logged) -> Any:
+        return batches_in(tf.size(logged.rows), self.settings.batch_size)
+
+    def _batch(self, values: Any, index: Any) -> Any:
+        size = self.settings.batch_size
+        return tf.nest.map_structure(lambda x: x[index * size : (index + 1) * size], values)
+
+    def _repeated(self, step: Callable[[Any, Any], tuple[Any, Any]], count: Any) -> Any:
+        """Makes the inner passes of a turn and returns the sums `[4]` over the last one."""
+        times = self.settings.passes * count
+        return tf.while_loop(
+            lambda number, _: number < times, step, (0, tf.zeros([4])), parallel_iterations=1
+        )[1]
+
+    def _noise(self, logged: Logged, seed: Any) -> Callable[[Any], Any]:
+        """Returns the noise `[B, R, k]` of a batch by its number, the same in each pass."""
+
+        def noise(index: Any) -> Any:
+            shape = tf.shape(self._batch(logged.delta, index))
+            return pair_noise(fold(seed, index), [*tf.unstack(shape), self.generator.noise_size])
+
+        return noise
+
+    def _remembered(self, logged: Logged, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Returns `compute` of a batch's number, or what it returned for each batch at once."""
+        if not self.remember:
+            return compute
+        whole = gathered(self._batches(logged), _CUBE, compute)
+        return lambda index: self._batch(whole, index)
+
+    def _state(self, network: keras.Model, optimizer: keras.optimizers.Optimizer) -> list[Any]:
+        return [*network.trainable_variables, *optimizer.variables]
+
+
+def turn_report(network: str, losses: Any, multiplier: Any, sums: Any) -> dict[str, Any]:
+    """Returns the logged values of a network's turn.
+
+    Args:
+        network: "generator" or "classifier".
+        losses: `[n, R]` of the logged labels.
+        multiplier: mu.
+        sums: `ratio_sums` over the last pass.
+    """
+    return {
+        f"{network}_loss": tf.reduce_mean(losses),
+        f"{network}_estimate": self_normalised_estimate(sums),
+        f"{network}_effective_share": effective_share(sums),
+        f"{network}_multiplier": multiplier,
+    }

@@ -78,3 +78,18 @@ def _of_first(strategy: Any) -> Callable[[Any], Any]:
         return strategy.experimental_local_results(strategy.run(reduced, args=(local,)))[0]
 
     return first  # type: ignore[no-any-return]
+
+
+def gradients(tape: tf.GradientTape, loss: Any, variables: Sequence[Any]) -> list[Any]:
+    """Returns the gradients of Keras variables, zeros for a variable that the loss does not touch.
+
+    TensorFlow makes these zeros from its own variables only; from Keras' it raises an
+    AttributeError.
+    """
+    return list(
+        tape.gradient(
+            loss,
+            [variable.value for variable in variables],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+    )
