@@ -32,7 +32,6 @@ LONGEST = (
     "tests/harness/test_runner.py",
     "tests/test_run_experiment.py",
     "tests/reproduction/test_suites.py",
-    "tests/crowding/test_readings.py",
     "tests/crowding/test_estimator.py",
     "tests/neucrowd/test_weighting.py",
     "tests/crowd_layers/test_crowd_layer.py",

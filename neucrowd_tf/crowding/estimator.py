@@ -242,15 +242,19 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         network = self._pretrain(data, run.stage("classifier"))
         self.history_, self.start_, self.n_iter_ = {}, None, 0
         self.best_epoch_, self.collapsed_ = None, False
-        if not self.epochs:
+        if self.epochs:
+            self._train_game(network, data, run, epochs)
+        else:
             self.model_ = self._classifier.inference_model()
-            return
+
+    def _train_game(self, network: Any, data: TrainingData, run: Run, epochs: int) -> None:
+        """Trains the other networks against DL-CL's, and plays so many epochs of the game."""
+        from neucrowd_tf.training.state import read_variables
+
         game = self._game(network, data)
         for stage in ("generator", "discriminator"):
             self._play(game, stage, self.warm_up_epochs, data, run)
         self._play(game, "game", epochs, data, run)
-        from neucrowd_tf.training.state import read_variables
-
         self.generator_weights_ = read_variables(game.generator.variables)
         self.confusion_matrices_ = game.confusion_matrices()
 
@@ -354,9 +358,14 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         from neucrowd_tf.training.state import read_variables, write_variables
 
         remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED
-        game, standardise, self.model_ = self._caches["game"].get(
-            (*self._spec(), remember), lambda: self._build(network.base, remember)
-        )
+
+        def build() -> tuple[Any, Any, keras.Model]:
+            averaged, standardise, model = self._averaged(network.base)
+            sizes = self.feature_shape_, self.annotator_table_.shape[1]
+            game = self._game_class()(self, network.base, averaged, *sizes, remember)
+            return game, standardise, model
+
+        game, standardise, self.model_ = self._caches["game"].get((*self._spec(), remember), build)
         write_variables(standardise.variables, read_variables(network.standardise.variables))
         game.restart(
             type(self)(**self.get_params(deep=False)),
@@ -367,8 +376,8 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         )
         return game
 
-    def _build(self, base: keras.Model, remember: bool) -> tuple[Any, Any, keras.Model]:
-        """Returns an untrained game, the layer that standardises, and the model that predicts."""
+    def _averaged(self, base: keras.Model) -> tuple[keras.Model, Any, keras.Model]:
+        """Returns a copy of a classifier, the layer that standardises, and both as a model."""
         import keras
 
         from neucrowd_tf.crowd_layers.layers import Standardise
@@ -380,9 +389,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             averaged(standardise(inputs))
         )
         model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
-        sizes = self.feature_shape_, self.annotator_table_.shape[1]
-        game = self._game_class()(self, base, averaged, *sizes, remember)
-        return game, standardise, model
+        return averaged, standardise, model
 
     def _generator(self) -> Any:
         """Returns the generator of the latest fit, rebuilt from its weights."""

@@ -885,6 +885,11 @@ class Game(keras.Model):
         """The weights of discriminator and auxiliary network."""
         return [*self.discriminator.trainable_variables, *self.auxiliary.trainable_variables]
 
+    @property
+    def inner_passes(self) -> int:
+        """Passes of a turn of generator or classifier."""
+        return int(self.settings.passes)
+
     def _batches(self, logged: Logged) -> Any:
         return batches_in(tf.size(logged.rows), self.settings.batch_size)
 
@@ -894,7 +899,7 @@ class Game(keras.Model):
 
     def _repeated(self, step: Callable[[Any, Any], tuple[Any, Any]], count: Any) -> Any:
         """Makes the inner passes of a turn and returns the sums `[4]` over the last one."""
-        times = self.settings.passes * count
+        times = self.inner_passes * count
         return tf.while_loop(
             lambda number, _: number < times, step, (0, tf.zeros([4])), parallel_iterations=1
         )[1]

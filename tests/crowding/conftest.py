@@ -34,15 +34,11 @@ ARGUMENTS: dict[str, Any] = {
     "pretrain_epochs": 20,
     "pretrain_learning_rate": 1e-2,
     "pretrain_batch": 16,
-    "generator_pretrain_epochs": 2,
-    "discriminator_pretrain_passes": 2,
+    "warm_up_epochs": 2,
     "embedding_size": 6,
-    "generator_units": 8,
-    "auxiliary_units": 8,
     "noise_size": 3,
     "passes": 2,
     "batch_size": 20,
-    "pair_batch_size": 64,
     "epochs": 3,
 }
 

@@ -1,0 +1,383 @@
+"""The turns of CrowdInG's game against naive loops: losses, rewards, and what each turn changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.crowding import CrowdInG
+from neucrowd_tf.crowding.game import (
+    _CLASSIFIER,
+    _GENERATOR,
+    _SURE,
+    _SURVEY,
+    _UNSURE,
+    Game,
+    Logged,
+    Pairs,
+    observed_cells,
+)
+from neucrowd_tf.crowding.networks import Drawn, draw_labels, fold, pair_noise
+from neucrowd_tf.crowding.objectives import CANDIDATES, entropy, selection_counts, split_by_entropy
+from tests.crowding.conftest import C, D, N, R, make_crowd
+
+LAMBDA, PENALTY, BATCH = 0.4, 0.3, 20  # three batches of instances, the last one smaller
+
+
+class SmallGame(Game):
+    hidden_units, pair_batch, pretrain_batch = (6, 6), 32, 16
+    output_penalty = PENALTY
+
+
+def softmax(logits: Any) -> np.ndarray:
+    powers = np.exp(np.asarray(logits, np.float64))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def make_game(remember: bool = True, **arguments: Any) -> SmallGame:
+    """The networks over the small crowd, without any training."""
+    settings = {"embedding_size": 4, "noise_size": 2, "information": LAMBDA, "passes": 1}
+    rates = dict.fromkeys(("generator", "classifier", "discriminator"), 0.01)
+    estimator = CrowdInG(
+        batch_size=BATCH,
+        seed=3,
+        **{f"{name}_learning_rate": rate for name, rate in rates.items()},
+        **{**settings, **arguments},
+    )
+    features, annotations, _ = make_crowd()
+    base, averaged = (
+        keras.Sequential(
+            [
+                keras.Input((D,)),
+                keras.layers.Dense(
+                    C, "softmax", kernel_initializer=keras.initializers.GlorotUniform(1)
+                ),
+            ]
+        )
+        for _ in range(2)
+    )
+    game = SmallGame(estimator, base, averaged, (D,), R, remember)
+    game.restart(estimator, base, features, annotations, np.eye(R, dtype=np.float32))
+    game.begin("game")
+    return game
+
+
+def weights(game: Game) -> dict[str, list[np.ndarray]]:
+    names = ("classifier", "generator", "discriminator", "auxiliary", "averaged")
+    return {
+        name: [np.array(variable) for variable in getattr(game, name).trainable_variables]
+        for name in names
+    }
+
+
+def changed(game: Game, before: dict[str, list[np.ndarray]]) -> set[str]:
+    return {
+        name
+        for name, now in weights(game).items()
+        if any((a != b).any() for a, b in zip(before[name], now, strict=True))
+    }
+
+
+def loss_sums(game: Game, pairs: Pairs) -> dict[str, float]:
+    """The sums of one batch in the given order, without an update."""
+    game.optimizer.learning_rate.assign(0.0)
+    seed = tf.constant([1, 2])
+    crowd = game.crowd
+    sums = game.discriminator_passes(crowd.flat, crowd.annotators, pairs, seed, tf.constant(1))
+    names = ("loss", "penalty", "unlikely", "real_hits", "generated_hits", "real", "generated")
+    return dict(zip(names, sums.numpy().tolist(), strict=True))
+
+
+# ----------------------------------------------------------------- discriminative module (eq. 4)
+
+
+def test_the_discriminative_loss_equals_a_naive_loop() -> None:
+    game = make_game()
+    rows, codes, labels = (
+        np.array(x) for x in ([0, 5, 7, 7, 20], [4, 0, 1, 2, 3], [0, 2, 1, 1, 0])
+    )
+    authentic = np.array([True, False, False, True, False])
+    latent = np.random.default_rng(1).dirichlet(np.ones(C), size=5).astype(np.float32)
+    columns = (tf.constant(x, tf.int32) for x in (rows, codes, labels))
+    encoded = game.discriminator.encode(tf.gather(game.crowd.flat, rows), game.crowd.annotators)
+    d = 1 / (1 + np.exp(-np.asarray(game.discriminator.some_pairs(*encoded, codes), np.float64)))
+    log_q = np.asarray(game.auxiliary.some_pairs(*encoded, codes, labels), np.float64)
+    losses, unlikely, hits = [], [], []
+    for p in range(5):
+        chosen = d[p, labels[p]]
+        others = [1 - d[p, c] for c in range(C) if c != labels[p]]
+        losses.append(-np.log([chosen, *others]).sum() if authentic[p] else -np.log(1 - chosen))
+        unlikely.append(-(latent[p] * log_q[p]).sum() * (not authentic[p]))
+        hits.append((chosen > 0.5) == authentic[p])
+    expected = {
+        "loss": np.sum(losses),
+        "penalty": 5 * np.mean(d**2),
+        "unlikely": np.sum(unlikely),
+        "real_hits": np.array(hits)[authentic].sum(),
+        "generated_hits": np.array(hits)[~authentic].sum(),
+        "real": 2,
+        "generated": 3,
+    }
+    pairs = Pairs(*columns, tf.constant(authentic), tf.constant(latent))
+    assert loss_sums(game, pairs) == pytest.approx(expected, rel=1e-4)
+
+
+def test_rewards_equal_a_naive_loop() -> None:
+    game, rng = make_game(), np.random.default_rng(2)
+    rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
+    latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
+    features, annotators = tf.gather(game.crowd.flat, rows), game.crowd.annotators
+    encoded = game.discriminator.encode(features, annotators)
+    d = 1 / (1 + np.exp(-np.asarray(game.discriminator.all_pairs(*encoded), np.float64)))
+    log_q = np.asarray(game.auxiliary.all_pairs(*encoded, labels), np.float64)
+    drawn = Drawn(labels, None, None, latent[:, None])
+    authenticity, delta = game.reward(features, annotators, latent, drawn)
+    for n in range(3):
+        for r in range(R):
+            loss = np.log(1 - d[n, r, labels[n, r]])
+            assert float(authenticity[n, r]) == pytest.approx(loss, rel=1e-4)
+            expected = loss - LAMBDA * (latent[n] * log_q[n, r]).sum()
+            assert float(delta[n, r]) == pytest.approx(expected, rel=1e-4)
+    game.settings.information = 0.0
+    alone = game.reward(features, annotators, latent, drawn)
+    np.testing.assert_array_equal(alone[1], authenticity)
+
+
+def test_the_discriminator_gets_all_authentic_and_as_many_generated_annotations() -> None:
+    game = make_game()
+    _, annotations, _ = make_crowd()
+    latent = game.classify_all()
+    pairs, mean_entropy = game.select_pairs(tf.constant(2), latent)
+    size = len(annotations.labels)
+    np.testing.assert_array_equal(pairs.authentic, np.arange(len(pairs.rows)) < size)
+    for column, expected in zip(
+        pairs[:3], (annotations.instances, annotations.annotators, annotations.labels), strict=True
+    ):
+        np.testing.assert_array_equal(column[:size], expected)
+    np.testing.assert_array_equal(pairs.latent, tf.gather(latent, pairs.rows))
+    rows, codes, labels = (np.asarray(column)[size:] for column in pairs[:3])
+    observed = observed_cells(annotations)
+    assert not observed[rows, codes].any() and len(set(zip(rows, codes, strict=True))) == len(rows)
+    np.testing.assert_array_equal(np.bincount(codes, minlength=R), selection_counts(observed))
+    drawn = draw_all(game, latent, game.crowd.draw(2, _SURVEY))
+    np.testing.assert_array_equal(labels, np.asarray(drawn.labels)[rows, codes])
+    assert float(mean_entropy) == pytest.approx(float(tf.reduce_mean(drawn.entropies)))
+
+
+def draw_all(game: Game, latent: Any, seed: Any) -> Drawn:
+    return game.draw(game.crowd.flat, tf.range(N), latent, game.crowd.annotators, seed)
+
+
+def test_a_survey_covers_every_pair_batch_by_batch() -> None:
+    game = make_game()
+    seed, latent = game.crowd.draw(4, _SURVEY), game.classify_all()
+    np.testing.assert_allclose(latent, game.classifier(game.crowd.features), rtol=1e-5)
+    drawn = draw_all(game, latent, seed)
+    for index, first in enumerate(range(0, N, BATCH)):
+        rows = np.arange(first, min(first + BATCH, N))
+        noise = pair_noise(fold(seed, index), [len(rows), R, 2])
+        features = tf.gather(game.crowd.flat, rows)
+        hidden = game.generator.hidden(features, game.crowd.annotators, noise)
+        logits = game.generator.logits(hidden, tf.gather(latent, rows)[:, None])
+        p = softmax(logits)
+        np.testing.assert_allclose(
+            np.asarray(drawn.entropies)[rows], -(p * np.log(p)).sum(axis=2), rtol=1e-4, atol=1e-6
+        )
+        expected = draw_labels(logits, fold(fold(seed, index), 1))
+        np.testing.assert_array_equal(np.asarray(drawn.labels)[rows], expected)
+
+
+# ----------------------------------------------------------------- generator and classifier
+
+
+def ratios_of(game: Game, logged: Logged, seed: Any) -> np.ndarray:
+    """Importance ratios of logged labels under the present module, instance by instance."""
+    latent, ratios = game.classify_all(), []
+    for index, first in enumerate(range(0, len(logged.rows), BATCH)):
+        batch = tf.nest.map_structure(lambda x: x[first : first + BATCH], logged)  # noqa: B023
+        noise = pair_noise(fold(seed, index), [len(batch.rows), R, 2])
+        features = tf.gather(game.crowd.flat, batch.rows)
+        hidden = game.generator.hidden(features, game.crowd.annotators, noise)
+        ratios.append(game.ratios(batch, hidden, tf.gather(latent, batch.rows)))
+    return np.concatenate(ratios)
+
+
+def test_logged_annotations_are_the_present_modules_draw() -> None:
+    game = make_game()
+    purposes = (_SURE, _GENERATOR)
+    latent = game.classify_all()
+    logged, seed = game.log_annotations(tf.constant(7), tf.range(N), latent, purposes)
+    assert sorted(logged.rows.numpy()) == list(range(N))
+    # A batch meets the noise of (seed, its number) again: ratios start at one.
+    np.testing.assert_allclose(ratios_of(game, logged, seed), 1.0, rtol=1e-4)
+    features = tf.gather(game.crowd.flat, logged.rows)
+    z = tf.gather(latent, logged.rows)
+    expected = game.reward(features, game.crowd.annotators, z, logged.drawn)
+    for values, wanted in zip((logged.authenticity, logged.delta), expected, strict=True):
+        np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(logged.authenticity, logged.delta)
+
+
+@pytest.mark.parametrize("player", ["generator", "classifier"])
+def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
+    game, epoch = make_game(passes=2), tf.constant(1)
+    chosen = tf.constant(np.random.default_rng(0).permutation(N)[:30].astype(np.int32))
+    is_generator = player == "generator"
+    purposes = (_SURE, _GENERATOR) if is_generator else (_UNSURE, _CLASSIFIER)
+    latent = game.classify_all()
+    logged, seed = game.log_annotations(epoch, chosen, latent, purposes)
+    losses = np.asarray(logged.delta if is_generator else logged.authenticity)  # eq. 5, eq. 6
+
+    def risk() -> float:
+        return float(((losses - losses.mean()) * ratios_of(game, logged, seed)).mean())
+
+    before = weights(game)
+    assert risk() == pytest.approx(0.0, abs=1e-5)
+    logs = (game.generator_turn if is_generator else game.classifier_turn)(epoch, chosen, latent)
+    assert changed(game, before) == {player}
+    assert (
+        float(logs[f"{player}_loss"])
+        == float(logs[f"{player}_multiplier"])
+        == pytest.approx(losses.mean(), rel=1e-5)
+    )
+    assert risk() < -1e-5
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("player", ["generator", "classifier"])
+def test_stored_inputs_change_nothing(player: str) -> None:
+    ends = []
+    for remember in (True, False):
+        game = make_game(remember, passes=2)
+        turn = game.generator_turn if player == "generator" else game.classifier_turn
+        turn(tf.constant(1), tf.range(N), game.classify_all())
+        ends.append(weights(game)[player])
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_joint_turn_changes_generator_and_classifier() -> None:
+    game = make_game(two_step=False)
+    before = weights(game)
+    logs = game.joint_turn(tf.constant(0), game.classify_all())
+    assert changed(game, before) == {"generator", "classifier"}
+    assert float(logs["generator_loss"]) != pytest.approx(float(logs["classifier_loss"]), rel=1e-3)
+
+
+def test_a_discriminative_turn_changes_both_its_networks_and_they_learn() -> None:
+    game = make_game()
+    before, latent = weights(game), game.classify_all()
+    first = game.discriminator_turn(tf.constant(0), latent, 1)
+    assert changed(game, before) == {"discriminator", "auxiliary"}
+    later = game.discriminator_turn(tf.constant(0), latent, 8)
+    for name in ("discriminator_loss", "auxiliary_loss"):
+        assert float(later[name]) < float(first[name])
+
+
+@pytest.mark.parametrize("multiplier", [0.25, "mean", "search"])
+def test_the_multiplier_is_a_number_the_mean_or_the_best_of_a_search(multiplier: Any) -> None:
+    game = make_game(multiplier=multiplier)
+    losses, weight, tried = tf.range(11, dtype=tf.float32), keras.Variable(0.0), []
+
+    def passes(mu: Any) -> Any:
+        weight.assign(weight + mu)
+        tried.append(float(weight))  # each trial begins where the first one did
+        return tf.stack([tf.square(mu - 7.0), 1.0, 1.0, 1.0])
+
+    (mu,) = game.multipliers([losses], passes, [weight])
+    assert float(mu) == {"mean": 5.0, "search": 7.0}.get(multiplier, 0.25)
+    values = losses.numpy()[(np.array(CANDIDATES) * 10).astype(int)]
+    assert tried == (values.tolist() if multiplier == "search" else []) and float(weight) == 0.0
+
+
+def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    game = make_game(threshold=0.25, averaging=0.8)
+    taken: dict[str, Any] = {}
+
+    def turn(name: str) -> Any:
+        def take(_: Any, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
+            taken[name] = (int(epoch), rows.numpy().tolist())
+            return {f"{name}_loss": tf.constant(0.0)}
+
+        return take
+
+    for name in ("generator", "classifier"):
+        monkeypatch.setattr(Game, f"{name}_turn", turn(name))
+    judged = {"discriminator_loss": tf.constant(0.0)}
+    monkeypatch.setattr(Game, "discriminator_turn", lambda *_: dict(judged))
+    latent = game.classify_all()
+    for variable in game.averaged.trainable_variables:
+        variable.assign(variable + 1.0)
+    logs = game.train_step(6)
+    sure, unsure = (rows.numpy().tolist() for rows in split_by_entropy(entropy(latent), 0.25))
+    assert taken == {"generator": (6, sure), "classifier": (6, unsure)} and len(sure) == 12
+    p = np.asarray(latent, np.float64)
+    mean = p.mean(axis=0)
+    assert float(logs["classifier_entropy"]) == pytest.approx(
+        -(p * np.log(p)).sum(axis=1).mean(), rel=1e-4
+    )
+    assert float(logs["predicted_class_entropy"]) == pytest.approx(
+        -(mean * np.log(mean)).sum(), rel=1e-4
+    )
+    # .8 of itself, .2 of the classifier's weights, which are lower by 1.
+    for average, now in zip(
+        game.averaged.trainable_variables, game.classifier.trainable_variables, strict=True
+    ):
+        np.testing.assert_allclose(average, np.asarray(now) + 0.8, rtol=1e-5)
+
+
+# ----------------------------------------------------------------- before the game
+
+
+@pytest.mark.slow
+def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations() -> None:
+    game = make_game()
+    _, annotations, _ = make_crowd()
+    noise = game.generator.from_noise.kernel
+    noise.assign(tf.zeros_like(noise))
+    p = game.generator.answers(game.crowd.flat, game.classify_all(), game.crowd.annotators)
+    cells = (annotations.instances, annotations.annotators, annotations.labels)
+    expected = np.mean([-np.log(p[i, r, y]) for i, r, y in zip(*cells, strict=True)])
+    # At a rate of zero the passes see one generator; the last batch is smaller than the others, and
+    # counts for less.
+    game.pretrain_rate = 0.0
+    game.begin("generator")
+    assert len(annotations.labels) % 16
+    assert float(game.train_step(0)["loss"]) == pytest.approx(expected, rel=1e-4)
+    before = weights(game)
+    game.pretrain_rate = 0.02
+    game.begin("generator")
+    losses = [float(game.train_step(epoch)["loss"]) for epoch in range(4)]
+    assert changed(game, before) == {"generator"} and losses[-1] < losses[0]
+
+
+def test_the_frames_of_the_updates_lie_in_the_files_of_the_paper() -> None:
+    import sys
+
+    from neucrowd_tf.nn.optimizers import FusedAdam
+
+    game = make_game()
+    files: set[str] = set()
+
+    def look(frame: Any, event: str, _: Any) -> None:
+        if event != "call" or frame.f_code is not FusedAdam.apply.__code__:
+            return
+        while frame is not None:
+            if "neucrowd_tf" in frame.f_code.co_filename:
+                files.add(frame.f_code.co_filename.split("neucrowd_tf/")[-1])
+            frame = frame.f_back
+
+    sys.setprofile(look)
+    try:
+        game.train_step(0)
+    finally:
+        sys.setprofile(None)
+    allowed = ("crowding/game.py", "crowding/objectives.py", "crowding/networks.py")
+    assert "crowding/game.py" in files
+    assert all(name in allowed or name.startswith(("nn/", "training/")) for name in files)

@@ -1,0 +1,327 @@
+"""CrowdInG's equations 3 to 6, its selection and its split: hand values, loops and invariants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf.crowding.networks import Generator
+from neucrowd_tf.crowding.objectives import (
+    authentic_loss,
+    authenticity_loss,
+    counterfactual_risk,
+    discriminator_losses,
+    effective_share,
+    entropy,
+    generator_delta,
+    importance_ratios,
+    information_loss,
+    latent_log_likelihood,
+    output_penalty,
+    printed_discriminator_losses,
+    quantiles,
+    ratio_sums,
+    select_annotations,
+    selection_counts,
+    self_normalised_estimate,
+    split_by_entropy,
+)
+
+RNG = np.random.default_rng(0)
+OBSERVED = RNG.random((40, 3)) < [0.1, 0.5, 0.95]
+
+
+def sigmoid(values: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-values))
+
+
+# ----------------------------------------------------------------- discriminator (eq. 4)
+
+
+LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, 0.0, 0.5], [-0.3, 0.2, 0.1]], np.float32)
+LABELS = np.array([0, 2, 1])
+AUTHENTIC = np.array([True, False, True])
+
+
+def test_losses_equal_a_naive_loop() -> None:
+    expected, literal = [], []
+    for row, label, real in zip(sigmoid(LOGITS.astype(float)), LABELS, AUTHENTIC, strict=True):
+        if real:
+            expected.append(
+                -sum(np.log(d) if c == label else np.log(1 - d) for c, d in enumerate(row))
+            )
+            literal.append(-np.log(row[label]))
+        else:
+            expected.append(-np.log(1 - row[label]))
+            literal.append(-np.log(1 - row[label]))
+    np.testing.assert_allclose(discriminator_losses(LOGITS, LABELS, AUTHENTIC), expected, rtol=1e-5)
+    printed = printed_discriminator_losses(LOGITS, LABELS, AUTHENTIC)
+    np.testing.assert_allclose(printed, literal, rtol=1e-5)
+
+
+def test_losses_by_hand() -> None:
+    # At logits of zero D is 1/2 everywhere: an authentic annotation of 3 classes costs 3 log 2, a
+    # generated one log 2.
+    losses = discriminator_losses(
+        np.zeros((2, 3), np.float32), np.array([1, 1]), np.array([True, False])
+    )
+    np.testing.assert_allclose(losses, [3 * np.log(2), np.log(2)], rtol=1e-6)
+    np.testing.assert_allclose(output_penalty(np.zeros((4, 3), np.float32)), 0.25)
+    np.testing.assert_allclose(
+        authenticity_loss(np.zeros((2, 2, 3), np.float32), np.zeros((2, 2), np.int32)),
+        -np.log(2) * np.ones((2, 2)),
+        rtol=1e-6,
+    )
+
+
+def test_losses_stay_finite_and_a_generated_annotation_moves_one_entry() -> None:
+    logits = tf.Variable(np.full((2, 3), 80.0, np.float32))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(
+            discriminator_losses(logits, np.array([0, 2]), np.array([False, False]))
+        )
+    assert np.isfinite(loss)
+    np.testing.assert_array_equal(
+        np.asarray(tape.gradient(loss, logits)) != 0, [[True, False, False], [False, False, True]]
+    )
+
+
+def test_the_authenticity_loss_picks_the_drawn_label() -> None:
+    labels = np.array([2, 0, 1])
+    expected = [
+        np.log(1 - sigmoid(LOGITS.astype(float))[i, label]) for i, label in enumerate(labels)
+    ]
+    np.testing.assert_allclose(authenticity_loss(LOGITS, labels), expected, rtol=1e-5)
+
+
+# ----------------------------------------------------------------- information (eq. 3)
+
+
+def test_information_loss_by_hand() -> None:
+    # z-hat is certain, half the annotations each class; Q gives the right class 3/4: log(3/4) + H =
+    # log(3/4) + log 2.
+    latent = np.eye(2, dtype=np.float32)
+    log_q = np.log(np.array([[0.75, 0.25], [0.25, 0.75]], np.float32))
+    np.testing.assert_allclose(information_loss(latent, log_q), np.log(0.75) + np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(
+        latent_log_likelihood(latent, log_q), np.log([0.75, 0.75]), rtol=1e-6
+    )
+
+
+def test_information_loss_is_a_lower_bound_that_the_posterior_reaches() -> None:
+    joint = RNG.dirichlet(np.ones(9)).reshape(3, 3)  # P(z, y)
+    information = (
+        joint * np.log(joint / joint.sum(1, keepdims=True) / joint.sum(0, keepdims=True))
+    ).sum()
+    marginal = joint.sum(axis=1)
+
+    def bound(q: np.ndarray) -> float:
+        """E[log Q(z | y)] + H(z), pairs weighted by their probability."""
+        return float((joint * np.log(q)).sum() - (marginal * np.log(marginal)).sum())
+
+    assert np.isclose(bound(joint / joint.sum(0, keepdims=True)), information)
+    other = RNG.dirichlet(np.ones(3), size=3).T
+    assert bound(other) < information
+    # The function agrees where each (z, y) is one pair with a certain z: repeat pairs by their
+    # frequency.
+    counts = np.array([[4, 1, 0], [1, 3, 1], [0, 2, 4]])
+    z, y = np.repeat(np.indices((3, 3)).reshape(2, -1), counts.ravel(), axis=1)
+    posterior = counts / counts.sum(axis=0)
+    p = counts / counts.sum()
+    nonzero = p > 0
+    expected = (
+        p[nonzero] * np.log((p / p.sum(1, keepdims=True) / p.sum(0, keepdims=True))[nonzero])
+    ).sum()
+    value = information_loss(
+        np.eye(3, dtype=np.float32)[z],
+        np.log(np.maximum(posterior[:, y].T, 1e-9)).astype(np.float32),
+    )
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+
+
+def test_delta_by_hand_falls_as_labels_tell_more_of_the_class() -> None:
+    # L_G = -1; E[log Q] = -2 and -.5; lambda = .4: -1 + .8 and -1 + .2.
+    delta = generator_delta(np.float32([-1.0, -1.0]), np.float32([-2.0, -0.5]), 0.4)
+    np.testing.assert_allclose(delta, [-0.2, -0.8], rtol=1e-6)
+
+
+def test_the_likelihood_of_authentic_annotations_by_hand() -> None:
+    log_g = np.log(np.float32([[0.25, 0.75], [0.5, 0.5]]))
+    expected = -(np.log(0.75) + np.log(0.5)) / 2
+    np.testing.assert_allclose(authentic_loss(log_g, np.array([1, 0])), expected, rtol=1e-6)
+
+
+# ----------------------------------------------------------------- eqs. 5 and 6
+
+
+def test_ratios_by_hand() -> None:
+    # .5 / .25 = 2; .9 / .01 = 90 is capped; .01 / max(1e-6, 1e-3) = 10 is the cap itself; 0 / .5 =
+    # 0.
+    np.testing.assert_allclose(
+        importance_ratios(np.float32([0.5, 0.9, 0.01, 0.0]), np.float32([0.25, 0.01, 1e-6, 0.5])),
+        [2, 10, 10, 0],
+        rtol=1e-5,
+    )
+
+
+def test_risk_equals_a_naive_loop_and_passes_no_gradient_to_the_losses() -> None:
+    losses, ratios = (
+        RNG.normal(size=(4, 3)).astype(np.float32),
+        RNG.random((4, 3)).astype(np.float32),
+    )
+    expected = np.mean([(losses[n, r] - 0.3) * ratios[n, r] for n in range(4) for r in range(3)])
+    delta = tf.Variable(losses)
+    with tf.GradientTape() as tape:
+        risk = counterfactual_risk(delta, ratios, 0.3)
+    np.testing.assert_allclose(risk, expected, rtol=1e-5)
+    assert tape.gradient(risk, delta) is None
+
+
+def test_risk_is_unbiased() -> None:
+    # Over all labels weighted by the logging policy, E[(delta - mu) G / G0] is E_G[delta] - mu,
+    # whatever G0.
+    delta, logged, current = (
+        RNG.normal(size=5),
+        RNG.dirichlet(np.ones(5) * 5),
+        RNG.dirichlet(np.ones(5) * 5),
+    )
+    ratios = np.asarray(importance_ratios(current, logged, cap=1e9, floor=1e-12))
+    assert np.isclose((logged * (delta - 0.7) * ratios).sum(), (current * delta).sum() - 0.7)
+
+
+def test_gradient_equals_finite_differences() -> None:
+    generator = Generator(3, 2, 3, embedding_size=2, hidden_units=4, noise_size=2, seed=0)
+    x, z = (
+        RNG.normal(size=(3, 3)).astype(np.float32),
+        RNG.dirichlet(np.ones(3), size=3).astype(np.float32),
+    )
+    e, noise = np.eye(2, dtype=np.float32), RNG.normal(size=(3, 2, 2)).astype(np.float32)
+    labels, losses = RNG.integers(0, 3, (3, 2)), RNG.normal(size=(3, 2)).astype(np.float32)
+    logged = np.full((3, 2), 1 / 3, np.float32)
+
+    def risk(latent: Any) -> Any:
+        current = tf.gather(
+            tf.nn.softmax(generator.logits(generator.hidden(x, e, noise), latent[:, None])),
+            labels,
+            axis=2,
+            batch_dims=2,
+        )
+        return counterfactual_risk(losses, importance_ratios(current, logged), losses.mean())
+
+    latent = tf.Variable(z)
+    variables = [*generator.trainable_variables, latent]
+    with tf.GradientTape() as tape:
+        value = risk(latent)
+    for variable, gradient in zip(variables, tape.gradient(value, variables), strict=True):
+        start = np.array(variable)
+        for position in np.ndindex(*start.shape):
+            ends = []
+            for step in (1e-2, -1e-2):
+                moved = start.copy()
+                moved[position] += step
+                variable.assign(moved)
+                ends.append(float(risk(latent)))
+            variable.assign(start)
+            assert np.isclose(
+                (ends[0] - ends[1]) / 2e-2, np.asarray(gradient)[position], rtol=0.05, atol=2e-4
+            )
+
+
+def test_a_capped_ratio_has_no_gradient() -> None:
+    current = tf.Variable([0.9, 0.2])
+    with tf.GradientTape() as tape:
+        risk = counterfactual_risk(
+            tf.constant([1.0, 1.0]), importance_ratios(current, tf.constant([0.01, 0.4])), 0.0
+        )
+    np.testing.assert_allclose(tape.gradient(risk, current), [0.0, 0.5 / 0.4], rtol=1e-6)
+
+
+def test_sums_by_hand() -> None:
+    # Ratios 1 and 3, losses 2 and -1: the estimate is (2 - 3) / 4, the effective share 16 / (2 x
+    # 10).
+    sums = ratio_sums(tf.constant([2.0, -1.0]), tf.constant([1.0, 3.0]))
+    np.testing.assert_allclose(sums, [-1.0, 4.0, 10.0, 2.0])
+    np.testing.assert_allclose(
+        [self_normalised_estimate(sums), effective_share(sums)], [-0.25, 0.8]
+    )
+    np.testing.assert_allclose(effective_share(ratio_sums(tf.zeros(4), tf.fill([4], 2.5))), 1.0)
+
+
+def test_quantiles_by_hand() -> None:
+    # Of 0 to 10 the quantiles .1, .3, .5, .7 and .9 are 1, 3, 5, 7 and 9.
+    np.testing.assert_array_equal(quantiles(tf.range(11, dtype=tf.float32)), [1, 3, 5, 7, 9])
+
+
+# ----------------------------------------------------------------- entropy (3.3.1, 3.3.3)
+
+
+def test_counts_match_the_authentic_ones_and_are_capped() -> None:
+    # Of 4 instances: one label leaves 3 free, so 1; three labels leave one free, so 1; all four
+    # leave none; nobody's zero.
+    observed = np.array([[1, 1, 1, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], dtype=bool)
+    np.testing.assert_array_equal(selection_counts(observed), [1, 1, 0, 0])
+
+
+@pytest.mark.parametrize("by_entropy", [True, False])
+def test_each_annotator_gets_the_wanted_number_of_empty_cells_once(by_entropy: bool) -> None:
+    counts = selection_counts(OBSERVED)
+    authentic = OBSERVED.sum(axis=0)
+    assert counts[0] == authentic[0] and counts[2] == 40 - authentic[2] < authentic[2]
+    entropies = RNG.random(OBSERVED.shape).astype(np.float32)
+    rows, codes = (
+        np.asarray(part)
+        for part in select_annotations(entropies, OBSERVED, counts, [0, 1], by_entropy=by_entropy)
+    )
+    np.testing.assert_array_equal(np.bincount(codes, minlength=3), counts)
+    assert not OBSERVED[rows, codes].any()
+    assert len(set(zip(rows.tolist(), codes.tolist(), strict=True))) == len(rows)
+    # Annotator 2 labelled nearly everything: all that is left is taken.
+    np.testing.assert_array_equal(np.sort(rows[codes == 2]), np.flatnonzero(~OBSERVED[:, 2]))
+
+
+@pytest.mark.parametrize("by_entropy", [True, False])
+def test_one_draw_has_probability_proportional_to_one_over_entropy(by_entropy: bool) -> None:
+    # 1/H is 1 : 2 : 4 over three free cells, so the first one drawn is each of them with 1/7, 2/7,
+    # 4/7.
+    size = 9000
+    entropies = np.repeat(np.array([[1.0], [0.5], [0.25], [0.1]], np.float32), size, axis=1)
+    observed = np.repeat(np.array([[False], [False], [False], [True]]), size, axis=1)
+    rows, _ = select_annotations(
+        entropies, observed, np.ones(size, np.int32), [0, 7], by_entropy=by_entropy
+    )
+    expected = [1 / 7, 2 / 7, 4 / 7, 0.0] if by_entropy else [1 / 3, 1 / 3, 1 / 3, 0.0]
+    np.testing.assert_allclose(np.bincount(rows, minlength=4) / size, expected, atol=0.02)
+
+
+def test_the_draw_is_a_function_of_the_seed_and_survives_an_entropy_of_zero() -> None:
+    entropies = np.zeros(OBSERVED.shape, np.float32)
+    counts = selection_counts(OBSERVED)
+    first, again, other = (
+        select_annotations(entropies, OBSERVED, counts, [0, seed])[0] for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (np.asarray(first) != np.asarray(other)).any()
+
+
+def test_entropy_by_hand() -> None:
+    # One half, one quarter, one quarter: 1/2 log 2 + 2 x 1/4 log 4 = 3/2 log 2.
+    values = entropy(np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]]))
+    np.testing.assert_allclose(values, [1.5 * np.log(2), 0.0, np.log(3)], atol=1e-12)
+
+
+def test_split_by_entropy_gives_the_surest_to_the_generator() -> None:
+    sure, unsure = split_by_entropy(np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32), 0.4)
+    np.testing.assert_array_equal(sure, [1, 3])
+    np.testing.assert_array_equal(unsure, [0, 4, 2])
+
+
+def test_of_a_few_instances_each_player_gets_one() -> None:
+    # round(.05 x 5) = 0 and round(.95 x 5) = 5 would leave one of them nothing to learn from.
+    entropies = np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32)
+    for threshold, sizes in ((0.05, (1, 4)), (0.95, (4, 1))):
+        parts = split_by_entropy(entropies, threshold)
+        assert tuple(len(part) for part in parts) == sizes
+        np.testing.assert_array_equal(np.concatenate(parts), [1, 3, 0, 4, 2])
