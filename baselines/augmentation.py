@@ -15,6 +15,7 @@ from neucrowd_tf.arguments import (
     estimator,
     fitted,
     flag,
+    nested_names,
     none,
     number,
     one_of,
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
     from neucrowd_tf.annotations import Annotations
 
-_COMMON = tuple(field.name for field in declared(ClassifierArguments))
+_COMMON = (
+    *(field.name for field in declared(ClassifierArguments)),
+    *nested_names(ClassifierArguments),
+)
 _PRETRAINING = {
     "pretrain_epochs": "epochs",
     "pretrain_batch": "batch_size",
@@ -289,7 +293,7 @@ class DLCLInG(AugmentedDLCL):
     def _complete_by_crowding(self, data: TrainingData, run: Run) -> Annotations:
         crowding = CrowdInG(
             self.base,
-            **{name: getattr(self, name) for name in _COMMON if name != "base"},
+            standardise=self.standardise,
             pretrain_epochs=self.epochs,
             pretrain_batch=self.batch_size,
             pretrain_learning_rate=self.learning_rate,

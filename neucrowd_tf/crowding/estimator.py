@@ -6,28 +6,18 @@ import functools
 import itertools
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, factorize
-from neucrowd_tf.arguments import (
-    argument,
-    estimator,
-    fitted,
-    flag,
-    many,
-    number,
-    one_of,
-    share,
-    whole,
-)
+from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.crowd_layers.classifier import BASE
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache, Snapshots
+from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import ROWS, in_blocks
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
@@ -55,26 +45,22 @@ _rate = number(above=0)
 class ClassifierArguments:
     """The arguments of DL-CL's network."""
 
-    base: Any = argument("dense", BASE, "the classifier, as for `CrowdLayer`.", positional=True)
-    hidden_units: Sequence[int] = argument(
-        (128,), many(whole(1), "whole numbers from 1", 0), "widths of the dense base."
+    nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
+
+    base: Any = argument(
+        "dense", network(BASES), "the classifier, as for `CrowdLayer`.", positional=True
     )
-    dropout: float = argument(0.5, number(least=0, below=1), "of the dense base and of small_cnn.")
-    batch_norm: bool = argument(False, flag, "of the dense base.")
-    square_root: bool = argument(
-        False, flag, "take the signed square root of features before standardising."
+    standardise: bool | Literal["square_root"] = argument(
+        True, flag | one_of("square_root"), "scaling of the features, as for `CrowdLayer`."
     )
 
     def dl_cl(self, **training: Any) -> CrowdLayer:
         """Returns the untrained DL-CL, with arguments of `CrowdLayer` for its training."""
-        return CrowdLayer(
-            self.base,
-            hidden_units=self.hidden_units,
-            dropout=self.dropout,
-            batch_norm=self.batch_norm,
-            square_root=self.square_root,
-            **training,
-        )
+        return CrowdLayer(self.base, standardise=self.standardise, **training)
+
+    def _check_together(self) -> None:
+        if not callable(self.base):
+            configuration("base", self.base, BASES)
 
 
 @estimator
@@ -383,7 +369,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         from neucrowd_tf.crowd_layers.layers import Standardise
 
         averaged = keras.models.clone_model(base)
-        standardise = Standardise(self.square_root, name="standardise")
+        standardise = Standardise(self.standardise == "square_root", name="standardise")
         inputs = keras.Input(self.feature_shape_, name="features")
         outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
             averaged(standardise(inputs))
@@ -437,10 +423,13 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         self, features: NDArray[np.float32], annotators: int
     ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[Any]]]:
         """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
-        rows = max(1, _PAIRS_AT_ONCE // max(annotators, 1))
+        rows, square_root = (
+            max(1, _PAIRS_AT_ONCE // max(annotators, 1)),
+            self.standardise == "square_root",
+        )
         for first in range(0, len(features), rows):
             block = features[first : first + rows]
-            flat = np.sign(block) * np.sqrt(np.abs(block)) if self.square_root else block
+            flat = np.sign(block) * np.sqrt(np.abs(block)) if square_root else block
             flat = ((flat - self.mean_) / self.scale_).reshape(len(block), -1).astype(np.float32)
             yield slice(first, first + len(block)), flat, self._predict_proba(block)
 

@@ -9,7 +9,7 @@ from neucrowd_tf.registry import register_method
 
 # Chosen on validation data.
 PRESETS: dict[str, dict[str, Any]] = {
-    "labelme": {"square_root": True},
+    "labelme": {"standardise": "square_root"},
     "music": {
         "dropout": 0.0,
         "batch_norm": True,

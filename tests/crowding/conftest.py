@@ -29,8 +29,7 @@ def make_crowd(seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
 
 
 ARGUMENTS: dict[str, Any] = {
-    "hidden_units": (16,),
-    "dropout": 0.1,
+    "base": {"hidden_units": (16,), "dropout": 0.1},
     "pretrain_epochs": 20,
     "pretrain_learning_rate": 1e-2,
     "pretrain_batch": 16,
