@@ -20,7 +20,7 @@ TINY: dict[str, Any] = {
     "passes": 1,
     "pretrain_epochs": 1,
     "generator_epochs": 1,
-    "warm_up_epochs": 1,
+    "game_pretrain_epochs": 1,
     "crowding_epochs": 1,
     "gan_epochs": 1,
     "graph_epochs": 2,

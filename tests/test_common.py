@@ -40,7 +40,7 @@ TINY: dict[str, Any] = {
     "rounds": 2,
     "weight_epochs": 2,
     "pretrain_epochs": 2,
-    "warm_up_epochs": 2,
+    "game_pretrain_epochs": 2,
     "embedding_size": 4,
     "auxiliary_units": 8,
     "noise_size": 2,

@@ -98,7 +98,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     pretrain_epochs: int = argument(15, whole(1), "of DL-CL.")
     pretrain_batch: int = argument(64, whole(1), "instances in a batch of DL-CL.")
     pretrain_learning_rate: float = argument(1e-3, _rate, "Adam's for DL-CL.")
-    warm_up_epochs: int = argument(
+    game_pretrain_epochs: int = argument(
         10,
         whole(0),
         "passes of the generator over the authentic annotations, and then of the discriminative"
@@ -239,7 +239,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
         game = self._game(network, data)
         for stage in ("generator", "discriminator"):
-            self._play(game, stage, self.warm_up_epochs, data, run)
+            self._play(game, stage, self.game_pretrain_epochs, data, run)
         self._play(game, "game", epochs, data, run)
         self.generator_weights_ = read_variables(game.generator.variables)
         self.confusion_matrices_ = game.confusion_matrices()

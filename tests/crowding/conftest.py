@@ -33,7 +33,7 @@ ARGUMENTS: dict[str, Any] = {
     "pretrain_epochs": 20,
     "pretrain_learning_rate": 1e-2,
     "pretrain_batch": 16,
-    "warm_up_epochs": 2,
+    "game_pretrain_epochs": 2,
     "embedding_size": 6,
     "noise_size": 3,
     "passes": 2,

@@ -322,7 +322,7 @@ def test_every_way_to_play_is_finite_and_a_function_of_its_seed(
 def test_fifty_refits_of_one_shape_do_not_grow_the_process(crowd: Crowd) -> None:
     from benchmarks.crowding import memory_mb
 
-    model = CrowdInG(**{**ARGUMENTS, "pretrain_epochs": 2, "warm_up_epochs": 1, "epochs": 1})
+    model = CrowdInG(**{**ARGUMENTS, "pretrain_epochs": 2, "game_pretrain_epochs": 1, "epochs": 1})
     for seed in range(50):
         fitted(model, crowd, seed=seed)
         if seed == 2:
