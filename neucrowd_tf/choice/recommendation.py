@@ -66,7 +66,9 @@ def recommend(
     by_gold = score_by_gold(ranked, weights, gold, folds)
     sentences = [
         sentence(best, ranked.members, len(rows), folds),
-        gold_sentence(by_gold, ranked.members),
+        gold_sentence(
+            by_gold, ranked.members, validation=len(gold.labels) > int((gold.rows >= 0).sum())
+        ),
         *advice(evidence, target),
     ]
     return {
@@ -149,17 +151,27 @@ def sentence(best: Mapping[str, Any], members: list[str], tried: int, folds: int
     )
 
 
-def gold_sentence(by_gold: Mapping[str, float] | None, members: list[str]) -> str:
-    """Returns the accuracy on gold labels, or the advice to provide some."""
+def gold_sentence(
+    by_gold: Mapping[str, float] | None, members: list[str], *, validation: bool = False
+) -> str:
+    """Returns the accuracy on gold labels, or the advice to provide some.
+
+    Args:
+        by_gold: see `score_by_gold`.
+        members: of the average.
+        validation: whether some labels are of validation data, which may be majority votes.
+    """
     if by_gold is None:
         return (
             "Gold labels of 50 items (--gold) would show its accuracy to within 14 points, and a"
             f" fair comparison with {BASELINE}."
         )
-    low, high = 100 * by_gold["right_low"], 100 * by_gold["right_high"]
+    count, share = by_gold["labels"], 100 * by_gold["right"]
+    interval = f"[{100 * by_gold['right_low']:.0f}%, {100 * by_gold['right_high']:.0f}%]"
     text = (
-        f"On {by_gold['labels']} true labels its accuracy is {100 * by_gold['right']:.0f}%"
-        f" [{low:.0f}%, {high:.0f}%]"
+        f"It agrees with {share:.0f}% {interval} of the {count} gold and validation labels"
+        if validation
+        else f"On {count} gold labels its accuracy is {share:.0f}% {interval}"
     )
     if members == [BASELINE]:
         return f"{text}."

@@ -211,6 +211,8 @@ def test_the_recommendation_counts_its_comparisons() -> None:
     # Only one figure is called accuracy: that on true labels.
     assert "accuracy is" not in text
     assert gold_sentence(by_gold, ["ds_lr"]) == (
-        "On 50 true labels its accuracy is 90% [79%, 96%], +2.0 points [-1.0, +5.0] compared with"
+        "On 50 gold labels its accuracy is 90% [79%, 96%], +2.0 points [-1.0, +5.0] compared with"
         " mv_lr."
     )
+    votes = gold_sentence(by_gold, ["mv_lr"], validation=True)  # they may be majority votes
+    assert votes == "It agrees with 90% [79%, 96%] of the 50 gold and validation labels."

@@ -69,4 +69,4 @@ def test_gold_labels_leave_out_what_they_tell_to_be_worse() -> None:
     truth = crowd.vote_counts().argmax(axis=1)
     gold = {name: "abc"[truth[row]] for row, name in enumerate(crowd.instance_names.tolist()[:30])}
     text = Auto(("mv_lr", "ds_lr"), gold=gold, jobs=1).fit(features, crowd).recommendation_["text"]
-    assert "On 30 true labels its accuracy is" in text
+    assert "On 30 gold labels its accuracy is" in text
