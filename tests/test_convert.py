@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.convert import main
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.importers import read_export
 from neucrowd_tf.io.reader import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio, prodigy
@@ -73,18 +71,6 @@ def test_one_line_and_exit_code_2(
     assert captured.out == "" and captured.err.count("\n") == 1 and message in captured.err
 
 
-@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
-def test_truncated(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path)
-    if path.is_dir():
-        path = next(path.rglob("*.json"))
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * 0.75)])
-    assert main([f"--input={path}"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.count("\n") == 1 and str(path) in captured.err
-
-
 def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--from=table", "--task_column=id", "--worker_column=who", "--label_column=says"]
     path = tmp_path / "a.tsv"
@@ -104,82 +90,6 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
         assert capsys.readouterr().out == captured.out
     assert main([f"--input={path}", "--from=table"]) == 2
     assert "expected the task in a column 'task', received 'id'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "flags", "message"),
-    [
-        ("a.csv", "task,worker,label\nt,a,x\n", ["--separator=ab"], "--separator=ab: expected one"),
-        ("a.csv", "task,worker,label\nt,a,x\n", ["--worker_column=label"], "a column each"),
-        ("a.csv", "task,worker,label\nt,a,x\nTask,Worker,Label\n", [], "row 3: .*header again"),
-        ("a.jsonl", '{"task": 1, "worker": 2, "label": 3, "label": 4}', [], "'label' again"),
-        ("a.csv", "task,worker,label\nt,a,x\n", ["--output={}"], "would overwrite --input="),
-    ],
-)
-def test_tables_that_are_refused(
-    name: str,
-    content: str,
-    flags: list[str],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = tmp_path / name
-    path.write_text(content)
-    flags = [flag.format(path) for flag in flags]
-    assert main([f"--input={path}", "--from=table", *flags]) == 2
-    found = capsys.readouterr().err
-    assert found.count("\n") == 1 and re.search(message, found)
-    assert path.read_text() == content
-
-
-def test_a_column_twice_in_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pa = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
-    pq = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "a.parquet"
-    names = ["task", "worker", "label", "label"]
-    pq.write_table(pa.table([pa.array(["a"])] * 4, names=names), path)
-    message = f"error: {path}: columns 3 and 4: expected each column once, received 'label' again"
-    assert main([f"--input={path}", "--from=table"]) == 2
-    assert capsys.readouterr().err.startswith(message)
-    with pytest.raises(DataError, match="columns 3 and 4: expected each column once"):
-        read_features(path)
-
-
-@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_a_column_twice_but_for_a_space(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / f"a.{kind}"
-    frame = pd.DataFrame({"task": ["a"], "worker": ["b"], "label": ["x"], " label": ["y"]})
-    if kind == "parquet":
-        pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
-        frame.to_parquet(path)
-    else:
-        frame.to_json(path, orient="records", lines=True)
-    assert main([f"--input={path}", "--from=table"]) == 2
-    assert "columns 3 and 4: expected each column once" in capsys.readouterr().err
-
-
-def test_two_columns_of_one_role(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("task,worker,label,answer\nt1,a,x,y\nt1,b,y,y\nt2,a,x,x\n")
-    flags = [f"--input={path}", "--from=table", f"--output={tmp_path / 'o.csv'}"]
-    assert main(flags) == 0
-    assert "'label' and 'answer' are both named as a label's" in capsys.readouterr().err
-    assert main([*flags, "--label_column=answer"]) == 0
-    assert "both named" not in capsys.readouterr().err
-    path.write_text("task,worker,label,worker2,label2\nt1,a,x,b,y\nt2,a,x,b,x\n")
-    assert main(flags) == 2
-    assert "expected one annotator and one label a row" in capsys.readouterr().err
-
-
-def test_records_of_other_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.jsonl"
-    lines = [{"id": 1, "annotations": [{"label": 1, "user": user}]} for user in (3, [])]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    assert main([f"--input={path}"]) == 2
-    assert "received a record of another form after line 1" in capsys.readouterr().err
 
 
 def test_output_is_whole_or_absent(tmp_path: Path) -> None:

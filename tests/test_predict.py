@@ -97,15 +97,6 @@ def test_columns_in_another_order_and_batches_give_the_same(
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-def test_names_that_would_break_the_file_are_quoted(model: Path, tmp_path: Path) -> None:
-    table = _table(tmp_path / "x.csv", np.ones((3, 3)))
-    table.write_bytes(
-        table.read_bytes().replace(b"\nt1,", b'\n"a\r=1+1",').replace(b"\nt2,", b'\n"b\n@c",')
-    )
-    assert _run(model, table, tmp_path / "y.csv") == 0
-    assert [row[0] for row in _read(tmp_path / "y.csv")[1]] == ["'=t0", "a\r=1+1", "b\n@c"]
-
-
 def test_more_rows_than_a_batch(
     fitted: tuple[TwoStageClassifier, np.ndarray], model: Path, tmp_path: Path
 ) -> None:

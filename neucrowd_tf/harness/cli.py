@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from neucrowd_tf import registry
-from neucrowd_tf.errors import UsageError, one_line, printable
+from neucrowd_tf.errors import one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.work import RunKey
@@ -64,8 +64,6 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     if options.list:
         say(plugins.listing() + (f"\n\n{CHECKOUT}" if installed else ""))
         return 0
-    if installed:
-        _check_installed(options)
     if options.suite:
         return _run_suites(options, modules)
     from neucrowd_tf.harness import runner
@@ -104,18 +102,6 @@ def _run_suites(options: flags.Options, modules: tuple[str, ...]) -> int:
     if failures:
         _print("\n".join([f"{len(failures)} failed:", *failures]))
     return 1 if failures else 0
-
-
-def _check_installed(options: flags.Options) -> None:
-    """Raises UsageError for names that the installed command does not have; says where they are."""
-    try:
-        registry.chosen_suites(options.suite)
-        for name in options.method:
-            registry.method(name)
-        for name in options.dataset:
-            registry.dataset(name)
-    except UsageError as error:
-        raise UsageError(f"{error}{'' if str(error).endswith('?') else '.'} {CHECKOUT}") from None
 
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:

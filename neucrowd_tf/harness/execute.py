@@ -185,10 +185,6 @@ class _Execution:
                 )
         if self.work.lacks_export():
             self._export(estimator, run)
-        if self.work.lacks_report():
-            path = self.folder / run_files.REPORT
-            warnings.warn(f"{path}: not this run's report. It is written again.", stacklevel=2)
-            self._report(estimator, self.work.metrics().content)
 
     def run(self, *, logs: bool = False) -> RecordedRun:
         """Returns the surroundings of the fit: checkpoints, logs and curves."""

@@ -30,10 +30,6 @@ SET_BY_SUITE = (
 )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in split_list(text) if name)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(LabelFlags):
     """Trains methods on datasets and writes their results.
@@ -43,141 +39,91 @@ class Options(LabelFlags):
 
     dataset: tuple[str, ...] = flag((), help="Datasets, separated by commas (see --list).")
     method: tuple[str, ...] = flag((), help="Methods, separated by commas (see --list).")
-    suite: tuple[str, ...] = flag(
-        (), help="Tables and figures of the papers, separated by commas; `all` or `smoke`."
-    )
+    suite: tuple[str, ...] = flag((), help="Tables and figures of the papers; `all` or `smoke`.")
     list: bool = flag(False, help="Lists methods, datasets and suites, and ends.")
-    output_dir: Path = flag(
-        Path("runs"), help="Folder for results.csv, summary.csv and one folder per run."
-    )
+    output_dir: Path = flag(Path("runs"), help="Folder of results.csv, summary.csv and the runs.")
     data_dir: Path | None = flag(
         None, help="Folder with a copy of the published data. Default: download once to a cache."
     )
     seed: int = flag(0, least=0, most=MAX_SEED, help="First seed.")
     num_runs: int | None = flag(
-        None,
-        least=1,
-        most=100_000,
-        help="Number of seeds: seed, seed + 1, ... Default: 1; with --suite those of its table.",
+        None, least=1, most=100_000, help="Number of seeds. Default: 1; with --suite its table's."
     )
     hparam: tuple[tuple[str, Any], ...] = flag(
-        (),
-        help="Hyper-parameter as name=value, or method.name=value for one of several methods. May"
-        " be repeated.",
+        (), help="Hyper-parameter, for one method as method.name=value. May be repeated."
     )
-    weights: Path | None = flag(
-        None,
-        help="Keras weights (.weights.h5 or .keras) that the base network starts from; the same as"
-        " --hparam=weights=PATH.",
-    )
+    weights: Path | None = flag(None, help="Keras weights to start from (--hparam=weights=PATH).")
     target: str | None = flag(
         None,
         choices=("as_trained", "balanced"),
-        help="Class frequencies to expect in use, for --method=auto: as in training, or equal."
-        " Default: as_trained.",
+        help="Class frequencies that --method=auto expects in use. Default: as_trained.",
     )
-    gold: Path | None = flag(
-        None, help="CSV task,label: true labels of some training items, for --method=auto."
-    )
+    gold: Path | None = flag(None, help="CSV task,label of training items, for --method=auto.")
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
     refit_all: bool = flag(
-        False,
-        help="Exports a fit to every annotated item, test items included (only with --export). For"
-        " --method=auto this fits the recommended method.",
+        False, help="Exports a fit to all annotated items, test items included (with --export)."
     )
     report: bool | None = flag(
         None, help="Writes report.html into each run's folder. Default: yes, but not with --suite."
     )
-    curves: bool = flag(
-        False, help="Writes the training and test accuracy after each epoch to curves.csv."
-    )
-    jobs: int = flag(
-        1, least=1, most=1024, help="Number of runs at the same time, each in its own process."
-    )
+    curves: bool = flag(False, help="Writes the accuracy after each epoch to curves.csv.")
+    jobs: int = flag(1, least=1, most=1024, help="Number of runs at the same time.")
     scheduler: str | None = flag(
-        None,
-        help="Address tcp://host:port of a Dask scheduler, whose workers make the runs instead of"
-        " --jobs. They must see the same folders.",
+        None, help="Address tcp://host:port of a Dask scheduler, which makes the runs."
     )
     device: str = flag("auto", help="auto, cpu, gpu, or one device such as gpu:1.")
     mixed_precision: bool = flag(False, help="Computes in bfloat16 with weights in float32.")
     distribute: str = flag(
         "none",
         choices=("none", "mirrored", "multi_worker"),
-        help="Trains on all devices of this machine (mirrored), or on the processes that the"
-        " environment variable TF_CONFIG lists (multi_worker), each started with this command.",
+        help="Trains on all devices of this machine, or on the processes that TF_CONFIG lists.",
     )
-    logical_cpus: int = flag(
-        1, least=1, most=64, help="Number of parts of the CPU, to try --distribute=mirrored."
-    )
-    threads: int = flag(
-        1, least=1, most=1024, help="Threads per run. Results repeat exactly for the same number."
-    )
-    checkpoint_seconds: float = flag(
-        5.0, least=0, help="Smallest number of seconds between two checkpoints."
-    )
+    logical_cpus: int = flag(1, least=1, most=64, help="Parts of the CPU, to try mirrored.")
+    threads: int = flag(1, least=1, most=1024, help="Threads per run; results depend on it.")
+    checkpoint_seconds: float = flag(5.0, least=0, help="Least seconds between checkpoints.")
     data_seed: int | None = flag(
-        None,
-        least=0,
-        most=MAX_SEED,
-        help="Seed of simulated crowds and splits. Default: each run's own seed.",
+        None, least=0, most=MAX_SEED, help="Seed of simulated data and splits. Default: the run's."
     )
     dataset_option: tuple[tuple[str, Any], ...] = flag(
-        (), help="Option of a dataset's loader as name=value. May be repeated."
+        (), help="Option of a dataset's loader. May be repeated."
     )
     keep_annotations: float | None = flag(
         None, help="Share of the annotations to keep, above 0 and up to 1, drawn with the seed."
     )
-    keep_one: bool = flag(
-        False, help="Every instance keeps at least one annotation (with --keep_annotations)."
-    )
+    keep_one: bool = flag(False, help="Keeps one per instance (with --keep_annotations).")
     evaluation: str = flag(
         "split",
         choices=("split", "cv"),
         help="The dataset's own split, or repeated stratified cross-validation.",
     )
     folds: int = flag(5, least=2, most=10_000, help="Number of folds (with --evaluation=cv).")
-    repeats: int = flag(1, least=1, most=10_000, help="Number of repeats (with --evaluation=cv).")
-    tune: int = flag(
-        0,
-        least=0,
-        most=1_000_000,
-        help="Number of hyper-parameter settings to try before each run.",
-    )
+    repeats: int = flag(1, least=1, most=10_000, help="Repeats (with --evaluation=cv).")
+    tune: int = flag(0, least=0, most=1_000_000, help="Settings to try before each run.")
     tune_by: str = flag(
         "validation",
         choices=("validation", "crowd"),
-        help="Data that score the settings (with --tune): the validation split, if there is one, or"
-        " held-out annotations.",
+        help="Data that score the settings (with --tune): the validation split or annotations.",
     )
     annotations: Path | None = flag(None, help=f"With --dataset=table: {ANNOTATIONS}")
     features: Path | None = flag(
-        None,
-        help="With --dataset=table: CSV or Parquet with a column `task` and numbers, or an NPY"
-        " array with one row per item.",
+        None, help="With --dataset=table: CSV or Parquet with `task` and numbers, or an NPY array."
     )
-    images: Path | None = flag(
-        None, help="Instead of --features: folder of images; file names are item names."
-    )
+    images: Path | None = flag(None, help="Instead of --features: folder of images.")
     texts: Path | None = flag(None, help="Instead of --features: CSV task,text.")
     truth: Path | None = flag(None, help="CSV task,label: true labels, only for evaluation.")
     test_features: Path | None = flag(None, help="Features of the test items.")
     test_texts: Path | None = flag(None, help="Texts of the test items.")
     test_truth: Path | None = flag(None, help="True labels of the test items.")
-    image_size: int | None = flag(
-        None, least=1, most=4096, help="Scales images to this height and width, in pixels."
-    )
-    max_pixels: int | None = flag(
-        None, least=1, help="Largest accepted image, in pixels. Default: 67 million."
-    )
+    image_size: int | None = flag(None, least=1, most=4096, help="Scales images to these pixels.")
+    max_pixels: int | None = flag(None, least=1, help="Largest accepted image, in pixels.")
     unmatched: str = flag(
         "error",
         choices=("error", "drop"),
         help="What happens to labels of items that --features does not contain.",
     )
     ignore_columns: tuple[str, ...] = flag(
-        (), parse=_names, help="Columns of --features to leave out, separated by commas."
+        (), parse=split_list, help="Columns of --features to leave out, separated by commas."
     )
 
     @property

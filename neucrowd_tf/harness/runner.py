@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -138,19 +137,6 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
     return finished, to_run + lacking
 
 
-def check_writable(options: Options) -> None:
-    """Raises UsageError if nothing can be written to the output folder."""
-    folder = options.output_dir
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as stream:
-            stream.write(b"x")
-    except OSError as error:
-        raise UsageError(
-            f"--output_dir={folder}: cannot be written ({error.strerror}). Choose another folder."
-        ) from None
-
-
 def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunKey, Outcome]:
     """Trains together with the first worker of --distribute=multi_worker and writes nothing."""
     outcomes = {}
@@ -185,7 +171,6 @@ def run_all(
         the rows of results.csv (earlier commands' too), and how each run ended.
     """
     finished, left = plan(options, works)
-    check_writable(options)
     alone = len({(work.key.dataset, work.key.method) for work in works}) == 1
     outcomes = keep_finished(finished)
     for work, outcome in make_all(left, options, report, modules, alone=alone):

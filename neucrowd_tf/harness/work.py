@@ -154,15 +154,9 @@ class Work:
         model = self.folder / run_files.SAVED_MODEL / "saved_model.pb"
         return self.options.export and not model.is_file()
 
-    def lacks_report(self) -> bool:
-        """Whether the report of a finished run is another file or incomplete."""
-        return self.options.report is not False and run_files.is_other_report(
-            self.folder, self.metrics().digests
-        )
-
     def lacks(self) -> bool:
         """Whether a finished run lacks a file that can be made from its checkpoints."""
-        return self.lacks_export() or self.lacks_results() or self.lacks_report()
+        return self.lacks_export() or self.lacks_results()
 
     # ----------------------------------------------------------------- continuing a run
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-import re
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -168,19 +167,6 @@ def _is_object(path: Path) -> bool:
         return isinstance(read_json(path), dict)
     except DataError:
         return False
-
-
-def is_other_report(run: Path, digests: Mapping[str, str]) -> bool:
-    """Whether report.html is incomplete, or of other predictions than this run's."""
-    path = run / REPORT
-    if not path.is_file():
-        return os.path.lexists(path)
-    page = path.read_bytes()
-    if COMPARISON[1].encode() not in page or not page.rstrip().endswith(b"</html>"):
-        return True
-    named = re.search(rb'<meta name="predictions" content="(\w+)">', page)
-    expected = digests.get(PREDICTIONS)
-    return named is not None and expected is not None and named[1].decode() != expected
 
 
 def input_files(run: Path) -> dict[str, Path]:

@@ -182,26 +182,6 @@ def test_damaged_results_are_made_again(run: Callable[..., int], tmp_path: Path)
         assert run("--resume") == 0 and (folder / name).read_bytes() == before
 
 
-def test_another_report_is_made_again(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = ("--resume", "--report")
-    assert run(*flags, "--seed=1") == 0 == run(*flags)
-    folder = tmp_path / "tiny" / "mean" / "seed-0"
-    path = folder / "report.html"
-    before = path.read_bytes()
-    for content in ((folder.parent / "seed-1" / "report.html").read_bytes(), before[:-99], b""):
-        path.write_bytes(content)
-        assert run("--resume") == 0 and path.read_bytes() == content  # --noreport
-        capsys.readouterr()
-        assert run(*flags) == 0 and path.read_bytes() == before
-        assert f"{path}: not this run's report" in capsys.readouterr().err
-    path.unlink()
-    path.mkdir()
-    assert run(*flags) == 0
-    assert "no report was written" in capsys.readouterr().err
-
-
 def test_results_that_another_version_makes_differently_are_reported(
     run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -359,7 +339,8 @@ def test_an_output_folder_that_is_a_file(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     assert run(f"--output_dir={tmp_path / 'file' / 'out'}") == 2
-    assert "/out: cannot be written (Not a directory)" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'file'}" in error and error.count("\n") == 1
 
 
 def test_a_full_disk_ends_the_command_with_one_line(
