@@ -1,8 +1,7 @@
-"""Learning from few, noisy, sparse and imbalanced crowd labels: NeuCrowd, RLL, CrowdInG, DASC and
-ICED.
+"""Learning from crowd labels: NeuCrowd, RLL, CrowdInG, DASC, ICED and their rivals.
 
-The public names are imported when they are first used, so that `import neucrowd_tf` is quick and
-TensorFlow is only imported by what trains with it.
+Public names are imported when they are first used. So `import neucrowd_tf` is quick, and only
+methods that train networks import TensorFlow.
 """
 
 from __future__ import annotations
@@ -48,26 +47,11 @@ __version__ = "0.1.0"
 if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf.x, which can be stopped while it loads
     while_loading()
 
-_WHERE = {
+# Modules of the public names; those that are not listed are in `aggregation`.
+_MODULES = {
     "Annotations": "annotations",
     "CrowdDataset": "datasets",
     "load": "persistence",
-    "MajorityVote": "aggregation",
-    "DawidSkene": "aggregation",
-    "Glad": "aggregation",
-    "BWA": "aggregation",
-    "Consensus": "aggregation",
-    "Crowdlab": "aggregation",
-    "EBCC": "aggregation",
-    "GoldMajorityVote": "aggregation",
-    "IBCC": "aggregation",
-    "IterativeWeightedMajorityVote": "aggregation",
-    "Kos": "aggregation",
-    "Mace": "aggregation",
-    "Mmsr": "aggregation",
-    "ShrunkDawidSkene": "aggregation",
-    "Wawa": "aggregation",
-    "ZeroBasedSkill": "aggregation",
     "CrowdLayer": "crowd_layers",
     "AnnoReg": "crowd_layers",
     "WeightedDoctorNet": "crowd_layers",
@@ -113,16 +97,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    globals()[name] = value
+    module = importlib.import_module(f"{__name__}.{_MODULES.get(name, 'aggregation')}")
+    globals()[name] = value = getattr(module, name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
-
-
-if "keras" in sys.modules:  # `load_model` finds registered classes alone
-    importlib.import_module(f"{__name__}.keras_objects")
+    return sorted({*globals(), *__all__})

@@ -54,13 +54,21 @@ def overview() -> str:
     )
 
 
+def _print(text: str) -> int:
+    def command() -> int:
+        say(text)
+        return 0
+
+    return run(command)
+
+
 def main(argv: list[str]) -> int:
     """Runs the command that the arguments name; returns the exit code."""
     first = argv[0] if argv else "--help"
     if first == "--version":
-        return run(lambda: say(f"neucrowd {version('neucrowd-tf')}") or 0)
+        return _print(f"neucrowd {version('neucrowd-tf')}")
     if first in ("--help", "-h", "-help", "help"):
-        return run(lambda: say(overview()) or 0)
+        return _print(overview())
     if not first.startswith("-") and first not in COMMANDS:
         close = difflib.get_close_matches(first, COMMANDS, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Commands: {', '.join(COMMANDS)}."

@@ -1,4 +1,4 @@
-"""Hyper-parameters: declared once with default, constraint and meaning, checked by one walker.
+"""Hyper-parameters: each is declared once with its default, constraint and meaning.
 
     @estimator
     class Method(CrowdEstimator):
@@ -117,12 +117,16 @@ def one_of(*choices: str) -> Constraint:
     return Constraint(spelt, lambda value: isinstance(value, str) and value in choices)
 
 
-def many(item: Constraint, what: str, least: int = 1) -> Constraint:
-    """Returns the constraint of a list whose entries all hold `item`; `what` names them: "numbers
-    above 0".
+def many(item: Constraint, entries: str, least: int = 1) -> Constraint:
+    """Returns the constraint of a list whose entries all hold `item`.
+
+    Args:
+        item: the constraint of an entry.
+        entries: names the entries in messages, such as "numbers above 0".
+        least: the smallest length.
     """
     return Constraint(
-        f"a list of {what}",
+        f"a list of {entries}",
         lambda value: (
             _is_list(value) and len(value) >= least and all(item.holds(entry) for entry in value)
         ),
@@ -157,25 +161,23 @@ def argument(
 
 
 def fitted(*, init: Literal[False] = False) -> Any:
-    """Declares a result of `fit` (a name that ends in `_`), which is no argument; type checkers
-    read that off `init`.
-    """
+    """Declares a result of `fit`, whose name ends in `_`; type checkers see that by `init`."""
     return dataclasses.field(init=init)
 
 
-# `argument` is none of the specifiers: type checkers read a specifier's default by its name only,
-# and would take an argument whose default stands first for one that has to be given.
+# `argument` is not a specifier: type checkers find a specifier's default only by its keyword, and
+# would treat an argument with a positional default as required.
 @dataclass_transform(kw_only_default=True, field_specifiers=(fitted, dataclasses.field))
 def estimator(kind: Kind) -> Kind:
     """Makes the constructor from the declarations of a class and its bases, and documents it."""
-    own = inspect.cleandoc(kind.__doc__ or "")
-    made: Any = dataclasses.dataclass(eq=False, repr=False, kw_only=True)(kind)
-    for name, field in made.__dataclass_fields__.items():
+    description = inspect.cleandoc(kind.__doc__ or "")
+    decorated: Any = dataclasses.dataclass(eq=False, repr=False, kw_only=True)(kind)
+    for name, field in decorated.__dataclass_fields__.items():
         if "meaning" not in field.metadata:
             inherited = _inherited(kind, name)
             if inherited is not None:
                 field.metadata = inherited
-    made.__doc__ = _documented(own, made)
+    decorated.__doc__ = _documented(description, decorated)
     return kind
 
 
@@ -188,8 +190,9 @@ def _inherited(kind: type, name: str) -> Any:
 
 
 def declared(kind: Any) -> list[dataclasses.Field[Any]]:
-    """Returns the arguments of an estimator or its class: those that may stand without their name,
-    the class's own, then those of its bases.
+    """Returns the arguments of an estimator or its class.
+
+    Positional ones come first, then the class's own, then those of its bases.
     """
     line = (kind if isinstance(kind, type) else type(kind)).__mro__
     depth = {
@@ -217,13 +220,18 @@ def _documented(text: str, kind: Any) -> str:
     places = [place for place in map(text.find, sections) if place >= 0]
     cut = min(places, default=len(text))
     parts = [text[:cut].rstrip(), "Args:\n" + "\n".join(lines), text[cut:].strip("\n")]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(section for section in parts if section)
 
 
 def check_arguments(estimator: Any) -> None:
-    """Raises UsageError for the first argument, in the order of `declared`, that does not hold its
-    constraint: "name: expected ..., received ..."; makes NumPy's numbers Python's and whole ones
-    floats where those are expected, as Keras takes no others.
+    """Checks the arguments of an estimator and converts numbers to Python's types.
+
+    NumPy's numbers become Python's, and whole ones floats if the annotation says so: Keras accepts
+    no others.
+
+    Raises:
+        UsageError: the first argument, in the order of `declared`, that breaks its constraint:
+            "name: expected ..., received ...".
     """
     for field in declared(estimator):
         constraint: Constraint | None = field.metadata.get("constraint")

@@ -1,6 +1,4 @@
-"""The errors a user can mend: each message is one line that says where, what was expected and what
-was received.
-"""
+"""The errors that a user can fix: each message is one line with the place and what to do."""
 
 from __future__ import annotations
 
@@ -11,15 +9,11 @@ DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class DataError(ValueError):
-    """Input data that cannot be used as it is; the message names the file, row and column where
-    known.
-    """
+    """Input data that cannot be used; the message names the file, row and column if it can."""
 
 
 class RowError(DataError):
-    """What is wrong in one row of what was given, rows being counted from 0; who knows the file
-    says the line.
-    """
+    """An error in one row of the input, counted from 0; the reader of a file adds the line."""
 
     def __init__(self, row: int, rest: str) -> None:
         super().__init__(f"row {row}, {rest}")
@@ -39,10 +33,13 @@ class UsageError(ValueError):
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Returns a text in which U+FFFD stands for control characters, marks that turn the direction
-    of writing, and halves of surrogate pairs: they could hide or rearrange what stands beside them.
+    """Returns a text with U+FFFD for characters that could hide or rearrange others.
+
+    These are control characters, marks that turn the direction of writing, and halves of surrogate
+    pairs.
 
     Args:
+        text: any text.
         keep: such characters that stay.
     """
     if text.isprintable():
@@ -56,14 +53,12 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def one_line(error: BaseException, longest: int = 1000) -> str:
-    """Returns an error as one line that a terminal can show: printable, and cut in the middle where
-    an id in it is very long.
-    """
+    """Returns an error as one printable line, cut in the middle if it is very long."""
     text = str(error)
     if isinstance(error, OSError) and error.filename:
-        said, path = error.strerror or text, error.filename
-        text = f"{said}: {path}"
+        reason, path = error.strerror or text, error.filename
+        text = f"{reason}: {path}"
         if error.errno in DENIED:
-            text = f"{path}: expected permission to read or write it, received none ({said})"
+            text = f"{path}: no permission to read or write it ({reason}). Change its permissions."
     text = printable(" ".join(text.split()))
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"

@@ -66,7 +66,8 @@ def flag(
     Args:
         default: the value without the flag; a flag without a default is required.
         help: what it means: one or two sentences.
-        least, most: the limits of a number, both included.
+        least: the smallest accepted number.
+        most: the largest accepted number.
         choices: the accepted words; empty for any text.
         parse: makes the value of a text, or raises ValueError; None converts to the field's type.
         name: the flag's name, if the field's name cannot be it.
@@ -185,18 +186,18 @@ class _Parser(absl_flags.ArgumentParser):
             number = convert(text)
             inside = (least is None or number >= least) and (most is None or number <= most)
             value = number if inside and abs(number) < float("inf") else None
-        what = "a number" if convert is float else "a whole number"
-        return _expect(value, " ".join([what, *bounds]))
+        expected = "a number" if convert is float else "a whole number"
+        return _expect(value, " ".join([expected, *bounds]))
 
 
-def _expect(value: Any, what: str) -> Any:
+def _expect(value: Any, expected: str) -> Any:
     if value is None:
-        raise ValueError(f"must be {what}")
+        raise ValueError(f"must be {expected}")
     return value
 
 
 def _pair(text: str) -> tuple[str, Any]:
-    name, sign, rest = (part.strip() for part in text.partition("="))
+    name, sign, rest = (side.strip() for side in text.partition("="))
     if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name):
         raise ValueError("must be name=value")
     value = parse_value(rest)

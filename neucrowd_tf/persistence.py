@@ -37,8 +37,7 @@ def _is_keras_model(value: Any) -> bool:
 
 
 class Persistent:
-    """A mix-in for scikit-learn style objects: `save(folder)` and, through `neucrowd_tf.load`, back
-    again.
+    """A mix-in that gives objects in scikit-learn's style `save(folder)`; see `load`.
 
     Parameters (`get_params`) and attributes whose names end in `_` are kept; names that begin with
     `_` are caches and are not. Values may be numbers, text, lists and dicts of them, arrays,
@@ -125,9 +124,9 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
     if isinstance(value, Annotations):
         return {"annotations": _pack(_annotation_parts(value), key, folder, arrays)}
     if isinstance(value, Persistent):
-        part = folder / key
-        part.mkdir()
-        value._write(part)
+        item = folder / key
+        item.mkdir()
+        value._write(item)
         return {"object": key}
     if _is_keras_model(value):
         value.save(folder / f"{key}.keras")
@@ -170,8 +169,8 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "annotations":
         parts = _unpack(content, folder, arrays)
         parts = {
-            name: as_name_array(part) if name.endswith("_names") else part
-            for name, part in parts.items()
+            name: as_name_array(item) if name.endswith("_names") else item
+            for name, item in parts.items()
         }
         return Annotations.from_votes(**parts) if "counts" in parts else Annotations(**parts)
     if kind == "object":
@@ -186,9 +185,7 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _import_layers(path: Path) -> None:
-    """Imports the project's modules whose layers a Keras file names: Keras knows only layers whose
-    module has been imported.
-    """
+    """Imports the modules of the layers in a Keras file: Keras finds only imported layers."""
     with zipfile.ZipFile(path) as content:
         config = content.read("config.json").decode("utf-8")
     for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):
@@ -197,18 +194,16 @@ def _import_layers(path: Path) -> None:
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
-    """Loads what `save` wrote. Only classes of this project, or subclasses that are imported
-    already, are made.
+    """Loads a folder that `save` wrote.
+
+    Only classes of this project and imported subclasses are instantiated.
 
     Raises:
-        DataError: no saved estimator there, or one of a newer format or an unknown class.
+        DataError: no saved estimator, or one of another format, version or unknown class.
     """
     source = Path(folder)
     if not (source / "estimator.json").exists():
-        raise DataError(
-            f"{source}: expected a folder that a fitted estimator was saved to, received none"
-            " (estimator.json is missing)"
-        )
+        raise DataError(f"{source}: no saved estimator here (estimator.json is missing)")
     record = SavedEstimator.read(source / "estimator.json")
     name = str(record.content.get("class"))
     if record.format != FORMAT:
@@ -220,8 +215,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
             raise DataError(f"{source}: no class {name}. Import the module that defines it first.")
         arrays = load_arrays(source / "arrays.npz")
         params, attributes = (
-            {key: _unpack(value, source, arrays) for key, value in part.items()}
-            for part in (record.params, record.attributes)
+            {key: _unpack(value, source, arrays) for key, value in item.items()}
+            for item in (record.params, record.attributes)
         )
         return Persistent._classes[name]._restore(params, attributes)
     except (TypeError, KeyError, ImportError, AttributeError) as error:

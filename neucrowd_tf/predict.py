@@ -98,10 +98,10 @@ class Scorer:
         import tensorflow as tf
 
         for start in range(0, len(features), batch_size):
-            part = features[start : start + batch_size]
+            batch = features[start : start + batch_size]
             if self.takes_texts:
-                part = np.array([text.encode("utf-8", "replace") for text in part], dtype=object)
-            outputs = self._serve(**{self._name: tf.constant(part, self._dtype)})
+                batch = np.array([text.encode("utf-8", "replace") for text in batch], dtype=object)
+            outputs = self._serve(**{self._name: tf.constant(batch, self._dtype)})
             yield np.asarray(outputs["probabilities"])
 
 
@@ -182,13 +182,13 @@ def predict(
         writer = csv_writer(stream)
         writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
         done = 0
-        for part in scorer.batches(rows, batch_size):
-            ids = tasks[done : done + len(part)].tolist()
+        for batch in scorer.batches(rows, batch_size):
+            ids = tasks[done : done + len(batch)].tolist()
             for task, best, row in zip(
-                ids, part.argmax(axis=1).tolist(), part.tolist(), strict=True
+                ids, batch.argmax(axis=1).tolist(), batch.tolist(), strict=True
             ):
                 writer.writerow([text_cell(task), labels[best], *(f"{p:.9g}" for p in row)])
-            done += len(part)
+            done += len(batch)
     return done
 
 

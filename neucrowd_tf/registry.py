@@ -1,6 +1,4 @@
-"""Where methods, datasets, suites and the papers' figures register themselves by name. This module
-imports none of them.
-"""
+"""The registry of methods, datasets, suites and published values; it imports none of them."""
 
 from __future__ import annotations
 
@@ -48,18 +46,20 @@ class Method:
     paper: str = ""
 
     def make(self, *, dataset: str | None = None, **hparams: Any) -> Any:
-        """Returns an estimator: the method's defaults, then the dataset's preset, then
-        `hparams`; with `ensemble` (which every method takes) the mean of so many seeds' fits.
+        """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
+
+        Later ones override earlier ones. `ensemble`, which every method takes, is the number of
+        fits with different seeds whose probabilities are averaged.
         """
         presets = {**self.defaults, **self.presets.get(dataset or "", {})}
         arguments = nest(self.factory, hparams, presets)
         size = arguments.pop("ensemble", 1)
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise UsageError(f"ensemble: expected a whole number from 1, received {size!r}")
-        made = self.factory(**arguments)
+        estimator = self.factory(**arguments)
         if size == 1 or not _ENSEMBLES:
-            return made
-        return _ENSEMBLES[0](made, size=size, seed=arguments.get("seed", 0))
+            return estimator
+        return _ENSEMBLES[0](estimator, size=size, seed=arguments.get("seed", 0))
 
     @property
     def parameter_names(self) -> list[str] | None:
@@ -93,9 +93,7 @@ class Dataset:
     def load(
         self, data_dir: str | Path | None = None, seed: int = 0, **options: Any
     ) -> CrowdDataset:
-        """Loads the dataset from `data_dir`, or from the cache (downloading it once) where that is
-        None.
-        """
+        """Loads the dataset from `data_dir`, or from the cache, where it is downloaded once."""
         return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
 
 
@@ -123,8 +121,9 @@ _PRINTED: dict[tuple[str, str], dict[str, float]] = {}
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
-    """Returns a decorator that registers a class or function as the method `name`; may be stacked
-    for variants.
+    """Returns a decorator that registers a class or function as a method.
+
+    Several of these decorators register variants.
     """
 
     def decorate(factory: Factory) -> Factory:
@@ -137,7 +136,7 @@ def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Fact
 
 
 def register_ensemble(factory: Callable[..., Any]) -> None:
-    """Registers what averages several fits: `factory(estimator, size=, seed=)`."""
+    """Registers the class that averages several fits: `factory(estimator, size=, seed=)`."""
     _ENSEMBLES[:] = [factory]
 
 
@@ -161,16 +160,16 @@ def register_suite(suite: Suite) -> None:
 
 
 def register_printed(dataset: str, method: str, figures: Mapping[str, float]) -> None:
-    """Registers a paper's test figures, by metric, to stand beside ours in summary.csv."""
+    """Registers a paper's test results by metric, for summary.csv."""
     _PRINTED.setdefault((dataset, method), {}).update(figures)
 
 
 def printed(dataset: str, method: str) -> Mapping[str, float]:
-    """Returns the printed figures by metric; empty where no paper prints any."""
+    """Returns the published values by metric; empty without any."""
     return _PRINTED.get((dataset, method), {})
 
 
-def _look_up(table: Mapping[str, Any], name: str, what: str, argument: str = "") -> Any:
+def _look_up(table: Mapping[str, Any], name: str, kind: str, argument: str = "") -> Any:
     if name not in table:
         names = sorted(table)
         close = (
@@ -179,7 +178,7 @@ def _look_up(table: Mapping[str, Any], name: str, what: str, argument: str = "")
         )
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise UsageError(
-            f"{argument or '--' + what}: expected the name of a {what} (--list shows all), received"
+            f"{argument or '--' + kind}: expected the name of a {kind} (--list shows all), received"
             f" {name!r}{hint}"
         )
     return table[name]
@@ -187,23 +186,21 @@ def _look_up(table: Mapping[str, Any], name: str, what: str, argument: str = "")
 
 def check_preset(dataset: str | None, *presets: Iterable[str]) -> None:
     """Raises UsageError for a dataset that none of these presets is for."""
-    known = sorted(set().union(*presets))
-    if dataset is not None and dataset not in known:
+    names = sorted(set().union(*presets))
+    if dataset is not None and dataset not in names:
         raise UsageError(
-            f"preset: expected a dataset with presets ({', '.join(known)}), received {dataset!r}"
+            f"preset: expected a dataset with presets ({', '.join(names)}), received {dataset!r}"
         )
 
 
 def method(name: str, argument: str = "--method") -> Method:
-    """Returns the method of that name; UsageError names what it was given as, and the closest ones,
-    otherwise.
-    """
+    """Returns the method of that name; UsageError suggests the closest names."""
     entry: Method = _look_up(_METHODS, name, "method", argument)
     return entry
 
 
 def dataset(name: str) -> Dataset:
-    """Returns the dataset of that name; UsageError names the closest ones otherwise."""
+    """Returns the dataset of that name; UsageError suggests the closest names."""
     entry: Dataset = _look_up(_DATASETS, name, "dataset")
     return entry
 

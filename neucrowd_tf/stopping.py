@@ -1,8 +1,7 @@
-"""How a command is stopped: by SIGINT (Ctrl-C), or by SIGTERM, which `kill`, `timeout` and
-schedulers send before they kill.
+"""How a command is stopped: by SIGINT (Ctrl-C), or by SIGTERM from `kill` or a scheduler.
 
-While a command loads, either ends its process at once, in a line. Later both are exceptions that
-undo what is half done; `Stopped` is SIGTERM's.
+While a command loads, either signal ends its process at once, with one line. Later both are
+exceptions, so that unfinished files are removed; `Stopped` is SIGTERM's.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ _asked: type[KeyboardInterrupt] | None = None
 
 
 def while_loading() -> None:
-    """Has signals end this process in a line, for a command that begins. Ignored ones, as of a
-    shell's jobs, stay so.
+    """Lets signals end this process with one line, for a command that begins.
+
+    Ignored signals, such as those of a shell's background jobs, stay ignored.
     """
     global _stderr
     if threading.current_thread() is not threading.main_thread():
@@ -60,10 +60,10 @@ def while_loading() -> None:
 
 
 def end(stop: KeyboardInterrupt) -> int:
-    """Says in a line that the command was stopped, with the hint in the exception, and ends its
-    process; in another process, as of a test, it returns the exit code.
+    """Prints one line with the exception's hint and ends a command's process.
 
-    What signals leave of libraries that were at work is not fit for Python's own end.
+    In another process, such as a test's, it returns the exit code. Python's own shutdown may hang
+    if a signal interrupted a library.
     """
     kind = type(stop)
     if not _told.is_set():
@@ -77,7 +77,7 @@ def end(stop: KeyboardInterrupt) -> int:
 
 
 def _end(number: int, _: FrameType | None = None) -> None:
-    """Ends the process at once, in a line."""
+    """Ends the process at once, with one line."""
     kind = _kind(number)
     if not _told.is_set():
         _told.set()
@@ -98,8 +98,8 @@ def _leave(kind: type[KeyboardInterrupt]) -> None:
 
 
 def _line(kind: type[KeyboardInterrupt], *hints: object) -> str:
-    said = "stopped (SIGTERM)" if issubclass(kind, Stopped) else "interrupted"
-    return "".join([said, *(f": {hint}" for hint in hints), "\n"])
+    text = "stopped (SIGTERM)" if issubclass(kind, Stopped) else "interrupted"
+    return "".join([text, *(f": {hint}" for hint in hints), "\n"])
 
 
 def _kind(number: int) -> type[KeyboardInterrupt]:
@@ -117,8 +117,10 @@ def _of_command(number: int) -> bool:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Has SIGTERM raise `Stopped` in the block, as SIGINT raises KeyboardInterrupt; an error that
-    ends a block which was asked to stop becomes it. Outside the main thread nothing changes.
+    """Lets SIGTERM raise `Stopped` in the block, as SIGINT raises KeyboardInterrupt.
+
+    An error that ends a block after a signal becomes that exception. Outside the main thread
+    nothing changes.
     """
     global _asked
     if threading.current_thread() is not threading.main_thread():
@@ -149,9 +151,10 @@ def stoppable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def hinted(hint: str, *, at_once: bool = False) -> Iterator[None]:
-    """Has who stops the block told what to do to go on.
+    """Adds a hint to the line that is printed when the block is stopped.
 
     Args:
+        hint: how to continue.
         at_once: whether to end a command's process rather than the block.
     """
     global _hint, _at_once
@@ -183,12 +186,12 @@ class _Stop:
             self._later(GRACE, lambda: _end(number))
             raise _kind(number)
 
-    def lost(self, found: Any) -> None:
-        """Has raised again what got lost while an object was released."""
-        if _asked is not None and issubclass(found.exc_type, _asked):
+    def lost(self, lost: Any) -> None:
+        """Raises an exception again that was lost while an object was released."""
+        if _asked is not None and issubclass(lost.exc_type, _asked):
             self._later(AGAIN, self._again)
         else:
-            self._unraisable(found)
+            self._unraisable(lost)
 
     def _again(self) -> None:
         global _asked
@@ -217,8 +220,6 @@ def _imports(frame: FrameType | None) -> bool:
 
 
 def check_stopped() -> None:
-    """Raises what stops the block where it was raised before and got lost, as what is raised while
-    an object is released does.
-    """
+    """Raises a stopping exception again that was lost, as one raised in `__del__` is."""
     if _asked is not None:
         raise _asked from None

@@ -1,3 +1,1 @@
-"""The harness: flags -> dataset -> method -> run folder. Nothing here imports TensorFlow before it
-is needed.
-"""
+"""The command of runs: flags, runs and their folders, processes, tuning and results tables."""

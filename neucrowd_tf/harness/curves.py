@@ -59,6 +59,7 @@ class RecordedRun(Run):
     recorder: CurveRecorder | None = None
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        """Writes scalars; after an epoch with a loss it records a row."""
         super().scalars(step, values)
         if self.recorder is not None and "loss" in values:
             self.recorder.after(self.prefix.rstrip("/"), step)

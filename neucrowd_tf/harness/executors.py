@@ -68,22 +68,22 @@ class Processes:
         return self._threads.submit(self._make, function, task)
 
     def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
-        own = self._of_thread
-        if getattr(own, "runs", RUNS_PER_PROCESS) >= RUNS_PER_PROCESS:
+        local = self._of_thread
+        if getattr(local, "runs", RUNS_PER_PROCESS) >= RUNS_PER_PROCESS:
             context = multiprocessing.get_context("spawn")
-            own.executor = ProcessPoolExecutor(1, context, _begin, (self._modules,))
-            own.runs = 0
-        own.runs += 1
+            local.executor = ProcessPoolExecutor(1, context, _begin, (self._modules,))
+            local.runs = 0
+        local.runs += 1
         try:
             if self._closed:
                 raise WorkerDied("the command ended")
-            return own.executor.submit(function, task).result()
+            return local.executor.submit(function, task).result()
         except BrokenProcessPool:
-            own.runs = RUNS_PER_PROCESS
+            local.runs = RUNS_PER_PROCESS
             raise WorkerDied("its process died: killed, or out of memory") from None
         finally:
-            if own.runs >= RUNS_PER_PROCESS:
-                own.executor.shutdown(wait=False)
+            if local.runs >= RUNS_PER_PROCESS:
+                local.executor.shutdown(wait=False)
 
     def close(self) -> None:
         """Ends all processes, also those at work."""

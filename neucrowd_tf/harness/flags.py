@@ -224,5 +224,5 @@ def _problems(o: Options) -> Iterator[str]:
         if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export
             continue
         if not (path.is_dir() if name in folders else path.is_file()):
-            what = "folder" if name in folders else "file"
-            yield f"--{name}={path}: {'not a' if path.exists() else 'no such'} {what}"
+            kind = "folder" if name in folders else "file"
+            yield f"--{name}={path}: {'not a' if path.exists() else 'no such'} {kind}"

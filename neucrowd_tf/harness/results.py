@@ -179,8 +179,11 @@ def _comparison(
     difference = low = high = math.nan
     shared: Interval | None = None
     if both:
-        pairs = zip(*((ours[key], others[key]) for key in both), strict=True)
-        compared = paired_interval(*map(list, pairs), test_train_ratio=_ratio(mine))
+        compared = paired_interval(
+            [ours[key] for key in both],
+            [others[key] for key in both],
+            test_train_ratio=_ratio(mine),
+        )
         difference, low, high = compared.estimate, compared.low, compared.high
         if output_dir is not None and not any(fold for _, _, fold in both):
             first, second = (

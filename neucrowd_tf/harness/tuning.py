@@ -38,6 +38,7 @@ def candidates(
 
     Args:
         space: values by hyper-parameter.
+        trials: the largest number of settings.
         fixed: hyper-parameters that the user set; they are not searched.
         seed: of the draws.
     """

@@ -63,8 +63,8 @@ class RunKey:
         return {name: value for name, value in parts.items() if value is not None}
 
     def __str__(self) -> str:
-        part = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
-        return f"{self.dataset} {self.method} seed {self.seed}{part}"
+        fold = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
+        return f"{self.dataset} {self.method} seed {self.seed}{fold}"
 
 
 @contextlib.contextmanager

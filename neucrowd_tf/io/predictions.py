@@ -1,4 +1,4 @@
-"""predictions.csv: what a run says of each test instance, written and read."""
+"""predictions.csv, a run's predictions of each test instance: writing and reading."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def read_rows(path: Path) -> list[list[str]]:
     try:
         return list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
-        what = not_text(content) or str(error)
-        raise DataError(f"{path}: expected a CSV that a run wrote, received {what}") from None
+        reason = not_text(content) or str(error)
+        raise DataError(f"{path}: expected a CSV that a run wrote, received {reason}") from None
 
 
 def predictions_csv(

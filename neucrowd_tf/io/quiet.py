@@ -1,4 +1,4 @@
-"""TensorFlow's start-up notes, kept off stderr."""
+"""Importing TensorFlow without its start-up notes on stderr."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ def quiet() -> None:
 
 @contextlib.contextmanager
 def without_notes() -> Iterator[None]:
-    """Keeps the notes that TensorFlow writes to stderr while it is imported off it; all other lines
-    still get there.
+    """Removes TensorFlow's start-up notes from stderr; other lines are still written.
 
-    They are written below Python, before any setting for the log's level counts.
+    TensorFlow's C++ code writes the notes before any setting of the log level has an effect.
     """
     try:
         sys.stderr.flush()
@@ -42,18 +41,18 @@ def without_notes() -> Iterator[None]:
             sys.stderr.flush()
             os.dup2(original, 2)
             caught.seek(0)
-            kept = [
+            lines = [
                 line for line in caught.read().splitlines(keepends=True) if not _NOTE.match(line)
             ]
-            os.write(original, b"".join(kept))
+            os.write(original, b"".join(lines))
             os.close(original)
 
 
 def import_tensorflow() -> None:
     """Imports TensorFlow and Keras and looks for devices, without notes; for a command's process.
 
-    What is imported stays: looking through its million objects for garbage, while they are made
-    and again at each network, would take a good part of a small run's time.
+    Garbage collection skips the imported objects: looking through a million of them would take much
+    of a small run's time.
     """
     first = "tensorflow" not in sys.modules
     quiet()

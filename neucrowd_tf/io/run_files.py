@@ -70,9 +70,9 @@ class Record:
         kinds = get_type_hints(cls)
         values = {}
         for field in dataclasses.fields(cls)[1:]:
-            value = content.get(field.name, field.default)
-            if value is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
-                value = field.default_factory()
+            make = field.default_factory
+            default = field.default if isinstance(make, type(dataclasses.MISSING)) else make()
+            value = content.get(field.name, default)
             if not isinstance(value, _classes(kinds[field.name])):
                 raise DataError(f"{path}: {field.name}: missing or of another type. {cls.REMEDY}")
             values[field.name] = value
