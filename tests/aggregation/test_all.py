@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from neucrowd_tf.aggregation import AGGREGATORS, Aggregator, make_aggregator
+from neucrowd_tf.aggregation import AGGREGATORS, Aggregator, DawidSkene, Glad, make_aggregator
 from neucrowd_tf.aggregation.bwa import BwaModel
 from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.ebcc import EBCCModel
@@ -27,10 +27,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("error::RuntimeWarning"),
 ]
-NAMES = sorted(AGGREGATORS)
+VARIANTS: dict[str, Aggregator] = {
+    "ds_unsmoothed": DawidSkene(smoothing=0.0),
+    "glad_update": Glad(prior="update"),
+    "glad_integrated": Glad(easiness="integrated"),
+}
+NAMES = [*sorted(AGGREGATORS), *VARIANTS]
 
 
 def _made(name: str, seed: int = 0) -> Aggregator:
+    if name in VARIANTS:
+        return clone(VARIANTS[name]).set_params(seed=seed)
     built = make_aggregator(name, seed)
     if name == "consensus":
         return built.set_params(restarts=3, folds=2, best=2)

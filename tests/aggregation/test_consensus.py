@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.aggregation import EBCC, Consensus, DawidSkene, Glad, MajorityVote
-from neucrowd_tf.aggregation.consensus import deal, held_out_score, read_out
+from neucrowd_tf.aggregation.consensus import deal, geometric_mean, held_out_score, read_out
+from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -31,8 +32,9 @@ def test_annotators_who_err_together_are_told_by_the_bound() -> None:
     assert result.chosen_ == ("ebcc",)
     assert result.gain_ > 5
     assert result.scores_ == {}
-    joint = EBCC(restarts=10, tol=1e-5).fit(crowd)
-    np.testing.assert_array_equal(result.probas_, joint.probas_)
+    joint = EBCC(restarts=10, tol=1e-5).fit(crowd).probas_
+    others = (Glad(tol=1e-4).fit(crowd).probas_, ShrunkDawidSkene().fit(crowd).probas_)
+    np.testing.assert_array_equal(result.probas_, geometric_mean(joint, *others))
 
 
 def test_independent_annotators_are_averaged_over_the_best_methods(

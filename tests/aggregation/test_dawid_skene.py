@@ -12,7 +12,6 @@ from crowdkit.aggregation import DawidSkene as CrowdKitDawidSkene
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene, MajorityVote, dawid_skene_em
@@ -259,14 +258,6 @@ def test_pure_function_equals_the_class(crowd: Annotations) -> None:
     outcome = DawidSkene().fit(crowd)
     np.testing.assert_array_equal(result.probas, outcome.probas_)
     np.testing.assert_array_equal(result.history, outcome.history_)
-
-
-def test_scikit_learn_contract(crowd: Annotations) -> None:
-    built = DawidSkene(prior=[0.2, 0.3, 0.5], smoothing=0.1)
-    assert clone(built).get_params()["smoothing"] == 0.1
-    series = built.fit_predict(crowd)
-    assert list(series.index) == crowd.instance_names.tolist()
-    np.testing.assert_array_equal(series.to_numpy(), built.labels_)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

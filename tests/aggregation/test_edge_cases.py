@@ -4,7 +4,6 @@ one clear error.
 
 from __future__ import annotations
 
-import pathlib
 import warnings
 
 import numpy as np
@@ -15,8 +14,7 @@ from sklearn.base import clone
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
-from neucrowd_tf.persistence import load
+from neucrowd_tf.errors import DataError, UsageError
 
 AGGREGATORS = [
     MajorityVote(),
@@ -55,39 +53,6 @@ class TestEdgeCases:
         np.testing.assert_allclose(result.errors_[7].sum(axis=1), 1)
         assert (result.labels_[[0, 1, 2, 3, 5]] == [0, 1, 0, 1, 0]).all()
 
-    def test_an_instance_without_labels_gets_the_prior(self, aggregator: Aggregator) -> None:
-        dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
-        result = _fit(aggregator, dense)
-        np.testing.assert_array_equal(result.annotated_, [True, True, True, False, True])
-        np.testing.assert_allclose(result.probas_[3], result.priors_)
-        assert result.labels_[3] == result.priors_.argmax()
-        np.testing.assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
-
-    def test_a_crowd_that_always_agrees(self, aggregator: Aggregator) -> None:
-        dense = np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)
-        result = _fit(aggregator, dense)
-        np.testing.assert_array_equal(result.labels_, dense[:, 0])
-        assert (result.skills_ > 0.9).all()
-
-    def test_a_crowd_of_spammers(self, aggregator: Aggregator) -> None:
-        _fit(aggregator, np.random.default_rng(0).integers(0, 3, (100, 6)))
-        constant = _fit(
-            aggregator, np.tile([0, 1, 2], (20, 1))
-        )  # each annotator says one thing, whatever it sees
-        assert (constant.probas_ == constant.probas_[0]).all()
-
-    def test_one_class_only(self, aggregator: Aggregator) -> None:
-        for num_classes in (1, 2, 3):
-            result = _fit(
-                aggregator,
-                Annotations.from_dense(np.zeros((5, 3), dtype=int), num_classes=num_classes),
-            )
-            np.testing.assert_array_equal(result.labels_, 0)
-
-    def test_one_annotation(self, aggregator: Aggregator) -> None:
-        result = _fit(aggregator, Annotations([0], [0], [1]))
-        assert result.labels_[0] == 1
-
     @pytest.mark.parametrize("kind", [int, str, bool])
     def test_ids_of_any_type(self, aggregator: Aggregator, kind: type) -> None:
         tasks = [False, True] if kind is bool else [kind(t) for t in range(9)]
@@ -110,27 +75,6 @@ class TestEdgeCases:
         clone(aggregator).fit(dense, gold)
         np.testing.assert_array_equal(dense, before)
         np.testing.assert_array_equal(gold, gold_before)
-
-    def test_saved_and_loaded(self, aggregator: Aggregator, tmp_path: pathlib.Path) -> None:
-        crowd = Annotations.from_arrays(["a", "a", "b", "c"], [1, 2, 1, 2], ["x", "y", "y", "y"])
-        built = clone(aggregator).fit(crowd)
-        built.save(tmp_path / "fitted")
-        loaded = load(tmp_path / "fitted")
-        assert loaded.get_params() == built.get_params()
-        for name in vars(built):
-            np.testing.assert_array_equal(getattr(loaded, name), getattr(built, name))
-
-    def test_the_same_twice(self, aggregator: Aggregator) -> None:
-        dense = np.random.default_rng(2).integers(-1, 3, (50, 6))
-        first, second = clone(aggregator).fit(dense), clone(aggregator).fit(dense)
-        assert first.probas_.tobytes() == second.probas_.tobytes()
-        assert first.labels_.tobytes() == second.labels_.tobytes()
-
-
-@pytest.mark.parametrize("aggregator", [DawidSkene(), Glad()])
-def test_vote_counts_alone_are_refused(aggregator: Aggregator) -> None:
-    with pytest.raises(IdentitiesError, match="needs to know which annotator"):
-        aggregator.fit(Annotations.from_votes([[5, 2], [1, 6]]))
 
 
 def test_no_warning_when_em_converges() -> None:

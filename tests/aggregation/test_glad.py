@@ -196,17 +196,6 @@ def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
     )
 
 
-def test_gold_labels_are_honoured(crowd: Annotations, truth: np.ndarray) -> None:
-    gold = {int(task): int(truth[task]) for task in range(0, 300, 2)}
-    result = Glad().fit(crowd, gold)
-    np.testing.assert_array_equal(result.labels_[::2], truth[::2])
-    assert (np.diff(result.history_) >= -1e-9 * np.abs(result.history_[:-1])).all()
-    reversed_ = Glad().fit(crowd, (truth + 1) % 3)
-    assert reversed_.abilities_.mean() < 0
-    with pytest.raises(DataError, match="task 5"):
-        Glad().fit(crowd, {5: "cat"})
-
-
 def test_bad_arguments(crowd: Annotations) -> None:
     with pytest.raises(UsageError, match="ability_prior"):
         Glad(ability_prior=(1.0, 0.0)).fit(crowd)

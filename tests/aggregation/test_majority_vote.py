@@ -119,11 +119,6 @@ def test_vote_counts_alone() -> None:
     assert result.skills_ is None
 
 
-def test_nothing_to_count_is_an_error() -> None:
-    with pytest.raises(DataError, match="at least one annotation"):
-        MajorityVote().fit(np.full((3, 2), -1))
-
-
 @pytest.mark.parametrize("label_type", [int, str, bool])
 def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
     rng = np.random.default_rng(0)
