@@ -29,8 +29,9 @@ TABLES = ("labelme", "music", "simulated")
 
 
 def simulated(seed: int = 0) -> tuple[NDArray[np.float32], Annotations]:
-    """Returns features of four classes that a linear rule tells apart, and four labels an instance
-    by annotators who are right in 40 to 95 % of cases.
+    """Returns features of four linearly separable classes and four labels per instance.
+
+    The annotators are right for 40 to 95% of the instances.
     """
     rng = np.random.default_rng(seed)
     size, width, annotators, classes = 5000, 200, 203, 4
@@ -76,15 +77,15 @@ def main() -> None:
     import tensorflow as tf  # not counted
 
     tf.get_logger().setLevel("ERROR")
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in options.tables.split(","):
         if name not in TABLES:
             parser.error(f"--tables: expected {', '.join(TABLES)}, received {name!r}")
         if name == "simulated" or options.data_dir is not None:
-            found[name] = timed(name, options)
-            print(name, found[name], file=sys.stderr, flush=True)
+            results[name] = timed(name, options)
+            print(name, results[name], file=sys.stderr, flush=True)
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(results))
 
 
 if __name__ == "__main__":

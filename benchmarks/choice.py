@@ -213,8 +213,10 @@ class Collected:
     def _average(
         self, codes: NDArray[np.int64] | None = None
     ) -> tuple[ranking.Ranked, list[float], NDArray[np.float64]]:
-        """Returns what `auto` averages given gold labels `[N]` (-1 for none): the members, their
-        weights, and the log of their mean on test data.
+        """Returns the average's members, their weights and the log of their mean on test data.
+
+        Args:
+            codes: `[N]` gold labels, -1 for none.
         """
         codes = np.full(len(self.truth), -1) if codes is None else codes
         gold = ranking.Gold.of(codes, self._alive)
@@ -223,8 +225,9 @@ class Collected:
         return ranked, weights, mean_logits([self.test[name] for name in ranked.members], weights)
 
     def auto(self) -> dict[str, NDArray[np.float64]]:
-        """Returns what `auto` predicts for test data without a temperature, with its own, and with
-        one that is fitted to the truth of the same held-out instances.
+        """Returns `auto`'s predictions for test data without a temperature and with two of them.
+
+        "with" is its own temperature; "by truth" is fitted to the truth of the same instances.
         """
         ranked, weights, logits = self._average()
         predicted = {"without": np.exp(logits)}
@@ -234,9 +237,7 @@ class Collected:
         return predicted
 
     def with_gold(self, codes: NDArray[np.int64]) -> float:
-        """Returns the score of what `auto` averages given gold labels (no temperature changes the
-        most likely class).
-        """
+        """Returns the average's score given gold labels; no temperature changes it."""
         ranked, weights, logits = self._average(codes)
         corrections = [ranked.corrections[name] for name in ranked.members]
         return self.score(logits - np.average(corrections, axis=0, weights=weights))
@@ -252,22 +253,22 @@ def regrets(folder: Path) -> dict[str, float]:
     scored = {name: table.score(p) for name, p in shifted.items()}
     rivals = [*table.test.values(), *table.others.values()]
     best = max(max(table.score(p) for p in rivals), *scored.values())
-    found = {
+    results = {
         name: best - scored[max(by, key=lambda one: by[one])]
         for name, by in _scores(seen, table).items()
     }
     plain = np.exp(mean_logits(list(shifted.values())))
-    found["average of all"] = best - table.score(plain)
+    results["average of all"] = best - table.score(plain)
     predicted = table.auto()
-    found["auto"] = best - table.score(predicted["with"])
-    found[f"auto with {GOLD} gold labels"] = float(
+    results["auto"] = best - table.score(predicted["with"])
+    results[f"auto with {GOLD} gold labels"] = float(
         np.mean([best - table.with_gold(gold) for gold in _gold(table)])
     )
     for when, probabilities in predicted.items():
         error = expected_calibration_error(table.labels, probabilities)
-        found[f"{ERROR} {when}"] = error
-    found["best"] = best
-    return found
+        results[f"{ERROR} {when}"] = error
+    results["best"] = best
+    return results
 
 
 def _scores(
@@ -287,13 +288,13 @@ def _scores(
 
 def _gold(table: Collected) -> list[NDArray[np.int64]]:
     """Returns draws of gold labels `[N]`."""
-    found = []
+    results = []
     for draw in range(GOLD_DRAWS):
         gold = np.full(len(table.truth), -1)
         rows = np.random.default_rng([draw, 0x601D]).permutation(len(gold))[:GOLD]
         gold[rows] = table.truth[rows]
-        found.append(gold)
-    return found
+        results.append(gold)
+    return results
 
 
 def _scaled(probabilities: NDArray[Any]) -> NDArray[np.float64]:
@@ -327,11 +328,11 @@ def _kind(name: str) -> str:
     return "as given" if int(draw) in DRAWS else "LabelMe again"
 
 
-def report(found: Mapping[str, Mapping[str, float]]) -> str:
+def report(results: Mapping[str, Mapping[str, float]]) -> str:
     """Returns the page: regret by rule and part, and `auto` by table."""
-    parts = {kind: [name for name in found if _kind(name) == kind] for kind in PARTS_OF_PAGE}
+    parts = {kind: [name for name in results if _kind(name) == kind] for kind in PARTS_OF_PAGE}
     parts = {kind: names for kind, names in parts.items() if names}
-    every = next(iter(found.values()))
+    every = next(iter(results.values()))
     rules = [rule for rule in every if rule != "best" and not rule.startswith(ERROR)]
     lines = [
         "# Choosing without truth",
@@ -341,26 +342,26 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         " every single candidate. The rule was made on all tables but those written later.",
         "",
         "| rule | "
-        + " | ".join(f"{part} ({len(names)}) | largest" for part, names in parts.items())
+        + " | ".join(f"{kind} ({len(names)}) | largest" for kind, names in parts.items())
         + " |",
         "|---|" + "---|" * (2 * len(parts)),
     ]
     for rule in rules:
         cells = []
         for names in parts.values():
-            values = [100 * found[name][rule] for name in names]
+            values = [100 * results[name][rule] for name in names]
             mean = mean_interval(values)
             spread = f" ± {mean.high - mean.estimate:.1f}" if len(values) > 1 else ""
             cells += [f"{mean.estimate:.1f}{spread}", f"{max(values):.1f}"]
         lines.append(f"| {rule} | {' | '.join(cells)} |")
     with_gold = f"auto with {GOLD} gold labels"
-    gains = [100 * (row["auto"] - row[with_gold]) for row in found.values()]
+    gains = [100 * (row["auto"] - row[with_gold]) for row in results.values()]
     draws = f"{GOLD_DRAWS} draws of them each"
     mean = mean_interval(gains)
     lines += [
         "",
         f"{GOLD} gold labels gain {mean.estimate:.3f} ± {mean.high - mean.estimate:.3f} points"
-        f" over all {len(found)} tables, {draws}, {min(gains):.2f} to {max(gains):.2f}.",
+        f" over all {len(results)} tables, {draws}, {min(gains):.2f} to {max(gains):.2f}.",
         "",
         "`auto`, table by table (dataset, draw, crowd); calibration error on test truth: without"
         " temperature, with it, and, to compare, with one fitted to the truth of the training"
@@ -370,7 +371,7 @@ def report(found: Mapping[str, Mapping[str, float]]) -> str:
         " | calibration error |",
         "|---|---|---|---|---|---|",
     ]
-    for name, row in found.items():
+    for name, row in results.items():
         cells = [f"{100 * row[rule]:.1f}" for rule in ("best", "auto", with_gold, "consensus")]
         errors = [f"{value:.3f}" for rule, value in row.items() if rule.startswith(ERROR)]
         lines.append(f"| {name} | {' | '.join(cells)} | {', '.join(errors)} |")
@@ -400,12 +401,14 @@ def main() -> None:
         collect(options)
         return
     folders = sorted(path.parent for path in options.input.glob("*/table.npz"))
-    found = {folder.name: regrets(folder) for folder in folders if (folder / "mv_lr.npz").exists()}
-    page = report(found)
+    results = {
+        folder.name: regrets(folder) for folder in folders if (folder / "mv_lr.npz").exists()
+    }
+    page = report(results)
     if options.output is not None:
         write_text(options.output, page)
     if options.json:
-        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.write(json.dumps(results) + "\n")
     (sys.stderr if options.json else sys.stdout).write(page)
 
 

@@ -281,7 +281,8 @@ def _points(make: Callable[..., Any], *arguments: Any, **options: Any) -> Source
 def wide_control(draw: int, data_dir: Path | None) -> Table:
     """Returns `wide` with 4,000 rows to test on: of its 200 five points are within chance."""
     x, truth = _classification(4200, 500, 20, n_redundant=0)(draw)
-    return shuffled(x, truth, draw, crowd_of(*_right(12, 2, 0.75, 3)(draw), draw), _LATER, 200)
+    crowd = crowd_of(*_right(12, 2, 0.75, 3)(draw), draw)
+    return shuffled(x, truth, draw, crowd, _LATER, trained=200)
 
 
 # Shapes that none of the datasets has.

@@ -126,16 +126,18 @@ def _points(difference: Interval) -> str:
 
 def sentence(best: Mapping[str, Any], members: list[str], tried: int, folds: int) -> str:
     """Returns the recommendation and its difference from the baseline."""
-    what = best["method"]
-    if what == AVERAGE:
-        what = f"the average of {', '.join(members)}"
+    chosen = best["method"]
+    if chosen == AVERAGE:
+        chosen = f"the average of {', '.join(members)}"
     agreement = (
         f"Its held-out predictions agree with the consensus labels on {100 * best['score']:.1f}% of"
         f" the items ({folds}-fold cross-validation)"
     )
     if best["difference"] is None:
         others = "No other method could be tried." if tried == 1 else "No other method is better."
-        return f"Recommended: {what}, majority vote with logistic regression. {others} {agreement}."
+        return (
+            f"Recommended: {chosen}, majority vote with logistic regression. {others} {agreement}."
+        )
     gain = _points(Interval(best["difference"], best["low"], best["high"]))
     count = "one comparison" if tried == 2 else f"{tried - 1} comparisons together"
     noise = (
@@ -145,7 +147,7 @@ def sentence(best: Mapping[str, Any], members: list[str], tried: int, folds: int
         f" {BASELINE}."
     )
     return (
-        f"Recommended: {what}. {agreement}, which is {gain} compared with majority vote with"
+        f"Recommended: {chosen}. {agreement}, which is {gain} compared with majority vote with"
         f" logistic regression ({BASELINE}; 95% interval for {count}). {noise} Agreement is not"
         " accuracy: the consensus has the mistakes that annotators share."
     )

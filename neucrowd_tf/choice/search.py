@@ -239,25 +239,25 @@ class Progress:
     Args:
         shown: False shows neither.
         total: number of candidates.
-        what: what is done with them.
+        action: what is done with them.
     """
 
-    def __init__(self, shown: bool, total: int, what: str) -> None:
-        self._total, self._what, self._done = total, what, 0
+    def __init__(self, shown: bool, total: int, action: str) -> None:
+        self._total, self._action, self._done = total, action, 0
         self._lines = shown and not sys.stderr.isatty()
         hidden = self._lines or not shown
-        self._bar = tqdm(total=total, desc=f"auto: {what}", disable=hidden)
+        self._bar = tqdm(total=total, desc=f"auto: {action}", disable=hidden)
 
-    def began(self, what: str) -> None:
+    def began(self, fit: str) -> None:
         """Shows on the bar which fit has begun."""
-        self._bar.set_postfix_str(what)
+        self._bar.set_postfix_str(fit)
 
     def done(self, name: str, note: str = "") -> None:
         """Counts one candidate."""
         self._done += 1
         self._bar.update()
         if self._lines:
-            sys.stderr.write(f"auto: {self._what} {self._done} of {self._total}: {name}{note}\n")
+            sys.stderr.write(f"auto: {self._action} {self._done} of {self._total}: {name}{note}\n")
             sys.stderr.flush()
 
     def close(self) -> None:

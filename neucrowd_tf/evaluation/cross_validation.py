@@ -34,39 +34,39 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     """Concatenates annotations of different instances; annotators are matched by name.
 
     Raises:
-        DataError: other classes, an instance in two parts, or vote counts beside labels with
+        DataError: other classes, an instance in two of them, or vote counts beside labels with
             identities.
     """
     first = parts[0]
     if len(parts) == 1:
         return first
-    for part in parts[1:]:
-        if part.class_names.tolist() != first.class_names.tolist():
+    for crowd in parts[1:]:
+        if crowd.class_names.tolist() != first.class_names.tolist():
             raise DataError(
                 f"cross-validation: expected the classes {first.class_names.tolist()}, received"
-                f" {part.class_names.tolist()}"
+                f" {crowd.class_names.tolist()}"
             )
-        if part.has_identities != first.has_identities:
+        if crowd.has_identities != first.has_identities:
             raise DataError(
                 "cross-validation: expected annotator identities in all parts or in none"
             )
-    names = as_name_array([name for part in parts for name in part.instance_names.tolist()])
+    names = as_name_array([name for crowd in parts for name in crowd.instance_names.tolist()])
     if len(set(names.tolist())) != len(names):
         raise DataError("cross-validation: expected each task in one part only")
     if not first.has_identities:
         return Annotations.from_votes(
-            np.vstack([part.vote_counts() for part in parts]),
+            np.vstack([crowd.vote_counts() for crowd in parts]),
             instance_names=names,
             class_names=first.class_names,
         )
     people, annotators = pd.factorize(
-        as_name_array([name for part in parts for name in part.annotator_names.tolist()])
+        as_name_array([name for crowd in parts for name in crowd.annotator_names.tolist()])
     )
-    rows = np.cumsum([0, *(part.num_instances for part in parts[:-1])])
-    columns = np.cumsum([0, *(part.num_annotators for part in parts[:-1])])
+    rows = np.cumsum([0, *(crowd.num_instances for crowd in parts[:-1])])
+    columns = np.cumsum([0, *(crowd.num_annotators for crowd in parts[:-1])])
     triples = [
-        (part.instances + row, people[part.annotators + column], part.labels)
-        for part, row, column in zip(parts, rows, columns, strict=True)
+        (crowd.instances + row, people[crowd.annotators + column], crowd.labels)
+        for crowd, row, column in zip(parts, rows, columns, strict=True)
     ]
     return Annotations(
         *map(np.concatenate, zip(*triples, strict=True)),

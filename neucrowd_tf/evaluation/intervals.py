@@ -191,6 +191,6 @@ def metric_intervals(
         elif len(values) > 1 and not np.isnan(values).any():
             interval = crossed_interval(values[None], confidence)
             most = math.inf if metric == "log_loss" else 1.0 if metric != "brier" else 2.0
-            low, high = max(0.0, interval.low), min(most, interval.high)
-            intervals[metric] = Interval(interval.estimate, low, high)
+            bounds = max(0.0, interval.low), min(most, interval.high)
+            intervals[metric] = Interval(interval.estimate, *bounds)
     return intervals

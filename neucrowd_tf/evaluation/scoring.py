@@ -16,7 +16,7 @@ from neucrowd_tf.metrics import classification_metrics
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SHARES = tuple(round(0.1 * part, 1) for part in range(1, 11))
+SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 
 
 def score_split(

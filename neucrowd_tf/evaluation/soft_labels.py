@@ -67,6 +67,6 @@ def perspectivist_error(crowd: Annotations, answers: NDArray[Any]) -> float:
         The "perspectivist" task of LeWiDi 2025, for nominal labels.
     """
     wrong = answers[crowd.instances, crowd.annotators].argmax(axis=1) != crowd.labels
-    given = np.bincount(crowd.annotators, minlength=crowd.num_annotators)
+    labelled = np.bincount(crowd.annotators, minlength=crowd.num_annotators)
     errors = np.bincount(crowd.annotators, wrong, minlength=crowd.num_annotators)
-    return float((errors[given > 0] / given[given > 0]).mean())
+    return float((errors[labelled > 0] / labelled[labelled > 0]).mean())

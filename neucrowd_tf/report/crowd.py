@@ -363,14 +363,16 @@ def _items(
         code = doubt["rows"]
         order = [c for c in np.argsort(-counts[code], kind="stable") if counts[code, c]]
         model_row = None if predicted is None else predicted[code]
-        no_model = model_row is None or not np.isfinite(model_row).all()
+        guess = None
+        if model_row is not None and np.isfinite(model_row).all():
+            guess = names[int(model_row.argmax())]
         return {
             **dict.fromkeys(_OPTIONAL),
             **doubt,
             "task": annotations.instance_names[code],
             "consensus": names[agreed.labels[code]],
             "labels": [(shown(names[c], 24), int(counts[code, c])) for c in order[:4]],
-            "predicted": None if no_model else names[int(np.argmax(model_row))],
+            "predicted": guess,
             "actual": None if truth is None or truth[code] < 0 else names[truth[code]],
         }
 
@@ -384,7 +386,7 @@ def _items(
         "total": len(doubts),
         "in_file": len(rows),
         "has": has,
-        "measures": ["consensus entropy", *(what for name, what in _OPTIONAL.items() if has[name])],
+        "measures": ["consensus entropy", *(text for name, text in _OPTIONAL.items() if has[name])],
         "download": _items_csv(rows, has) if page.downloads else None,
         "doubtful": int((doubts.entropy > 0.5).sum()),
     }

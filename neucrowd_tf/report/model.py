@@ -57,9 +57,9 @@ def model_sections(model: ModelResults, page: Page) -> dict[str, Any]:
     if len(rows):
         values |= _scores(model.labels[rows], model.probabilities[rows], classes, model)
     if model.points is not None:
-        points, codes, wrong, what = model.points
+        points, codes, wrong, space = model.points
         caption = (
-            f"Map of the test rows: {what}, first two principal components. Rings mark wrong"
+            f"Map of the test rows: {space}, first two principal components. Rings mark wrong"
             " predictions."
         )
         names = model.class_names.tolist()
@@ -83,7 +83,7 @@ def _scores(
     confusion = None
     if len(classes) <= MOST_CELLS:
         pairs = zip(counts.tolist(), shares.tolist(), strict=True)
-        cells = [list(zip(row, part, strict=True)) for row, part in pairs]
+        cells = [list(zip(row, share, strict=True)) for row, share in pairs]
         confusion = list(zip(classes, cells, strict=True))
     per_class = [(name, metrics["per_class"][str(code)]) for code, name in enumerate(classes)]
     return {

@@ -69,12 +69,12 @@ class Pictures:
         height = 0.8 / len(series)
 
         def plot(figure: Figure, axes: Any) -> None:
-            for i, (what, values) in enumerate(series.items()):
+            for i, (label_of, values) in enumerate(series.items()):
                 places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * height
                 axes.barh(
                     *(places, list(values)[:MOST_BARS], height * 0.92),
                     color=COLOURS[i % len(COLOURS)],
-                    label=what,
+                    label=label_of,
                 )
             axes.set_yticks(np.arange(len(names)), names)
             axes.invert_yaxis()
