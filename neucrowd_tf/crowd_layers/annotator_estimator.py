@@ -161,7 +161,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         head = self._head(annotators, classes)
         standardised = layer(inputs)
         once = self.standardised_once and not self.augment
-        given = standardised if once else inputs
+        network_input = standardised if once else inputs
         logits, probabilities = self._graph(base, standardised, head)
         logits = keras.layers.Activation("linear", dtype="float32", name="annotator_logits")(logits)
         answers = keras.layers.Softmax(dtype="float32", name="annotators")(logits)
@@ -171,10 +171,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         common: dict[str, Any] = {"gamma": self._imbalance.gamma, "augment": self._augmentation()}
         model: CrowdModel
         if self._few_cells(data):
-            network = keras.Model(given, head.input, name="network")
+            network = keras.Model(network_input, head.input, name="network")
             model = self._annotation_model(network, head, data, **common)
         else:
-            network = keras.Model(given, logits, name="network")
+            network = keras.Model(network_input, logits, name="network")
             weighted = self._imbalance.name == "resampling"
             model = MatrixModel(
                 network, head, data.features, annotators, classes, weighted=weighted, **common
@@ -258,5 +258,5 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         _, annotators, classes = self.model_.output["annotators"].shape
         rows = max(1, min(self._rows_at_once(), _CELLS_AT_ONCE // (annotators * classes)))
         return in_blocks(
-            lambda part: self._outputs("annotators", part), self._check_fitted(features), rows
+            lambda block: self._outputs("annotators", block), self._check_fitted(features), rows
         )

@@ -411,10 +411,10 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             self._functions = NetworkCache()
         functions = self._functions.get(self.model_, dict)
         if name not in functions:
-            part = keras.Model(self.model_.input, self.model_.output[name])
+            output = keras.Model(self.model_.input, self.model_.output[name])
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
             functions[name] = tf.function(
-                lambda x: part(x, training=False), input_signature=signature, autograph=False
+                lambda x: output(x, training=False), input_signature=signature, autograph=False
             )
         return np.asarray(functions[name](features))
 

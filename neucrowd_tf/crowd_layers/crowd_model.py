@@ -179,10 +179,10 @@ class AnnotationModel(CrowdModel):
         order = np.argsort(annotations.instances, kind="stable")
         counts = np.bincount(annotations.instances, minlength=annotations.num_instances)
         self._first.assign(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-        given = np.stack([annotations.annotators[order], annotations.labels[order]], axis=1)
-        self._given.assign(given.astype(np.int32))
+        pairs = np.stack([annotations.annotators[order], annotations.labels[order]], axis=1)
+        self._given.assign(pairs.astype(np.int32))
         counted = np.ones(len(order)) if copies is None else copies[order]
-        self._strengths.assign((weights[given[:, 1]] * counted).astype(np.float32))
+        self._strengths.assign((weights[pairs[:, 1]] * counted).astype(np.float32))
 
     def gathered(self, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
         """Returns the annotations of a batch's instances, `[K]` each: their places among all of

@@ -105,23 +105,23 @@ class WeightedDoctorNet(InstanceLayer):
         return keras.layers.Softmax(dtype="float32")(logits)
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        own = (self.weight_schedule, self.weight_learning_rate, self.weight_softmax)
+        options = (self.weight_schedule, self.weight_learning_rate, self.weight_softmax)
         length = len(data.features)  # of the cyclic schedule
-        return (*super()._spec(data, run), *own, length)
+        return (*super()._spec(data, run), *options, length)
 
     def _build(self, data: TrainingData) -> DoctorNetwork:
         import keras
 
         from neucrowd_tf.crowd_layers.doctor_weights import DoctorWeights
 
-        made = super()._build(data)
-        average = made.whole.get_layer("average")
-        given = made.standardise.output if made.standardised else made.whole.input
-        answers = keras.Model(given, made.whole.output["annotators"], name="answers")
+        network = super()._build(data)
+        average = network.whole.get_layer("average")
+        inputs = network.standardise.output if network.standardised else network.whole.input
+        answers = keras.Model(inputs, network.whole.output["annotators"], name="answers")
         trainer = DoctorWeights(
-            answers, average, made.model.features, len(self.classes_), self.weight_softmax
+            answers, average, network.model.features, len(self.classes_), self.weight_softmax
         )
-        return DoctorNetwork(**vars(made), average=average, weights=trainer)
+        return DoctorNetwork(**vars(network), average=average, weights=trainer)
 
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)

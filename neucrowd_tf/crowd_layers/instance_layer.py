@@ -29,9 +29,9 @@ class InstanceLayer(AnnotatorEstimator):
         sums, mass = np.zeros((annotators, classes, classes)), np.zeros(classes)
         rows = max(1, min(self._rows_at_once(), (1 << 22) // (annotators * classes)))
         for start in range(0, len(data.features), rows):
-            part = data.features[start : start + rows]
-            probabilities = self._predict_proba(part).astype(np.float64)
-            answers = self._outputs("annotators", part)
+            block = data.features[start : start + rows]
+            probabilities = self._predict_proba(block).astype(np.float64)
+            answers = self._outputs("annotators", block)
             sums += np.einsum("bt,brc->rtc", probabilities, answers, optimize=True)
             mass += probabilities.sum(axis=0)
         means = sums / np.maximum(mass, 1e-12)[None, :, None]

@@ -44,11 +44,11 @@ def annotation_losses(
         DASC, eqs. 6 and 9; Lin et al. (2020), Focal loss for dense object detection, eq. 5.
     """
     logits = tf.cast(logits, tf.float32)
-    given = tf.maximum(labels, 0)
+    codes = tf.maximum(labels, 0)
     if log_probabilities:
-        losses = -tf.gather(logits, given, axis=-1, batch_dims=labels.shape.rank)
+        losses = -tf.gather(logits, codes, axis=-1, batch_dims=labels.shape.rank)
     else:
-        losses = cross_entropies(given, logits)
+        losses = cross_entropies(codes, logits)
     if gamma:
         # 1 - p through expm1 keeps its digits where p is nearly 1; the gradient of the power needs
         # a positive base.

@@ -34,11 +34,11 @@ def position_batches(
     """
     steps = -(-num_instances // batch_size)
     size = -(-num_instances // (steps * replicas)) * replicas
-    made: dict[int, tf.data.Dataset] = {}
+    pipelines: dict[int, tf.data.Dataset] = {}
     on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
 
     def make(first_step: int) -> tf.data.Dataset:
-        if first_step not in made:
+        if first_step not in pipelines:
 
             @tf.autograph.experimental.do_not_convert
             def positions(first: tf.Tensor) -> tf.Tensor:
@@ -49,16 +49,16 @@ def position_batches(
 
             # Another thread's element a step would cost more than all of this does.
             blocks = step_numbers(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
-            made[first_step] = blocks if on_host else prefetch(blocks)
-        return made[first_step]
+            pipelines[first_step] = blocks if on_host else prefetch(blocks)
+        return pipelines[first_step]
 
     return make, steps
 
 
 def rows_variable(values: Any, name: str) -> tf.Variable:
     """Returns a variable that is no weight, whose first dimension may change."""
-    given = tf.convert_to_tensor(values)
-    return tf.Variable(given, trainable=False, shape=[None, *given.shape[1:]], name=name)
+    tensor = tf.convert_to_tensor(values)
+    return tf.Variable(tensor, trainable=False, shape=[None, *tensor.shape[1:]], name=name)
 
 
 class InstanceModel(keras.Model):
@@ -151,7 +151,7 @@ class InstanceModel(keras.Model):
 
     def penalty(self) -> Any:
         """Returns the parts' weight penalties."""
-        terms = [tf.cast(loss, tf.float32) for part in self.parts for loss in part.losses]
+        terms = [tf.cast(loss, tf.float32) for layer in self.parts for loss in layer.losses]
         return tf.add_n(terms) if terms else 0.0
 
     def train_step(self, data: Any) -> dict[str, Any]:
@@ -189,4 +189,4 @@ class InstanceModel(keras.Model):
     @property
     def trained_variables(self) -> list[Any]:
         """What the optimizer changes."""
-        return [variable for part in self.parts for variable in part.trainable_variables]
+        return [variable for layer in self.parts for variable in layer.trainable_variables]

@@ -93,8 +93,8 @@ class AnnotationLoss(keras.losses.Loss):
         )
 
     def get_config(self) -> dict[str, Any]:
-        own = {"gamma": self.gamma, "log_probabilities": self.log_probabilities}
-        return {**super().get_config(), **own}
+        options = {"gamma": self.gamma, "log_probabilities": self.log_probabilities}
+        return {**super().get_config(), **options}
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")

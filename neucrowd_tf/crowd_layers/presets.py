@@ -60,14 +60,14 @@ def _by_dataset(
     """Returns presets for every dataset, from what a method changes of each kind's settings; a long
     tail's are those of other images and `long_tail`.
     """
-    found = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
-    found |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
+    presets = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
+    presets |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
     tail = {**_LONG_TAIL, **images, **(long_tail or {})}
-    found |= dict.fromkeys(("cifar10n_lt", "cifar10h_lt"), tail)
+    presets |= dict.fromkeys(("cifar10n_lt", "cifar10h_lt"), tail)
     for family, count in (("labelme", 8), ("digits", 10)):
-        found |= {f"{family}_ovr_{code}": {**_HEAVY, **heavy} for code in range(count)}
-    found |= {f"cifar10n_ovr_{code}": {**_IMAGES, **images} for code in range(10)}
-    return found
+        presets |= {f"{family}_ovr_{code}": {**_HEAVY, **heavy} for code in range(count)}
+    presets |= {f"cifar10n_ovr_{code}": {**_IMAGES, **images} for code in range(10)}
+    return presets
 
 
 # Of methods without weights an annotator: as many steps.
@@ -129,10 +129,10 @@ def registered(
 
     def decorate(factory: Factory) -> Factory:
         register_method(name, summary=summary, **common)(factory)
-        for kind, what in (IMBALANCED if imbalanced else {}).items():
+        for kind, addition in (IMBALANCED if imbalanced else {}).items():
             register_method(
                 f"{kind}_{name}",
-                summary=f"{summary}; {what}",
+                summary=f"{summary}; {addition}",
                 defaults={"imbalance": kind},
                 **common,
             )(factory)

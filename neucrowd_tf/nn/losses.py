@@ -57,16 +57,16 @@ def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = F
 
 def _same_shape(**tensors: Any) -> list[Any]:
     """Returns tensors after checking that none would be broadcast against another."""
-    made = {name: ops.convert_to_tensor(tensor) for name, tensor in tensors.items()}
-    shapes = [tuple(tensor.shape) for tensor in made.values()]
+    converted = {name: ops.convert_to_tensor(tensor) for name, tensor in tensors.items()}
+    shapes = [tuple(tensor.shape) for tensor in converted.values()]
     for shape in shapes[1:]:
         agree = len(shape) == len(shapes[0]) and all(
             None in (x, y) or x == y for x, y in zip(shape, shapes[0], strict=True)
         )
         if not agree:
-            shown = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in made.items())
+            shown = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in converted.items())
             raise ValueError(f"expected tensors of one shape, received {shown}")
-    return list(made.values())
+    return list(converted.values())
 
 
 def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
@@ -151,11 +151,11 @@ def triplet_center_loss(distances: Any, labels: Any, *, margin: float = 1.0) -> 
             f"expected distances [B, C] and labels [B], received {tuple(distances.shape)} and"
             f" {tuple(labels.shape)}"
         )
-    own = ops.equal(
+    same = ops.equal(
         ops.cast(labels, "int32")[:, None], ops.arange(distances.shape[1], dtype="int32")[None, :]
     )
-    near = ops.sum(ops.where(own, distances, 0.0), axis=1)
-    other = ops.min(ops.where(own, _FAR, distances), axis=1, initial=_FAR)
+    near = ops.sum(ops.where(same, distances, 0.0), axis=1)
+    other = ops.min(ops.where(same, _FAR, distances), axis=1, initial=_FAR)
     return ops.maximum(near + margin - other, 0.0)
 
 

@@ -46,13 +46,13 @@ def share_of(data: Any) -> Any:
     """
     count, place = tf.distribute.get_replica_context().num_replicas_in_sync, _place()
 
-    def part(rows: Any) -> Any:
+    def share(rows: Any) -> Any:
         if not rows.shape.rank:
             return rows
         size = rows.shape[0]
         return rows[size * place // count : size * (place + 1) // count]
 
-    return tf.nest.map_structure(part, data)
+    return tf.nest.map_structure(share, data)
 
 
 def agreed(strategy: Any, values: Mapping[str, float]) -> dict[str, float]:

@@ -57,7 +57,7 @@ class TextVectors(keras.layers.Layer):
         ]
         self.weights_of = [tf.constant(weights, tf.float64) for _, _, weights in kinds]
         parts = np.split(components, np.cumsum(sizes)[:-1])
-        self.reductions = [tf.constant(part, tf.float32) for part in parts]
+        self.reductions = [tf.constant(block, tf.float32) for block in parts]
         self.built = True
 
     def call(self, texts: Any) -> Any:
@@ -65,18 +65,18 @@ class TextVectors(keras.layers.Layer):
         codes = tf.strings.unicode_decode(texts, "UTF-8")[:, : self.longest]
         size = tf.size(self.folded)
         flat = codes.flat_values
-        kept = tf.where(flat < self.last, flat, _SPACE)
-        found = tf.gather(self.folded, tf.minimum(flat, size - 1))
-        codes = codes.with_flat_values(tf.where(flat < size, found, kept))
+        plain = tf.where(flat < self.last, flat, _SPACE)
+        folded = tf.gather(self.folded, tf.minimum(flat, size - 1))
+        codes = codes.with_flat_values(tf.where(flat < size, folded, plain))
         words = tf.strings.split(tf.strings.unicode_encode(codes, "UTF-8"))
         rows = tf.shape(texts)[0]
-        told = self._grams(words, self.lengths[0], " ")
-        total = self._reduced(0, told.flat_values, told.value_rowids(), rows)
+        counted = self._grams(words, self.lengths[0], " ")
+        total = self._reduced(0, counted.flat_values, counted.value_rowids(), rows)
         padded = tf.strings.join([" ", words.flat_values, " "])
         letters = tf.strings.unicode_split(padded, "UTF-8")
-        told = self._grams(letters, self.lengths[1], "")
-        of_word = tf.gather(words.value_rowids(), told.value_rowids())
-        return tf.cast(total + self._reduced(1, told.flat_values, of_word, rows), tf.float32)
+        counted = self._grams(letters, self.lengths[1], "")
+        of_word = tf.gather(words.value_rowids(), counted.value_rowids())
+        return tf.cast(total + self._reduced(1, counted.flat_values, of_word, rows), tf.float32)
 
     @staticmethod
     def _grams(parts: Any, lengths: tuple[int, int], separator: str) -> Any:
@@ -88,8 +88,8 @@ class TextVectors(keras.layers.Layer):
         reduction = self.reductions[kind]
         terms = tf.shape(reduction, tf.int64)[0]
         codes = self.tables[kind].lookup(grams)
-        known = codes >= 0
-        keys = tf.boolean_mask(rows * terms + codes, known)
+        in_table = codes >= 0
+        keys = tf.boolean_mask(rows * terms + codes, in_table)
         keys, _, counts = tf.unique_with_counts(keys)
         rows, codes = keys // terms, keys % terms
         # In float64: the features are standardised, which enlarges what rounding leaves of those
@@ -98,5 +98,5 @@ class TextVectors(keras.layers.Layer):
         weights *= tf.gather(self.weights_of[kind], codes)
         lengths = tf.sqrt(tf.math.unsorted_segment_sum(weights**2, rows, size))
         weights /= tf.gather(lengths, rows)
-        told = weights[:, None] * tf.cast(tf.gather(reduction, codes), tf.float64)
-        return tf.math.unsorted_segment_sum(told, rows, size)
+        counted = weights[:, None] * tf.cast(tf.gather(reduction, codes), tf.float64)
+        return tf.math.unsorted_segment_sum(counted, rows, size)

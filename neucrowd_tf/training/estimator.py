@@ -57,7 +57,7 @@ class TrainingData:
         return features, self.annotations.class_names[codes]
 
 
-def check_features(features: Any, what: str = "features") -> NDArray[np.float32]:
+def check_features(features: Any, subject: str = "features") -> NDArray[np.float32]:
     """Returns features as float32 `[N, ...]`.
 
     Args:
@@ -73,31 +73,31 @@ def check_features(features: Any, what: str = "features") -> NDArray[np.float32]
         features = features.astype(np.float32).toarray()
     array = np.asarray(features)
     if array.dtype == object and array.ndim > 1:
-        array = _numbers_of(array, what)
+        array = _numbers_of(array, subject)
     if array.dtype.kind not in "fiub":
-        raise DataError(f"{what}: expected numbers, received dtype {array.dtype}")
+        raise DataError(f"{subject}: expected numbers, received dtype {array.dtype}")
     if array.ndim < 2 or array.shape[-1] == 0:
-        raise DataError(f"{what}: expected shape [instances, features], received {array.shape}")
+        raise DataError(f"{subject}: expected shape [instances, features], received {array.shape}")
     with np.errstate(over="ignore"):
         array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
         row, *column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
         shown = column[0] if len(column) == 1 else tuple(column)
         raise DataError(
-            f"{what}: row {row}, column {shown}: expected a finite number, received"
+            f"{subject}: row {row}, column {shown}: expected a finite number, received"
             f" {array[(row, *column)]}"
         )
     return array
 
 
-def _numbers_of(array: NDArray[Any], what: str) -> NDArray[np.float64]:
+def _numbers_of(array: NDArray[Any], subject: str) -> NDArray[np.float64]:
     """Returns an array of objects as numbers; missing ones (None, pandas.NA) become NaN."""
     missing = pd.isna(array)
     for place, value in np.ndenumerate(array):
         if not missing[place] and not isinstance(value, (numbers.Real, np.bool_)):
             row, *column = place
             raise DataError(
-                f"{what}: row {row}, column {column[0] if len(column) == 1 else tuple(column)}:"
+                f"{subject}: row {row}, column {column[0] if len(column) == 1 else tuple(column)}:"
                 f" expected numbers, received {value!r}"
             )
     return np.where(missing, np.nan, array).astype(np.float64)
@@ -274,12 +274,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             )
         return x
 
-    def _numbers(self, features: ArrayLike, what: str) -> NDArray[Any]:
+    def _numbers(self, features: ArrayLike, subject: str) -> NDArray[Any]:
         """Returns features as the method sees them: where it was fitted to texts, their vectors."""
         if hasattr(self, "text_features_"):
-            return self.text_features_.transform(check_texts(features, what))
+            return self.text_features_.transform(check_texts(features, subject))
         texts = self.takes_texts and is_text(features)
-        return check_texts(features, what) if texts else check_features(features, what)
+        return check_texts(features, subject) if texts else check_features(features, subject)
 
     def text_layer(self) -> Any:
         """Returns a Keras layer from texts to what `inference_model` takes, or None where the
@@ -312,13 +312,13 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if set(crowd.class_names.tolist()) <= set(self.classes_.tolist()):
                 crowd = crowd.align(class_names=self.classes_)
             votes = crowd.observed().vote_counts()
-            known: Any = votes.sum(axis=1) > 0
+            labelled: Any = votes.sum(axis=1) > 0
             truth = votes.argmax(axis=1)
         else:
-            truth, known = encode_labels(labels, self.classes_), slice(None)  # type: ignore[arg-type]
+            truth, labelled = encode_labels(labels, self.classes_), slice(None)  # type: ignore[arg-type]
         guess = self.predict_proba(features).argmax(axis=1)
-        counted = None if weights is None else weights[known]
-        return float(accuracy_score(truth[known], guess[known], sample_weight=counted))
+        counted = None if weights is None else weights[labelled]
+        return float(accuracy_score(truth[labelled], guess[labelled], sample_weight=counted))
 
     def inference_model(self) -> Any:
         """Returns a Keras model from raw features `[None, ...]` to a dict with "probabilities" and,
@@ -336,7 +336,7 @@ class EmbeddingEstimator(CrowdEstimator):
         return self.model_
 
     def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
-        return in_blocks(lambda part: self.model_(part, training=False)[name], features)
+        return in_blocks(lambda block: self.model_(block, training=False)[name], features)
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self._outputs(features, "probabilities")

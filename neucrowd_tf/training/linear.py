@@ -258,13 +258,13 @@ def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float
     """Returns the mean score of strengths in their order, up to the one that is the second in a row
     to be worse than the best: weaker regularisation overfits further, and costs most.
     """
-    found: list[float] = []
-    held_out = (_scores(*part, num_classes=num_classes, Cs=Cs) for part in parts)
+    means: list[float] = []
+    held_out = (_scores(*fold, num_classes=num_classes, Cs=Cs) for fold in parts)
     for scores in zip(*held_out, strict=True):
-        found.append(float(np.mean(scores)))
-        if len(found) - 1 - int(np.argmax(found)) >= PATIENCE:
+        means.append(float(np.mean(scores)))
+        if len(means) - 1 - int(np.argmax(means)) >= PATIENCE:
             break
-    return found
+    return means
 
 
 def _scores(

@@ -203,13 +203,13 @@ class _Checkpoint:
         """
         if self.run.checkpoints is None:
             return
-        before = [part.get_state() for part in self.state]
+        before = [member.get_state() for member in self.state]
         for path, arrays in self.run.saved(CHECKPOINT):
             try:
                 return self._restore(arrays)
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                for part, state in zip(self.state, before, strict=True):
-                    part.set_state(state)
+                for member, state in zip(self.state, before, strict=True):
+                    member.set_state(state)
                 self.best.epoch, self.best.weights, self.logs = None, [], {}
                 self.best.value = self.best.tie = None
                 self.next_epoch, self.finished = 0, False
@@ -226,9 +226,9 @@ class _Checkpoint:
         best = self.best
         self.next_epoch, self.finished = int(record["next_epoch"]), bool(record["finished"])
         self.logs = {str(name): list(logs) for name, logs in record["logs"].items()}
-        for index, part in enumerate(self.state):
+        for index, member in enumerate(self.state):
             head = f"state{index}/"
-            part.set_state(
+            member.set_state(
                 {
                     key.removeprefix(head): value
                     for key, value in arrays.items()
@@ -272,8 +272,8 @@ class _Checkpoint:
             | pack("best", self.best.weights)
             | {"record": to_text(record)}
         )
-        for index, part in enumerate(self.state):
-            arrays |= {f"state{index}/{key}": value for key, value in part.get_state().items()}
+        for index, member in enumerate(self.state):
+            arrays |= {f"state{index}/{key}": value for key, value in member.get_state().items()}
         self.run.save(CHECKPOINT, arrays)
         self._saved = time.monotonic()
 

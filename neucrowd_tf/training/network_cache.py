@@ -113,9 +113,9 @@ class Snapshots:
         import keras
         from sklearn.base import clone
 
-        made: Self = clone(self)
-        made.model_ = keras.models.clone_model(self.model_)
-        return made.load_snapshot(snapshot)
+        estimator: Self = clone(self)
+        estimator.model_ = keras.models.clone_model(self.model_)
+        return estimator.load_snapshot(snapshot)
 
     def load_snapshot(self, snapshot: dict[str, Any]) -> Self:
         """Takes a snapshot's state in place; `model_` must be this estimator's own."""

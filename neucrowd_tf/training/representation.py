@@ -198,20 +198,20 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         Args:
             labels: `[N]` consensus class codes.
         """
-        part, kept = hold_out(data, labels, self.validation_fraction, self.seed)
-        if len(np.unique(labels[kept])) < 2:
+        split, places = hold_out(data, labels, self.validation_fraction, self.seed)
+        if len(np.unique(labels[places])) < 2:
             raise DataError(
                 "annotations: expected consensus labels of at least two classes, received only"
-                f" {self.classes_.tolist()[labels[kept][0]]!r}"
+                f" {self.classes_.tolist()[labels[places][0]]!r}"
             )
-        mean, scale = standardise(part.features, self.standardise)
+        mean, scale = standardise(split.features, self.standardise)
         self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
-        self.train_labels_, self.rows_, self.kept_ = labels, data.rows, kept
-        held, held_labels = part.validation or (part.features, labels[kept])
+        self.train_labels_, self.rows_, self.kept_ = labels, data.rows, places
+        held, held_labels = split.validation or (split.features, labels[places])
         return EmbeddingData(
-            self._scale(part.features),
-            labels[kept],
-            part.annotations,
+            self._scale(split.features),
+            labels[places],
+            split.annotations,
             self._scale(held),
             held_labels,
             data,
@@ -241,8 +241,8 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
 
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
-            found = ranking_metrics(data.held_labels, head.predict_proba(model.embed(data.held)))
-            return {**found, **watch()}
+            figures = ranking_metrics(data.held_labels, head.predict_proba(model.embed(data.held)))
+            return {**figures, **watch()}
 
         history = train(
             self._compiled(model, run),

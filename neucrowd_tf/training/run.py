@@ -166,9 +166,9 @@ class Run:
             return compute()
         path = self.checkpoints / f"{name}.npz"
         owner = self._owner(path.name)
-        kept = load_or_warn(path, owner)
-        if kept is not None:
-            return kept
+        stored = load_or_warn(path, owner)
+        if stored is not None:
+            return stored
         arrays = compute()
         if self.first_worker:
             save_arrays(path, {**arrays, OWNER: owner})
@@ -194,9 +194,9 @@ class Run:
 
     def _owner(self, name: str) -> NDArray[np.uint8]:
         """Returns whose a checkpoint of this name and stage is."""
-        said = "\0".join((self.owner, self.prefix, name))
-        found = hashlib.sha256(said.encode("utf-8", "surrogatepass"))
-        return np.frombuffer(found.digest(), dtype=np.uint8)
+        identity = "\0".join((self.owner, self.prefix, name))
+        hashed = hashlib.sha256(identity.encode("utf-8", "surrogatepass"))
+        return np.frombuffer(hashed.digest(), dtype=np.uint8)
 
     # ----------------------------------------------------------------- TensorBoard
 

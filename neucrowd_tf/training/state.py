@@ -86,7 +86,7 @@ def from_text(array: NDArray[Any]) -> Any:
 
 def _initializers(layer: Any) -> dict[int, Any]:
     """Returns a layer's initialisers by the identity of the variable that each of them makes."""
-    found: dict[int, Any] = {}
+    initializers: dict[int, Any] = {}
     for name, value in vars(layer).items():
         if not name.endswith("_initializer") or not isinstance(
             value, keras.initializers.Initializer
@@ -96,8 +96,8 @@ def _initializers(layer: Any) -> dict[int, Any]:
         for attribute in (stem, f"_{stem}"):
             variable = vars(layer).get(attribute)
             if variable is not None and hasattr(variable, "assign"):
-                found[id(variable)] = value
-    return found
+                initializers[id(variable)] = value
+    return initializers
 
 
 def _generators(layer: Any) -> list[keras.random.SeedGenerator]:
@@ -128,10 +128,10 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     done: set[int] = set()
     for layer in layers:
         makers = _initializers(layer)
-        own = list(getattr(layer, "_trainable_variables", [])) + list(
+        weights = list(getattr(layer, "_trainable_variables", [])) + list(
             getattr(layer, "_non_trainable_variables", [])
         )
-        for variable in own:
+        for variable in weights:
             maker = makers.get(id(variable))
             if maker is None or id(variable) in done:
                 continue

@@ -76,17 +76,17 @@ def is_text(features: Any) -> bool:
     return array.dtype.kind == "U" or all(isinstance(item, str) for item in array.tolist())
 
 
-def check_texts(features: Any, what: str = "texts") -> NDArray[Any]:
+def check_texts(features: Any, name: str = "texts") -> NDArray[Any]:
     """Returns texts `[N]` as an array of `str`.
 
     Raises:
         DataError: something else.
     """
     if not is_text(features):
-        found = np.asarray(features)
+        results = np.asarray(features)
         raise DataError(
-            f"{what}: expected texts, one an instance, received {found.dtype} of shape"
-            f" {found.shape}"
+            f"{name}: expected texts, one an instance, received {results.dtype} of shape"
+            f" {results.shape}"
         )
     return np.asarray(features).astype(object)
 
@@ -97,17 +97,17 @@ _MOST_BYTES = 1 << 28
 
 
 def _remembered(
-    what: str, texts: Sequence[str], make: Callable[[], dict[str, Any]]
+    name: str, texts: Sequence[str], make: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     """Returns arrays by name that `make` makes of the same texts always: the last ones are kept."""
-    digest = hashlib.blake2b(what.encode(), digest_size=16)
+    digest = hashlib.blake2b(name.encode(), digest_size=16)
     for text in texts:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
     key = digest.digest()
     if key not in _REMEMBERED:
         _REMEMBERED[key] = make()
     _REMEMBERED.move_to_end(key)
-    sizes = [sum(a.nbytes for a in found.values()) for found in _REMEMBERED.values()]
+    sizes = [sum(a.nbytes for a in results.values()) for results in _REMEMBERED.values()]
     while len(_REMEMBERED) > 1 and sum(sizes) > _MOST_BYTES:
         _REMEMBERED.popitem(last=False)
         sizes.pop(0)
@@ -132,10 +132,10 @@ def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
 
     parts = []
     for kind in KINDS:
-        made = _vectoriser(kind)
-        made.set_params(vocabulary=fitted[f"{kind}_terms_"].tolist())
-        made.idf_ = fitted[f"{kind}_weights_"]
-        parts.append(made.transform(texts))
+        vectoriser = _vectoriser(kind)
+        vectoriser.set_params(vocabulary=fitted[f"{kind}_terms_"].tolist())
+        vectoriser.idf_ = fitted[f"{kind}_weights_"]
+        parts.append(vectoriser.transform(texts))
     return hstack(parts, format="csr")
 
 
@@ -167,9 +167,9 @@ class TextFeatures(Persistent, BaseEstimator):
             DataError: not texts, or none with a letter or a digit.
         """
         check_arguments(self)
-        given = check_texts(texts).tolist()
-        found = _remembered(f"fit {self.get_params()}", given, lambda: self._fitted(given))
-        for name, values in found.items():
+        checked = check_texts(texts).tolist()
+        results = _remembered(f"fit {self.get_params()}", checked, lambda: self._fitted(checked))
+        for name, values in results.items():
             setattr(self, name, values)
         return self
 
@@ -178,37 +178,37 @@ class TextFeatures(Persistent, BaseEstimator):
         least = 2 if len(texts) > FEW_TEXTS else 1
         if not any(normalise(text) for text in texts):
             raise DataError("texts: expected letters or digits in one of them, received none")
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for kind in KINDS:
-            made = _vectoriser(kind, self.terms, least)
+            vectoriser = _vectoriser(kind, self.terms, least)
             try:
-                made.fit(texts)
+                vectoriser.fit(texts)
             except ValueError:  # nothing stands in two texts
-                made = _vectoriser(kind, self.terms).fit(texts)
-            found[f"{kind}_terms_"] = np.array(made.get_feature_names_out(), dtype=object)
-            found[f"{kind}_weights_"] = made.idf_
-        weighted = _weighted(found, texts)
+                vectoriser = _vectoriser(kind, self.terms).fit(texts)
+            results[f"{kind}_terms_"] = np.array(vectoriser.get_feature_names_out(), dtype=object)
+            results[f"{kind}_weights_"] = vectoriser.idf_
+        weighted = _weighted(results, texts)
         size = min(self.size, weighted.shape[1], max(1, weighted.shape[0] - 1))
         if size == weighted.shape[1]:
-            found["components_"] = np.eye(size, dtype=np.float32)
+            results["components_"] = np.eye(size, dtype=np.float32)
         else:
             reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
-            told = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
-            found["components_"] = reduced.components_[told].T.astype(np.float32)
-        return found
+            significant = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
+            results["components_"] = reduced.components_[significant].T.astype(np.float32)
+        return results
 
     def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
         """Returns features `[M, k]`; a text without a known n-gram becomes zeros."""
         if not hasattr(self, "components_"):
             raise NotFittedError("this TextFeatures is not fitted yet: call fit first")
-        given = check_texts(texts).tolist()
-        own = hashlib.blake2b(self.components_.tobytes(), digest_size=16).hexdigest()
+        checked = check_texts(texts).tolist()
+        key = hashlib.blake2b(self.components_.tobytes(), digest_size=16).hexdigest()
 
-        def made() -> dict[str, Any]:
-            values = _weighted(vars(self), given) @ self.components_
+        def compute() -> dict[str, Any]:
+            values = _weighted(vars(self), checked) @ self.components_
             return {"features": np.asarray(values, dtype=np.float32)}
 
-        return np.array(_remembered(f"transform {own}", given, made)["features"])
+        return np.array(_remembered(f"transform {key}", checked, compute)["features"])
 
     def layer(self) -> Any:
         """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`, as `transform`

@@ -109,7 +109,7 @@ class EncoderModel(keras.Model):
     def embed(self, features: Any, rows_at_once: int = 8192) -> NDArray[np.float32]:
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
         return in_blocks(
-            lambda part: self._embed(tf.convert_to_tensor(part)), features, rows_at_once
+            lambda block: self._embed(tf.convert_to_tensor(block)), features, rows_at_once
         )
 
     @tf.function(reduce_retracing=True, autograph=False)

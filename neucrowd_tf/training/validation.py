@@ -76,13 +76,13 @@ def hold_out(
     )
     train.sort()
     held.sort()
-    part = TrainingData(
+    training = TrainingData(
         data.features[train],
         data.annotations[train],
         (data.features[held], labels[held]),
         data.rows[train],
     )
-    return part, train
+    return training, train
 
 
 class BestEpoch:

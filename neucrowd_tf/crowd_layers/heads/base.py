@@ -61,10 +61,10 @@ class AnnotatorHead(keras.layers.Layer):
         """Returns a new weight `[R, *shape]`; every fit draws it anew with its initialiser, which
         is kept as `self.<name>_initializer`. Keep the weight itself as `self.<name>`.
         """
-        made = keras.initializers.get(initializer)
-        setattr(self, f"{name}_initializer", made)
+        maker = keras.initializers.get(initializer)
+        setattr(self, f"{name}_initializer", maker)
         return self.add_weight(
-            shape=(self.num_annotators, *shape), initializer=made, dtype="float32", name=name
+            shape=(self.num_annotators, *shape), initializer=maker, dtype="float32", name=name
         )
 
     def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
@@ -115,8 +115,8 @@ class AnnotatorHead(keras.layers.Layer):
         """Returns the constructor's arguments, each of which is an attribute of its name."""
         config = super().get_config()
         arguments = inspect.signature(type(self).__init__).parameters
-        own = arguments.keys() - config.keys() - {"self", "layer"}
-        return config | {name: getattr(self, name) for name in sorted(own)}
+        names = arguments.keys() - config.keys() - {"self", "layer"}
+        return config | {name: getattr(self, name) for name in sorted(names)}
 
 
 class _Penalties(keras.layers.Layer):

@@ -98,8 +98,8 @@ class ConalHead(AnnotatorHead):
         embedded = unit(ops.take(self.annotator, annotators, axis=0)[:, 0])
         share = ops.sigmoid(ops.sum(instances * embedded, axis=-1, keepdims=True))
         common = ops.take(ops.matmul(p, self.common), rows, axis=0)
-        own = cell_product(p, rows, ops.take(self.matrix, annotators, axis=0))
-        return share * common + (1.0 - share) * own
+        individual = cell_product(p, rows, ops.take(self.matrix, annotators, axis=0))
+        return share * common + (1.0 - share) * individual
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (input_shape[0][0], self.num_annotators, input_shape[0][-1])

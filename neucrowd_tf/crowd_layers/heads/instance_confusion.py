@@ -123,13 +123,13 @@ class InstanceConfusion(AnnotatorHead):
         batch = ops.shape(instances)[0]
         rows = ops.repeat(ops.arange(batch), self.num_annotators)
         codes = ops.tile(ops.arange(self.num_annotators), (batch,))
-        found = self.answers(
+        logits = self.answers(
             ops.take(p, rows, axis=0),
             ops.take(instances, rows, axis=0),
             ops.take(self.annotators(), codes, axis=0),
             training,
         )
-        return ops.reshape(found, (-1, self.num_annotators, self.num_classes))
+        return ops.reshape(logits, (-1, self.num_annotators, self.num_classes))
 
     def cells(self, inputs: Any, rows: Any, annotators: Any, training: bool | None = None) -> Any:
         return self.answers(
