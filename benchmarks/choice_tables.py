@@ -247,7 +247,8 @@ def hard_ones(draw: int, data_dir: Path | None) -> Table:
         asked = rng.random((len(x), 8)) < 3 / 8
         return Annotations.from_dense(np.where(asked, labels, -1), num_classes=2)
 
-    return shuffled(*datasets.load_breast_cancer(return_X_y=True), draw, crowd, _LATER)
+    x, truth = datasets.load_breast_cancer(return_X_y=True)
+    return shuffled(x, truth, draw, crowd, _LATER)
 
 
 def _two_kinds(name: str, second: tuple[int, ...], size: int) -> Maker:
