@@ -1,0 +1,54 @@
+"""Folders of saved estimators that cannot be loaded say why, in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neucrowd_tf
+from neucrowd_tf.errors import DataError
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    crowd = neucrowd_tf.Annotations.from_dense(np.array([[0, 0, 1], [1, 1, 1], [1, 0, 0]]))
+    neucrowd_tf.MajorityVote().fit(crowd).save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record.update(format=0), "format 0, not 1"),
+        (lambda record: record.pop("params"), "params: missing or of another type"),
+        (lambda record: record["params"].update(removed=1), "saved by another version"),
+        (lambda record: record.update({"class": "neucrowd_tf.gone:Old"}), "by another version"),
+        (lambda record: record.update({"class": "neucrowd_tf.errors:Old"}), "no class neucrowd"),
+        (lambda record: record.update({"class": "os:system"}), "no class os:system"),
+        (lambda record: record["attributes"].update(x_={"array": "gone"}), "by another version"),
+    ],
+)
+def test_other_versions_and_damaged_files(change: Change, message: str, saved: Path) -> None:
+    assert neucrowd_tf.load(saved).labels_.tolist() == [0, 1, 0]
+    path = saved / "estimator.json"
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    with pytest.raises(DataError, match=message) as error:
+        neucrowd_tf.load(saved)
+    assert str(error.value).startswith(str(saved)) and "\n" not in str(error.value)
+
+
+def test_another_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no saved estimator here"):
+        neucrowd_tf.load(tmp_path)
+    (tmp_path / "mine").touch()
+    with pytest.raises(FileExistsError):
+        neucrowd_tf.MajorityVote().save(tmp_path)
