@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -310,7 +310,7 @@ class ICED(EmbeddingEstimator):
             run=run.stage("rounds"),
             epoch_start=start_round,
             state=(history,),
-            evaluate=None if data.validation is None else lambda: self._scores(*data.validation),
+            evaluate=self._scoring(data.validation),
             stop_when=lambda logs: settled(logs["changed"], self.tol),
         ).logs
         self._set_results(history)
@@ -388,10 +388,16 @@ class ICED(EmbeddingEstimator):
         """Returns what the classifier is trained on, `[N + S, C]`."""
         return np.eye(len(self.classes_))[inference.labels]
 
-    def _scores(self, features: NDArray[np.float32], codes: NDArray[np.int64]) -> dict[str, float]:
-        """Returns the accuracy on validation data, which is logged and chooses nothing."""
-        right = accuracy_score(codes, self._predict_proba(features).argmax(axis=1))
-        return {"accuracy": float(right)}
+    def _scoring(
+        self, validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
+    ) -> Callable[[], dict[str, float]] | None:
+        """Returns what scores validation data after each round; it chooses nothing."""
+        if validation is None:
+            return None
+        features, codes = validation
+        return lambda: {
+            "accuracy": float(accuracy_score(codes, self._predict_proba(features).argmax(axis=1)))
+        }
 
     def _set_results(self, history: RoundHistory) -> None:
         self.labels_history_, self.candidates_history_ = history.labels, history.candidates

@@ -66,7 +66,7 @@ class ICEDModel(keras.Model):
         # Shapes are open, so that new values do not mean a new trace. They are set before each
         # epoch and therefore are no part of a checkpoint.
         def variable(size: int, shape: tuple[int, ...], dtype: type) -> tf.Variable:
-            zeros = np.zeros((size, *shape), dtype)
+            zeros: NDArray[Any] = np.zeros((size, *shape), dtype)
             return tf.Variable(zeros, shape=(None, *shape), trainable=False)
 
         self._synthetic = variable(1, features.shape[1:], np.float32)

@@ -294,7 +294,7 @@ class Generator:
         seed: int,
     ) -> None:
         self.certainty, self.annotation_neighbours = certainty, annotation_neighbours
-        self.options = {"k": k, "eta": eta, "interpolation": interpolation}
+        self.options: dict[str, Any] = {"k": k, "eta": eta, "interpolation": interpolation}
         self.num_classes, self.seed = annotations.num_classes, seed
         self.used = annotations.vote_counts().sum(axis=0) > 0
         self.real, self.labels = annotations.one_hot(), annotations.to_sparse()

@@ -60,7 +60,8 @@ class MeanOfFits(CrowdEstimator):
                 self.members_.append(
                     member.fit(data.features, data.annotations, data.named_validation, run=stage)
                 )
-        matrices = [getattr(member, "confusion_matrices_", None) for member in self.members_]
+        members: list[Any] = self.members_
+        matrices: Any = [getattr(member, "confusion_matrices_", None) for member in members]
         complete = all(each is not None for each in matrices)
         self.confusion_matrices_ = np.mean(matrices, axis=0) if complete else None
 

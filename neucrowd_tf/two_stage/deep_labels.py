@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage.labels_first import LabelsFirst, check_gold
+from neucrowd_tf.two_stage.labels_first import LabelsFirst, TrueLabels
 
-_DASC = "Shi, Li and Huang (2023), DASC, section 4.1"
-_ICED = "ICED, section 3.2"
+_DASC: dict[str, Any] = {
+    "presets": CLASSIFIER_PRESETS,
+    "paper": "Shi, Li and Huang (2023), DASC, section 4.1",
+}
+_ICED: dict[str, Any] = {"paper": "ICED, section 3.2"}
 _PLAIN: Mapping[str, Any] = {
     "hidden_units": (128, 64),
     "dropout": 0.0,
@@ -26,38 +28,6 @@ _PLAIN: Mapping[str, Any] = {
 }
 
 
-@register_method(
-    "ds_dnn",
-    summary="Dawid-Skene, then a network of two hidden layers",
-    defaults={**_PLAIN, "aggregator": "ds"},
-    requires_identities=True,
-    space=SPACE,
-    paper=_ICED,
-)
-@register_method(
-    "mv_dnn",
-    summary="majority vote, then a network of two hidden layers",
-    defaults={**_PLAIN, "aggregator": "mv"},
-    space=SPACE,
-    paper=_ICED,
-)
-@register_method(
-    "ds_dl",
-    summary="Dawid-Skene, then the base network of the crowd-layer models",
-    defaults={"aggregator": "ds"},
-    requires_identities=True,
-    presets=CLASSIFIER_PRESETS,
-    space=SPACE,
-    paper=_DASC,
-)
-@register_method(
-    "mv_dl",
-    summary="majority vote, then the base network of the crowd-layer models",
-    defaults={"aggregator": "mv"},
-    presets=CLASSIFIER_PRESETS,
-    space=SPACE,
-    paper=_DASC,
-)
 @estimator
 class DeepLabels(LabelsFirst, ClassifierEstimator):
     """An aggregator's labels and a Keras classifier trained on them.
@@ -84,6 +54,23 @@ class DeepLabels(LabelsFirst, ClassifierEstimator):
         network.model.set_targets(self.probas_ if self.labels == "soft" else hard)
 
 
+for _name, _aggregator, _summary, _fields in (
+    ("mv_dnn", "mv", "majority vote, then a network of two hidden layers", _ICED),
+    ("ds_dnn", "ds", "Dawid-Skene, then a network of two hidden layers", _ICED),
+    ("mv_dl", "mv", "majority vote, then the base network of the crowd-layer models", _DASC),
+    ("ds_dl", "ds", "Dawid-Skene, then the base network of the crowd-layer models", _DASC),
+):
+    _defaults = {**(_PLAIN if _fields is _ICED else {}), "aggregator": _aggregator}
+    register_method(
+        _name,
+        summary=_summary,
+        defaults=_defaults,
+        requires_identities=_aggregator == "ds",
+        space=SPACE,
+        **_fields,
+    )(DeepLabels)
+
+
 @register_method(
     "gold_dl",
     summary=(
@@ -92,19 +79,12 @@ class DeepLabels(LabelsFirst, ClassifierEstimator):
     ),
     defaults={"aggregator": "mv"},
     uses_truth=True,
-    presets=CLASSIFIER_PRESETS,
     space=SPACE,
-    paper=_DASC,
+    **_DASC,
 )
 @estimator
-class GoldLabels(DeepLabels):
+class GoldLabels(TrueLabels, DeepLabels):
     """The same classifier trained on true labels: an upper bound, never a crowd method.
 
     `fit` is given the truth as the annotations of one annotator who is always right.
     """
-
-    uses_truth: ClassVar[bool] = True
-
-    def _fit(self, data: TrainingData, run: Run) -> None:
-        check_gold(data.annotations)
-        super()._fit(data, run)

@@ -98,13 +98,18 @@ class LabelsFirst(CrowdEstimator):
         self.confusion_matrices_ = stage.errors_
 
 
-def check_gold(annotations: Annotations) -> None:
-    """Raises UsageError unless there is one annotator, whose labels are the true ones."""
-    if annotations.num_annotators != 1:
-        raise UsageError(
-            "gold labels: expected the true labels as those of one annotator, received"
-            f" {annotations.num_annotators} annotators"
-        )
+class TrueLabels(CrowdEstimator):
+    """A method trained on true labels: those of one annotator, who is always right."""
+
+    uses_truth: ClassVar[bool] = True
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        if data.annotations.num_annotators != 1:
+            raise UsageError(
+                "gold labels: expected the true labels as those of one annotator, received"
+                f" {data.annotations.num_annotators} annotators"
+            )
+        super()._fit(data, run)
 
 
 @estimator
@@ -191,14 +196,8 @@ for _name, _aggregator, _summary, _space in (
     uses_truth=True,
 )
 @estimator
-class GoldLogistic(TwoStageClassifier):
+class GoldLogistic(TrueLabels, TwoStageClassifier):
     """The classifier of `mv_lr` trained on true labels: an upper bound, never a crowd method.
 
     `fit` is given the truth as the annotations of one annotator who is always right.
     """
-
-    uses_truth: ClassVar[bool] = True
-
-    def _fit(self, data: TrainingData, run: Run) -> None:
-        check_gold(data.annotations)
-        super()._fit(data, run)
