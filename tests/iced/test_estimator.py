@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import warnings
 from typing import Any
 
 import numpy as np
@@ -64,10 +63,8 @@ def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
 
 def test_histories_agree_with_each_other(fitted: Any) -> None:
     model, x, _, truth = fitted
-    assert model.labels_history_.shape == (5, len(x)) and model.candidates_history_.shape == (
-        4,
-        len(x),
-    )
+    shapes = model.labels_history_.shape, model.candidates_history_.shape
+    assert shapes == ((5, len(x)), (4, len(x)))
     assert (model.labels_ == model.labels_history_[-1]).all()
     assert (model.labels_ == model.probas_.argmax(axis=1)).all()
     for candidates, new in zip(model.candidates_history_, model.synthetic_history_, strict=True):
@@ -77,9 +74,8 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert model.n_iter_ == 4 and not model.converged_
     assert len(model.history_["loss"]) == 4
     scores = score_rounds(model, truth)
-    assert scores["label_accuracy"].iloc[2] == pytest.approx(
-        (model.labels_history_[2] == truth).mean()
-    )
+    right = (model.labels_history_[2] == truth).mean()
+    assert scores["label_accuracy"].iloc[2] == pytest.approx(right)
     new = model.candidates_history_[1] == 1
     assert scores["candidate_purity"].iloc[2] == pytest.approx((truth[new] == 1).mean())
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
@@ -147,24 +143,17 @@ def test_names_and_partial_annotation_three_classes_and_validation() -> None:
     x, crowd, truth = task((90, 30, 12), rate=0.5)
     names = np.array(["a", "b", "c"], dtype=object)
     crowd = Annotations(
-        crowd.instances,
-        crowd.annotators,
-        crowd.labels,
-        num_instances=len(x),
-        num_annotators=7,
+        *(crowd.instances, crowd.annotators, crowd.labels), num_instances=len(x), num_annotators=7,
         class_names=names,
-    )
-    model = ICED(**SMALL, encoder=None, warm_up="groups", tol=1.0).fit(
-        x, crowd, (x[:20], names[truth[:20]])
-    )
+    )  # fmt: skip
+    pair = x[:20], names[truth[:20]]
+    model = ICED(**SMALL, encoder=None, warm_up="groups", tol=1.0).fit(x, crowd, pair)
     assert set(model.predict(x)) <= set("abc")
     assert model.converged_ and model.n_iter_ == 2  # any change is at most all labels
     assert np.isfinite(model.predict_proba(x)).all()
     assert model.confusion_matrices_.shape == (7, 3, 3)
-    assert all(len(values) == 2 for values in model.history_.values()) and {
-        "val_accuracy",
-        "changed",
-    } <= set(model.history_)
+    assert all(len(values) == 2 for values in model.history_.values())
+    assert {"val_accuracy", "changed"} <= set(model.history_)
 
 
 @pytest.mark.ci
@@ -217,11 +206,8 @@ def test_a_strategy_of_several_devices_changes_nothing_but_says_so(fitted: Any) 
 def test_no_rounds_is_the_warm_up_alone() -> None:
     x, crowd, truth = task((20, 6))
     model = ICED(**{**SMALL, "rounds": 0}, warm_up="top").fit(x, crowd)
-    assert (
-        model.labels_history_.shape == (1, 26)
-        and model.candidates_history_.shape == (0, 26)
-        and model.n_iter_ == 0
-    )
+    assert model.labels_history_.shape == (1, 26) and model.n_iter_ == 0
+    assert model.candidates_history_.shape == (0, 26)
     assert model.predict_proba(x).shape == (26, 2)
     dataset = CrowdDataset("t", x, crowd, Split(x, truth, np.arange(26)), truth=truth)
     scores = model.evaluation(dataset)
@@ -232,10 +218,8 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
     assert set(without) == {"warm_up_samples", "permuted"} | names
     assert scores["group_1"] == mix[0].sum()
     assert scores["group_1_largest"] == mix[0].max() / mix[0].sum()
-    assert (
-        "label_first" not in scores
-        and scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
-    )
+    assert "label_first" not in scores
+    assert scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
     groups = certainty_groups(model.certainty_)
     assert scores["warm_up_samples"] == (groups <= 3).sum()
 
@@ -252,110 +236,82 @@ def test_the_printed_factors_one_by_one() -> None:
     assert np.array_equal(first.labels_history_[0], hard.labels)
 
 
-def test_bad_arguments_and_votes_only() -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("rounds", -1), ("rounds", "3"), ("k", True), ("candidates", "all"), ("epsilon", 0.0)),
+        *(("eta", 2), ("eta", "small"), ("dropout", 1.0), ("learning_rate", 0.0), ("l2", -1.0)),
+        *(("learning_rate", None), ("tol", -0.1), ("hidden_units", ()), ("hidden_units", 8)),
+    ],
+)
+def test_bad_arguments(name: str, value: Any) -> None:
     x, crowd, _ = task((20, 6))
-    wrong: dict[str, Any] = {
-        "rounds": -1,
-        "k": True,
-        "candidates": "all",
-        "epsilon": 0.0,
-        "eta": 2,
-        "dropout": 1.0,
-        "learning_rate": 0.0,
-        "l2": -1.0,
-        "tol": -0.1,
-        "hidden_units": (),
-    }
-    text: dict[str, Any] = {
-        "rounds": "3",
-        "eta": "small",
-        "learning_rate": None,
-        "hidden_units": 8,
-    }  # of another kind altogether
-    for name, value in (*wrong.items(), *text.items()):
-        with pytest.raises(UsageError, match=f"^{name}: expected .*, received "):
-            ICED(**{**SMALL, name: value}).fit(x, crowd)
+    with pytest.raises(UsageError, match=f"^{name}: expected .*, received "):
+        ICED(**{**SMALL, name: value}).fit(x, crowd)
+
+
+def test_bad_data() -> None:
+    x, crowd, _ = task((20, 6))
     with pytest.raises(IdentitiesError):
         ICED().fit(x, Annotations.from_votes(crowd.vote_counts()))
     with pytest.raises(DataError, match="images"):
         ICED().fit(np.zeros((26, 3, 4), np.float32), crowd)
+    with pytest.raises(DataError, match="at least two classes"):
+        ICED(**SMALL).fit(np.ones((5, 2), np.float32), np.zeros((5, 3), int))
 
 
 # ----------------------------------------------------------------- awkward data
 
 
-def fit_quietly(
-    x: np.ndarray, dense: np.ndarray, num_classes: int, **options: Any
-) -> tuple[ICED, list[str]]:
+def stray(places: list[int], annotators: list[int] | slice, size: int = 7) -> np.ndarray:
+    """Labels `[30, R]` of class 0, but for a few of class 1."""
+    dense = np.zeros((30, size), int)
+    dense[places, annotators] = 1
+    return dense
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("dense", "options", "warned"),
+    [
+        # A minority of one; one that inference leaves nothing of, three votes out of 210.
+        (stray([3], slice(None), 4), {}, ["fewer than two candidates", "1 in 2 of 2 rounds"]),
+        (
+            stray([3, 8, 20], [0, 1, 2]),
+            {"smoothing": 5.0, "em_iterations": 1},
+            ["fewer than two candidates", "1 in 2 of 2 rounds"],
+        ),
+        # Annotators who agree on everything, fewer neighbours than k, an unused class.
+        (
+            np.repeat(np.repeat([0, 1], [20, 3])[:, None], 3, axis=1),
+            {"num_classes": 3},
+            ["no annotator used class 2", "k was reduced: class 1 in 2 of 2 rounds"],
+        ),
+    ],
+)
+def test_awkward_crowds(dense: np.ndarray, options: dict[str, Any], warned: list[str]) -> None:
+    num_classes = options.pop("num_classes", 2)
     crowd = Annotations.from_dense(dense, num_classes=num_classes)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = ICED(**{**SMALL, "rounds": 2, "hidden_units": (6, 4), **options}).fit(x, crowd)
-    for values in (
-        model.predict_proba(x),
-        model.probas_,
-        model.confusion_matrices_,
-        model.transform(x),
-    ):
-        assert np.isfinite(values).all()
-    return model, [str(w.message) for w in caught]
-
-
-def test_a_minority_of_one() -> None:
-    x, _, _ = task((24, 6))
-    dense = np.zeros((30, 4), int)
-    dense[3] = 1
-    model, messages = fit_quietly(x, dense, 2, candidates="inferred")
-    assert model.synthetic_history_.sum() == 0
-    assert any(
-        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in messages
-    )
-
-
-@pytest.mark.ci
-def test_a_minority_that_inference_leaves_nothing_of() -> None:
-    x, _, _ = task((24, 6))
-    dense = np.zeros((30, 7), int)
-    dense[[3, 8, 20], [0, 1, 2]] = 1  # three votes out of 210, each alone against six
-    model, messages = fit_quietly(
-        x, dense, 2, candidates="inferred", smoothing=5.0, em_iterations=1
-    )
-    assert (model.labels_history_ == 0).all() and model.synthetic_history_.sum() == 0
-    assert any(
-        "fewer than two candidates" in text and "1 in 2 of 2 rounds" in text for text in messages
-    )
-
-
-@pytest.mark.ci
-def test_identical_points_all_annotators_agreeing_fewer_neighbours_than_k_and_an_unused_class() -> (
-    None
-):
-    dense = np.repeat(np.repeat([0, 1], [20, 3])[:, None], 3, axis=1)
-    model, messages = fit_quietly(np.ones((23, 4), np.float32), dense, 3, candidates="inferred")
-    assert (model.labels_ == dense[:, 0]).all()
-    assert any("no annotator used class 2" in text for text in messages)
-    assert any("k was reduced: class 1 in 2 of 2 rounds" in text for text in messages)
-    assert model.synthetic_history_[:, 2].sum() == 0
-
-
-def test_one_class_alone_is_one_clear_error() -> None:
-    with pytest.raises(DataError, match="at least two classes"):
-        ICED(**SMALL).fit(np.ones((5, 2), np.float32), np.zeros((5, 3), int))
+    x = np.ones((len(dense), 4), np.float32)  # identical points
+    few = {**SMALL, "rounds": 2, "hidden_units": (6, 4), "candidates": "inferred"}
+    with pytest.warns(UserWarning) as caught:
+        model = ICED(**few, **options).fit(x, crowd)
+    text = "\n".join(str(w.message) for w in caught)
+    assert all(words in text for words in warned)
+    results = (model.probas_, model.confusion_matrices_, model.predict_proba(x), model.transform(x))
+    assert all(np.isfinite(values).all() for values in results)
+    assert (model.synthetic_history_.sum() == 0) == (num_classes == 2)
+    votes = dense.mean(axis=1).round()
+    assert (model.labels_ == (votes if "smoothing" not in options else 0)).all()
 
 
 def test_registered_methods() -> None:
     assert registry.method("iced").make(seed=3).get_params()["candidates"] == "classifier"
     # Sections 2.3 to 2.5 and table 3's 2 x 3 epochs.
     printed = {
-        "candidates": "inferred",
-        "interpolation": "printed",
-        "prior": "update",
-        "em": "hard",
-        "smoothing": 0.0,
-        "warm_up": "groups",
-        "warm_up_epochs": 6,
-        "rounds": 2,
-    }
+        "candidates": "inferred", "interpolation": "printed", "prior": "update", "em": "hard",
+        "smoothing": 0.0, "warm_up": "groups", "warm_up_epochs": 6, "rounds": 2,
+    }  # fmt: skip
     literal = registry.method("iced_literal").make(rounds=2).get_params()
     assert {name: literal[name] for name in printed} == printed
     assert neucrowd_tf.iced.ICED is ICED
