@@ -85,7 +85,7 @@ def align_annotations(
         DataError: annotations that cannot be matched with certainty.
     """
     crowd = as_annotations(annotations, num_classes)
-    index = getattr(features, "index", None)
+    index: Any = getattr(features, "index", None)
     if not hasattr(index, "is_unique") or numbered(index):
         return _by_row_number(crowd, len(np.asarray(features))) if _is_long(annotations) else crowd
     if "task" in getattr(features, "columns", ()):

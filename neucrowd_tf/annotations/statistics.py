@@ -122,7 +122,7 @@ def chance_corrected(observed: ArrayLike, chance: ArrayLike) -> NDArray[np.float
     """
     expected = np.asarray(chance, np.float64)
     possible = np.where(expected < 1.0, 1.0 - expected, np.nan)
-    return np.asarray((observed - expected) / possible)
+    return np.asarray((np.asarray(observed, np.float64) - expected) / possible)
 
 
 def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
