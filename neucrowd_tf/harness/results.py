@@ -26,6 +26,7 @@ GROUPED = ("dataset", "method")  # the first columns of summary.csv
 OK, SKIPPED, FAILED = "ok", "skipped", "failed"
 RIVALS = ("mv_lr", "ds_lr")
 COMPARED = ("accuracy", "auc")
+NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
 
 Row = dict[str, str]
 
@@ -160,8 +161,7 @@ def _ratio(rows: Iterable[Row]) -> float:
 def _spread(mine: list[Row], metric: str) -> dict[str, float]:
     """Returns mean, standard deviation and interval of a metric over runs."""
     values = list(_values(mine, metric).values())
-    none = Interval(math.nan, math.nan, math.nan)
-    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else none
+    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else NO_INTERVAL
     return {
         f"{metric}_mean": interval.estimate,
         f"{metric}_std": float(np.std(values, ddof=1)) if len(values) > 1 else math.nan,
@@ -176,15 +176,10 @@ def _comparison(
     """Returns the paired difference to a rival over common runs, and its intervals."""
     ours, others = _values(mine, metric), _values(theirs, metric)
     both = [key for key in ours if key in others]
-    difference = low = high = math.nan
-    shared: Interval | None = None
+    over_seeds = over_instances = NO_INTERVAL
     if both:
-        compared = paired_interval(
-            [ours[key] for key in both],
-            [others[key] for key in both],
-            test_train_ratio=_ratio(mine),
-        )
-        difference, low, high = compared.estimate, compared.low, compared.high
+        pairs = [ours[key] for key in both], [others[key] for key in both]
+        over_seeds = paired_interval(*pairs, test_train_ratio=_ratio(mine))
         if output_dir is not None and not any(fold for _, _, fold in both):
             first, second = (
                 [
@@ -193,16 +188,16 @@ def _comparison(
                 ]
                 for row in (mine[0], theirs[0])
             )
-            shared = shared_test_interval(first, second, metric)
+            over_instances = shared_test_interval(first, second, metric) or NO_INTERVAL
     stem = f"{metric}_minus_{rival}"
-    counts = low if shared is None else shared.low
+    low = over_seeds.low if over_instances is NO_INTERVAL else over_instances.low
     return {
-        stem: difference,
-        f"{stem}_low": low,
-        f"{stem}_high": high,
-        f"{stem}_instances_low": math.nan if shared is None else shared.low,
-        f"{stem}_instances_high": math.nan if shared is None else shared.high,
-        f"{metric}_beats_{rival}": "" if math.isnan(counts) else "yes" if counts > 0 else "no",
+        stem: over_seeds.estimate,
+        f"{stem}_low": over_seeds.low,
+        f"{stem}_high": over_seeds.high,
+        f"{stem}_instances_low": over_instances.low,
+        f"{stem}_instances_high": over_instances.high,
+        f"{metric}_beats_{rival}": "" if math.isnan(low) else "yes" if low > 0 else "no",
     }
 
 
@@ -217,11 +212,13 @@ def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
     """
     records = summarise(rows, output_dir)
     header = list(records[0]) if records else [*GROUPED]
-    return to_csv(header, (map(_cell, record.values()) for record in records))
-
-
-def _cell(value: str | float) -> str:
-    return value if isinstance(value, str) else number_cell(value)
+    return to_csv(
+        header,
+        (
+            [value if isinstance(value, str) else number_cell(value) for value in record.values()]
+            for record in records
+        ),
+    )
 
 
 def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:

@@ -70,8 +70,8 @@ class Record:
         kinds = get_type_hints(cls)
         values = {}
         for field in dataclasses.fields(cls)[1:]:
-            make = field.default_factory
-            default = field.default if isinstance(make, type(dataclasses.MISSING)) else make()
+            make: Any = field.default_factory
+            default = field.default if make is dataclasses.MISSING else make()
             value = content.get(field.name, default)
             if not isinstance(value, _classes(kinds[field.name])):
                 raise DataError(f"{path}: {field.name}: missing or of another type. {cls.REMEDY}")
