@@ -130,10 +130,8 @@ def test_reselect_starts_from_observed_ones(crowd, centroids):
     model = DASC(centroids, quota=50, rounds=3, reselect=True, pick="last").fit(
         features, annotations
     )
-    assert (
-        model.history_["annotations"]
-        == [annotations.num_annotations] + [annotations.num_annotations + 50] * 3
-    )
+    size = annotations.num_annotations
+    assert model.history_["annotations"] == [size, size + 50, size + 50, size + 50]
 
 
 def test_round_is_chosen_on_held_out_instances(crowd, centroids):
@@ -150,10 +148,8 @@ def test_patience(crowd, centroids):
     model = DASC(centroids, quota=5, rounds=9, patience=2, tolerance=0).fit(
         features, annotations, (features, truth)
     )
-    assert (
-        model.stopped_ == "validation"
-        and len(model.round_accuracy_) - 1 - int(np.argmax(model.round_accuracy_)) == 2
-    )
+    waited = len(model.round_accuracy_) - 1 - int(np.argmax(model.round_accuracy_))
+    assert model.stopped_ == "validation" and waited == 2
 
 
 def test_picked_round_by_hand():
@@ -171,30 +167,24 @@ def test_unused_class_and_idle_annotator(crowd):
     model = DASC(CrowdLayer(**{**SMALL, "epochs": 3}), quota=80, rounds=2, pick="last").fit(
         features, wider
     )
-    assert (
-        model.predict_proba(features).shape == (90, 4)
-        and np.isfinite(model.predict_proba(features)).all()
-    )
+    probabilities = model.predict_proba(features)
+    assert probabilities.shape == (90, 4) and np.isfinite(probabilities).all()
     assert all(np.isfinite(model.history_["imbalance_ratio"]))
 
 
 def test_bad_arguments(crowd, centroids):
     features, _, annotations = crowd
-    for arguments, message in (
-        ({"selection": "best"}, "selection: expected 'dasc', 'confidence', 'random' or 'equal'"),
-        ({"quota": 0}, "quota: expected a whole number from 1"),
-        ({"rounds": -1}, "rounds: expected a whole number from 0"),
-        ({"tolerance": -1.0}, "tolerance: expected a number from 0"),
-        ({"tolerance": "x"}, "tolerance: expected a number from 0, received 'x'"),
-        ({"patience": 0}, "patience: expected None or a whole number from 1"),
-        (
-            {"validation_fraction": 1},
-            "validation_fraction: expected a number above 0 and below 1, received 1",
-        ),
-        ({"pick": "first"}, "pick: expected 'validation' or 'last'"),
+    for name, value, expected in (
+        ("selection", "best", "'dasc', 'confidence', 'random' or 'equal'"),
+        ("quota", 0, "a whole number from 1"),
+        ("rounds", -1, "a whole number from 0"),
+        ("tolerance", "x", "a number from 0, received 'x'"),
+        ("patience", 0, "None or a whole number from 1"),
+        ("validation_fraction", 1, "a number above 0 and below 1, received 1"),
+        ("pick", "first", "'validation' or 'last'"),
     ):
-        with pytest.raises(ValueError, match=message):
-            DASC(centroids, **arguments).fit(features, annotations)
+        with pytest.raises(ValueError, match=f"{name}: expected {expected}"):
+            DASC(centroids, **{name: value}).fit(features, annotations)
     from sklearn.linear_model import LogisticRegression
 
     with pytest.raises(

@@ -55,32 +55,21 @@ def test_safe_examples_by_hand() -> None:
     points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
     labels = np.array([1, 1, 0, 0, 0])
     assurance = np.array([0.3, 0.5, 0.4, 0.2, 0.9])
-    assert safe_examples(points, labels, assurance, k=2).tolist() == [
-        True,
-        False,
-        False,
-        True,
-        True,
-    ]
-    assert not safe_examples(points, labels, np.array([0.3, 0.5, 0.4, 0.2, 0.9]), k=2, margin=0.61)[
-        4
-    ]
+    safe = safe_examples(points, labels, assurance, k=2)
+    assert safe.tolist() == [True, False, False, True, True]
+    assert not safe_examples(points, labels, assurance, k=2, margin=0.61)[4]
     # Definition 3 says "exceeds": equal sums are not safe. e1: neighbours 0 (+) and 2 (-) of .5
     # each; by a margin of 1/4: .75 - .5.
     assert not safe_examples(points, labels, np.full(5, 0.5), k=2)[1]
-    assert not safe_examples(
-        points, labels, np.array([0.75, 0.5, 0.5, 0.5, 0.5]), k=2, margin=0.25
-    )[1]
-    assert safe_examples(points, labels, np.array([0.75, 0.5, 0.5, 0.5, 0.5]), k=2, margin=0.125)[1]
+    more = np.array([0.75, 0.5, 0.5, 0.5, 0.5])
+    assert not safe_examples(points, labels, more, k=2, margin=0.25)[1]
+    assert safe_examples(points, labels, more, k=2, margin=0.125)[1]
 
 
 def test_safe_examples_against_naive_loop() -> None:
     rng = np.random.default_rng(2)
-    points, labels, assurance = (
-        rng.normal(size=(60, 3)),
-        rng.integers(0, 3, 60),
-        rng.uniform(size=60),
-    )
+    points, labels = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    assurance = rng.uniform(size=60)
     expected = []
     for i in range(60):
         distances = [(np.linalg.norm(points[i] - points[j]), j) for j in range(60) if j != i]
@@ -93,11 +82,8 @@ def test_safe_examples_against_naive_loop() -> None:
 
 def test_safety_is_unchanged_by_moving_and_scaling_the_space() -> None:
     rng = np.random.default_rng(4)
-    points, labels, assurance = (
-        rng.normal(size=(50, 4)),
-        rng.integers(0, 2, 50),
-        rng.uniform(size=50),
-    )
+    points, labels = rng.normal(size=(50, 4)), rng.integers(0, 2, 50)
+    assurance = rng.uniform(size=50)
     before = safe_examples(points, labels, assurance, k=5)
     np.testing.assert_array_equal(before, safe_examples(points * 3 + 7, labels, assurance, k=5))
 
@@ -116,29 +102,18 @@ def test_neighbourhood_is_the_root_of_the_batch() -> None:
 def test_robust_anchor_by_hand() -> None:
     # Assurance .2, .6 on anchors (1, 0), (0, 2): sum = (.2, 1.2); mean = (.2, 1.2) / .8 = (.25,
     # 1.5).
-    anchors, assurance, classes = (
-        tf.constant([[1.0, 0.0], [0.0, 2.0]]),
-        tf.constant([0.2, 0.6]),
-        tf.constant([0, 0]),
-    )
-    np.testing.assert_allclose(
-        robust_anchor(anchors, assurance, classes, 1, reduction="sum"), [[0.2, 1.2]] * 2, rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        robust_anchor(anchors, assurance, classes, 1), [[0.25, 1.5]] * 2, rtol=1e-5
-    )
+    batch = map(tf.constant, ([[1.0, 0.0], [0.0, 2.0]], [0.2, 0.6], [0, 0]))
+    anchors, assurance, classes = batch
+    for reduction, expected in (("sum", [0.2, 1.2]), ("mean", [0.25, 1.5]), ("scaled", [0.1, 0.6])):
+        result = robust_anchor(anchors, assurance, classes, 1, reduction=reduction)
+        np.testing.assert_allclose(result, [expected] * 2, rtol=1e-5)
 
 
 def test_robust_anchor_against_naive_loop() -> None:
     rng = np.random.default_rng(0)
-    anchors, assurance, classes = (
-        rng.normal(size=(20, 3)),
-        rng.uniform(0.1, 1, 20),
-        rng.integers(0, 3, 20),
-    )
-    result = robust_anchor(
-        tf.constant(anchors), tf.constant(assurance), tf.constant(classes), 3
-    ).numpy()
+    anchors, assurance = rng.normal(size=(20, 3)), rng.uniform(0.1, 1, 20)
+    classes = rng.integers(0, 3, 20)
+    result = robust_anchor(*map(tf.constant, (anchors, assurance, classes)), 3).numpy()
     for t in range(20):
         rows = [j for j in range(20) if classes[j] == classes[t]]
         expected = sum(assurance[j] * anchors[j] for j in rows) / sum(assurance[j] for j in rows)

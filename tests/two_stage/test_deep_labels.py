@@ -74,9 +74,8 @@ def test_targets_are_the_aggregators(crowd):
 def test_votes_alone(crowd):
     features, _, annotations = crowd
     votes = Annotations.from_votes(annotations.vote_counts())
-    assert (
-        DeepLabels("mv", **{**SMALL, "epochs": 1}).fit(features, votes).confusion_matrices_ is None
-    )
+    model = DeepLabels("mv", **{**SMALL, "epochs": 1}).fit(features, votes)
+    assert model.confusion_matrices_ is None
     with pytest.raises(IdentitiesError, match="DawidSkene with a network needs to know"):
         DeepLabels("ds", **SMALL).fit(features, votes)
     with pytest.raises(UsageError, match="labels: expected 'hard' or 'soft'"):
