@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.losses import at_labels, cross_entropies
-from neucrowd_tf.crowding.game import Crowd, batches_in, gathered, positions_of, shuffled
+from neucrowd_tf.crowding.game import Crowd, batches_in, gathered, positions_of, repeated, shuffled
 from neucrowd_tf.crowding.networks import Discriminator, draw_labels, fold
 from neucrowd_tf.crowding.objectives import (
     discriminator_losses,
@@ -57,12 +57,7 @@ def passes_over(passes: int, count: Any, width: int, step: Callable[[Any, Any], 
         turn, index = number // count, number % count
         return number + 1, tf.where(index == 0, 0.0, sums) + step(turn, index)
 
-    return tf.while_loop(
-        lambda number, _: number < passes * count,
-        body,
-        (0, tf.zeros([width])),
-        parallel_iterations=1,
-    )[1]
+    return repeated(passes * count, body, tf.zeros([width]))
 
 
 class CrowdGANModel(keras.Model):
@@ -100,7 +95,7 @@ class CrowdGANModel(keras.Model):
         features = np.asarray(classifier.get_layer("standardise")(data.features))
         crowd = Crowd.of(features, annotations, np.eye(annotators, dtype=np.float32), seed)
         self.discriminator = Discriminator(
-            int(crowd.flat.shape[1]),
+            int(crowd.features.shape[1]),
             annotators,
             classes,
             embedding_size=embedding_size,
@@ -110,6 +105,7 @@ class CrowdGANModel(keras.Model):
         self.base, self.head = classifier.get_layer("base"), classifier.get_layer("crowd_layer")
         self.crowd, self.counts = crowd, selection_counts(crowd.observed)
         self.passes, self.batch_pairs = passes, batch_pairs
+        self.feature_shape = features.shape[1:]
         self.built = True
 
     def compile_networks(self, generator: float, discriminator: float) -> None:
@@ -126,9 +122,8 @@ class CrowdGANModel(keras.Model):
 
     def logits(self, rows: Any) -> Any:
         """Returns annotators' logits `[B, R, C]` of some instances."""
-        return tf.cast(
-            self.head(self.base(tf.gather(self.crowd.features, rows), training=False)), tf.float32
-        )
+        features = tf.reshape(tf.gather(self.crowd.features, rows), [-1, *self.feature_shape])
+        return tf.cast(self.head(self.base(features, training=False)), tf.float32)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
@@ -140,7 +135,7 @@ class CrowdGANModel(keras.Model):
         """Trains the discriminator on authentic annotations and as many generated ones of each
         annotator, drawn at random.
         """
-        crowd, size = self.crowd, len(self.crowd.flat)
+        crowd, size = self.crowd, len(self.crowd.features)
 
         def compute(index: Any) -> Any:
             rows = positions_of(index, _BATCH_ROWS, size)
@@ -171,7 +166,7 @@ class CrowdGANModel(keras.Model):
             distinct, places = tf.unique(rows)  # an instance of several pairs is encoded once
             with tf.GradientTape() as tape:
                 encoded = self.discriminator.encode(
-                    tf.gather(crowd.flat, distinct), crowd.annotators
+                    tf.gather(crowd.features, distinct), crowd.annotators
                 )
                 v = tf.gather(encoded[0], places)
                 logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
@@ -199,7 +194,7 @@ class CrowdGANModel(keras.Model):
     def generator_turn(self, epoch: Any) -> Any:
         """Makes policy-gradient steps on all pairs, and returns the mean reward of the last
         pass."""
-        crowd, size = self.crowd, len(self.crowd.flat)
+        crowd, size = self.crowd, len(self.crowd.features)
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
         def step(turn: Any, index: Any) -> Any:
@@ -209,7 +204,7 @@ class CrowdGANModel(keras.Model):
             with tf.GradientTape() as tape:
                 logits = self.logits(rows)
                 labels = draw_labels(logits, seed)
-                features = tf.gather(crowd.flat, rows)
+                features = tf.gather(crowd.features, rows)
                 encoded = self.discriminator.encode(features, crowd.annotators)
                 scores = self.discriminator.all_pairs(*encoded)
                 # log(1 + exp(f)), the reward with which IRGAN replaces log(1 - D) for steadier

@@ -120,7 +120,7 @@ def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: 
     """TensorFlow orders sums by names of a graph's nodes, which Keras numbers; CrowdInG's game is
     where that showed.
     """
-    short = [f"--hparam={name}=3" for name in ("epochs", "pretrain_epochs", "warm_up_epochs")]
+    short = [f"--hparam={name}=3" for name in ("epochs", "pretrain_epochs", "game_pretrain_epochs")]
     base = ["--dataset=breast_cancer", "--method=crowding", *short, "--noreport"]
     for name, seeds in {"second": ["--seed=0", "--num_runs=2"], "first": ["--seed=1"]}.items():
         done = command(repository, *base, *seeds, f"--output_dir={tmp_path / name}")

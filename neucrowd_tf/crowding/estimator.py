@@ -38,6 +38,7 @@ _FREE = (
     *("seed", "annotator_features", "epochs", "averaging", "threshold", "collapse_drop", "refit"),
     *("generator_learning_rate", "classifier_learning_rate", "discriminator_learning_rate"),
 )
+_CHOICE = ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
 _rate = number(above=0)
 
 
@@ -193,8 +194,13 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         if self.epochs and data.validation is None:
             chosen = held_out(data, HELD_OUT, self.seed)
             self._train(chosen, run.stage("choice") if self.refit else run, self.epochs)
-            if self.refit:
-                self._refit(data, run.stage("refit"))
+            if self.refit:  # on all instances; the history is that of the choice
+                choice = {name: getattr(self, name) for name in _CHOICE}
+                best = self.best_epoch_
+                self._train(data, run.stage("refit"), 0 if best is None else best + 1)
+                if self.collapsed_:  # without validation data only the start is left
+                    choice |= {"best_epoch_": None, "collapsed_": True}
+                vars(self).update(choice)
         else:
             self._train(data, run, self.epochs)
         if self.collapsed_:
@@ -204,16 +210,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
                 stacklevel=4,
             )
         run.flush()
-
-    def _refit(self, data: TrainingData, run: Run) -> None:
-        """Trains on all instances for the chosen number of epochs; logs are those of the choice."""
-        chosen = self.history_, self.start_, self.n_iter_
-        best, collapsed = self.best_epoch_, self.collapsed_
-        self._train(data, run, 0 if best is None else best + 1)
-        if self.collapsed_:  # there is no validation data, so the start is what is left
-            best = None
-        self.history_, self.start_, self.n_iter_ = chosen
-        self.best_epoch_, self.collapsed_ = best, collapsed or self.collapsed_
 
     def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
         """Trains DL-CL, the other networks against it, and plays the game.
@@ -297,11 +293,8 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             tie_break=None if start is None else "log_loss",
             stop_when=stop,
         )
-        self.history_, self.n_iter_, self.collapsed_ = (
-            history.logs,
-            history.epochs,
-            stop(history.logs),
-        )
+        self.history_, self.n_iter_ = history.logs, history.epochs
+        self.collapsed_ = stop(history.logs)
         better = not self.collapsed_ if start is None else is_better(history.best_value, start)
         if better:
             self.best_epoch_ = history.best_epoch

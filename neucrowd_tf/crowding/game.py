@@ -3,7 +3,8 @@
 `Game.play_epoch` is section 3.3 of the paper: the discriminative module learns from authentic and
 selected generated annotations (`discriminator_turn`), the generator by eq. 5 on the instances of
 which the classifier is sure (`generator_turn`), the classifier by eq. 6 on the others
-(`classifier_turn`). Each turn is a loop over passes and batches; a step on one batch is compiled.
+(`classifier_turn`). A turn draws its annotations, and then makes several passes over batches of
+them; `step` in `..._passes` is the update on one batch.
 """
 
 from __future__ import annotations
@@ -66,19 +67,13 @@ _ORDER, _NOISE = 8, 9
 _BEFORE = 1 << 20  # epochs of pre-training draw from numbers that the game never reaches
 _ROWS_AT_ONCE = 1024
 
-_CODES, _SEED = tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32)
-_SCALAR, _COUNT = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
-_MATRIX, _CUBE = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None] * 3, tf.float32)
-_LABELS = tf.TensorSpec([None, None], tf.int32)
-
 
 @dataclasses.dataclass(frozen=True)
 class Crowd:
     """The data of a fit.
 
     Attributes:
-        features: `[N, ...]` as the classifier takes them.
-        flat: `[N, d]`, the same for the other networks.
+        features: `[N, d]` standardised.
         annotators: `[R, e]` annotator features or one-hot vectors.
         instances, codes, labels: `[A]` the authentic annotations.
         observed: `[N, R]` bool, True if there is an authentic annotation.
@@ -86,7 +81,6 @@ class Crowd:
     """
 
     features: Any
-    flat: Any
     annotators: Any
     instances: Any
     codes: Any
@@ -113,7 +107,6 @@ class Crowd:
         authentic = annotations.observed()
         codes = (authentic.instances, authentic.annotators, authentic.labels)
         return cls(
-            tf.constant(features, tf.float32),
             tf.constant(features.reshape(len(features), -1), tf.float32),
             tf.constant(annotators, tf.float32),
             *(tf.constant(column, tf.int32) for column in codes),
@@ -121,54 +114,14 @@ class Crowd:
             seed % 2**31,
         )
 
+    @property
+    def inputs(self) -> tuple[Any, Any]:
+        """The features of instances and annotators, which compiled functions get."""
+        return self.features, self.annotators
+
     def draw(self, epoch: Any, purpose: int) -> Any:
         """Returns a seed `[2]` for one purpose in one epoch."""
         return tf.stack([tf.constant(self.seed), tf.cast(epoch, tf.int32) * 16 + purpose])
-
-
-def observed_cells(annotations: Annotations) -> NDArray[np.bool_]:
-    """Returns which annotator labelled which instance, `[N, R]` bool."""
-    observed = np.zeros(annotations.shape, dtype=bool)
-    observed[annotations.instances, annotations.annotators] = True
-    return observed
-
-
-def shuffled(positions: Any, size: Any, seed: Any) -> Any:
-    """Returns the images of positions under a permutation of 0..size-1 that the seed decides."""
-    return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
-
-
-def positions_of(index: Any, batch: int, size: Any) -> Any:
-    """Returns the positions of a batch among 0..size-1; the last batch may be smaller."""
-    return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
-
-
-def batches_in(size: Any, batch: int) -> Any:
-    """Returns the number of batches in `size` rows."""
-    return -tf.math.floordiv(-size, batch)
-
-
-def gathered(count: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
-    """Computes tensors batch by batch and returns them whole.
-
-    Args:
-        count: number of batches.
-        spec: a structure of tensor specs.
-        compute: `compute(index)` returns rows of each of these tensors.
-    """
-    arrays = [
-        tf.TensorArray(item.dtype, count, infer_shape=False, element_shape=item.shape)
-        for item in tf.nest.flatten(spec)
-    ]
-
-    def body(index: Any, *arrays: Any) -> tuple[Any, ...]:
-        rows = tf.nest.flatten(compute(index))
-        return index + 1, *(array.write(index, x) for array, x in zip(arrays, rows, strict=True))
-
-    _, *arrays = tf.while_loop(
-        lambda index, *_: index < count, body, (tf.constant(0), *arrays), parallel_iterations=1
-    )
-    return tf.nest.pack_sequence_as(spec, [array.concat() for array in arrays])
 
 
 class Pairs(NamedTuple):
@@ -205,18 +158,85 @@ class Logged(NamedTuple):
     delta: Any
 
 
-_PAIRS_SPEC = Pairs(_CODES, _CODES, _CODES, tf.TensorSpec([None], tf.bool), _MATRIX)
-_DRAWN_SPEC = Drawn(_LABELS, _MATRIX, _MATRIX, _CUBE)
-_LOGGED_SPEC = Logged(_CODES, _MATRIX, _DRAWN_SPEC, _MATRIX, _MATRIX)
+# Shapes are open, so that one graph serves all turns, batches and fits.
+_codes, _seed = tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32)
+_scalar, _count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+_matrix, _labels = tf.TensorSpec([None, None]), tf.TensorSpec([None, None], tf.int32)
+_cube, _inputs = tf.TensorSpec([None, None, None]), (_matrix, _matrix)
+_pairs = Pairs(_codes, _codes, _codes, tf.TensorSpec([None], tf.bool), _matrix)
+_drawn = Drawn(_labels, _matrix, _matrix, _cube)
+_logged = Logged(_codes, _matrix, _drawn, _matrix, _matrix)
+
+
+def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Returns a decorator that compiles a method for arguments of these specs."""
+    return tf.function(autograph=False, input_signature=signature)  # type: ignore[no-any-return]
+
+
+def observed_cells(annotations: Annotations) -> NDArray[np.bool_]:
+    """Returns which annotator labelled which instance, `[N, R]` bool."""
+    observed = np.zeros(annotations.shape, dtype=bool)
+    observed[annotations.instances, annotations.annotators] = True
+    return observed
+
+
+def shuffled(positions: Any, size: Any, seed: Any) -> Any:
+    """Returns the images of positions under a permutation of 0..size-1 that the seed decides."""
+    return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
+
+
+def positions_of(index: Any, batch: int, size: Any) -> Any:
+    """Returns the positions of a batch among 0..size-1; the last batch may be smaller."""
+    return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
+
+
+def batches_in(size: Any, batch: int) -> Any:
+    """Returns the number of batches in `size` rows."""
+    return -tf.math.floordiv(-size, batch)
+
+
+def repeated(times: Any, step: Callable[[Any, Any], Any], start: Any) -> Any:
+    """Returns the result of `times` steps.
+
+    Args:
+        times: number of steps.
+        step: `step(number, before)` returns the next number and result.
+        start: the first result.
+    """
+    # AutoGraph's conversion of a loop in Python takes longer than tracing it.
+    return tf.while_loop(lambda number, _: number < times, step, (0, start), parallel_iterations=1)[
+        1
+    ]
+
+
+def gathered(count: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
+    """Computes tensors batch by batch and returns them whole.
+
+    Args:
+        count: number of batches.
+        spec: a structure of tensor specs.
+        compute: `compute(index)` returns rows of each of these tensors.
+    """
+    arrays = [
+        tf.TensorArray(item.dtype, count, infer_shape=False, element_shape=item.shape)
+        for item in tf.nest.flatten(spec)
+    ]
+
+    def step(index: Any, arrays: list[Any]) -> tuple[Any, list[Any]]:
+        rows = tf.nest.flatten(compute(index))
+        return index + 1, [array.write(index, x) for array, x in zip(arrays, rows, strict=True)]
+
+    return tf.nest.pack_sequence_as(spec, [x.concat() for x in repeated(count, step, arrays)])
 
 
 class Game(keras.Model):
     """CrowdInG's networks and their turns; a training step of this model is an epoch.
 
     Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
-    (`generator_class`), the discriminator's loss (`annotation_losses`), its logits (`judge`,
-    `judge_pairs`), the reward (`judged`), the selection (`select_cells`), the split of the
-    instances (`split`) or the schedule of turns (`play_epoch`).
+    (`generator_class`), the discriminator's loss (`annotation_losses`) and logits (`pair_logits`,
+    `all_logits`), the reward (`reward`), the selection (`select_cells`), the split of the
+    instances (`split`), terms of the risks (`generator_penalty`, `classifier_penalty`) or the
+    schedule of turns (`play_epoch`).
 
     Args:
         settings: a `CrowdInG`, whose arguments are read.
@@ -256,20 +276,18 @@ class Game(keras.Model):
             classes, hidden_units=self.hidden_units[1], label_size=k, embedding_size=k
         )
         self.discriminator = Discriminator(
-            size,
-            annotator_size,
-            classes,
+            *(size, annotator_size, classes),
             embedding_size=k,
             aggregate_labels=settings.label_correlation,
         )
         self.averaged = averaged
         self.built = True
-        self.generator_optimizer, self.classifier_optimizer = FusedAdam(), FusedAdam()
-        optimizer = FusedAdam()
+        optimizers = [FusedAdam() for _ in range(3)]
+        optimizer, self.generator_optimizer, self.classifier_optimizer = optimizers
         self.generator_optimizer.build(self.generator.trainable_variables)
         self.classifier_optimizer.build(self.classifier.trainable_variables)
         optimizer.build(self.judges)
-        # Each step is compiled by itself; TensorFlow would optimise a shared part once per turn.
+        # Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
         self.compile(optimizer=optimizer, run_eagerly=True, auto_scale_loss=False)
 
     @classmethod
@@ -278,15 +296,18 @@ class Game(keras.Model):
     ) -> Generator:
         """Returns an untrained generator."""
         return cls.generator_class(
-            feature_size,
-            annotator_size,
-            classes,
+            *(feature_size, annotator_size, classes),
             embedding_size=settings.embedding_size,
             hidden_units=cls.hidden_units[0],
             noise_size=settings.noise_size,
             use_instances=settings.instance_features,
             use_annotators=settings.annotator_identities,
         )
+
+    @property
+    def judges(self) -> list[Any]:
+        """The weights of discriminator and auxiliary network."""
+        return [*self.discriminator.trainable_variables, *self.auxiliary.trainable_variables]
 
     # ----------------------------------------------------------------- a fit
 
@@ -338,66 +359,6 @@ class Game(keras.Model):
         stages = {"generator": self.pretrain_generator, "discriminator": self.pretrain_judges}
         return stages.get(self.stage, self.play_epoch)(tf.constant(data, tf.int32))
 
-    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
-        """Trains the generator on all authentic annotations; the classifier stays as it is.
-
-        References:
-            CrowdInG, section 3.3.3.
-        """
-        crowd, epoch = self.crowd, epoch + _BEFORE
-        authentic = (crowd.instances, crowd.codes, crowd.labels)
-        seeds = crowd.draw(epoch, _ORDER), crowd.draw(epoch, _NOISE)
-        loss = self._pretrained(
-            crowd.flat, crowd.annotators, *authentic, self.classify_all(), *seeds
-        )
-        return {"loss": loss}
-
-    @tf.function(
-        autograph=False,
-        input_signature=[_MATRIX, _MATRIX, _CODES, _CODES, _CODES, _MATRIX, _SEED, _SEED],
-    )
-    def _pretrained(
-        self,
-        flat: Any,
-        annotators: Any,
-        instances: Any,
-        codes: Any,
-        labels: Any,
-        latent: Any,
-        order: Any,
-        noise_seed: Any,
-    ) -> Any:
-        size, variables = tf.size(labels), self.generator.trainable_variables
-        count = batches_in(size, self.pretrain_batch)
-
-        def step(index: Any, total: Any) -> tuple[Any, Any]:
-            chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, order)
-            rows, columns = tf.gather(instances, chosen), tf.gather(codes, chosen)
-            shape = [tf.size(chosen), self.generator.noise_size]
-            noise = pair_noise(fold(noise_seed, index), shape)
-            with tf.GradientTape() as tape:
-                hidden = self.generator.hidden_of_pairs(
-                    tf.gather(flat, rows), annotators, noise, columns
-                )
-                log_g = self.generator.log_probabilities(hidden, tf.gather(latent, rows))
-                loss = authentic_loss(log_g, tf.gather(labels, chosen))
-            take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
-            share = tf.cast(tf.size(chosen), tf.float32) / tf.cast(size, tf.float32)
-            return index + 1, total + loss * share
-
-        return tf.while_loop(lambda index, _: index < count, step, (0, 0.0), parallel_iterations=1)[
-            1
-        ]
-
-    def pretrain_judges(self, epoch: Any) -> dict[str, Any]:
-        """Trains discriminator and auxiliary network for a pass, against the generator as it is.
-
-        References:
-            CrowdInG, section 3.3.3.
-        """
-        logs = self.discriminator_turn(epoch + _BEFORE, self.classify_all(), passes=1)
-        return {"loss": logs["discriminator_loss"], **logs}
-
     def play_epoch(self, epoch: Any) -> dict[str, Any]:
         """Plays an epoch: a turn of each network.
 
@@ -412,11 +373,9 @@ class Game(keras.Model):
             logs |= self.classifier_turn(epoch, unsure, latent)
         else:
             logs |= self.joint_turn(epoch, latent)
-        share = self.settings.averaging
-        for mean, now in zip(
-            self.averaged.trainable_variables, self.classifier.trainable_variables, strict=True
-        ):
-            mean.assign(share * mean + (1.0 - share) * now)
+        share, now = self.settings.averaging, self.classifier.trainable_variables
+        for average, variable in zip(self.averaged.trainable_variables, now, strict=True):
+            average.assign(share * average + (1.0 - share) * variable)
         latent = self.classify_all()
         logs["classifier_entropy"] = tf.reduce_mean(entropy(latent))
         logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
@@ -425,8 +384,6 @@ class Game(keras.Model):
     def split(self, latent: Any) -> tuple[Any, Any]:
         """Returns the instances of the generator's turn and those of the classifier's."""
         return split_by_entropy(entropy(latent), self.settings.threshold)
-
-    # ----------------------------------------------------------------- classifier's output
 
     def classify(self, features: Any) -> Any:
         """Returns z-hat of `[B, d]` features, `[B, C]`; the classifier is in inference mode.
@@ -437,40 +394,121 @@ class Game(keras.Model):
         shaped = tf.reshape(features, [-1, *self.feature_shape])
         return tf.cast(self.classifier(shaped, training=False), tf.float32)
 
-    @tf.function(autograph=False, input_signature=[_MATRIX])
-    def _classified(self, features: Any) -> Any:
-        return self.classify(features)
-
     def classify_all(self) -> Any:
         """Returns z-hat of all instances, `[N, C]`."""
-        flat = self.crowd.flat
-        return tf.concat(
-            [
-                self._classified(flat[first : first + _ROWS_AT_ONCE])
-                for first in range(0, len(flat), _ROWS_AT_ONCE)
-            ],
-            axis=0,
-        )
+        return self._classified(self.crowd.features)
+
+    @compiled(_matrix)
+    def _classified(self, features: Any) -> Any:
+        def compute(index: Any) -> Any:
+            return self.classify(features[index * _ROWS_AT_ONCE : (index + 1) * _ROWS_AT_ONCE])
+
+        return gathered(batches_in(tf.shape(features)[0], _ROWS_AT_ONCE), _matrix, compute)
+
+    # ----------------------------------------------------------------- before the game
+
+    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
+        """Trains the generator on all authentic annotations; the classifier stays as it is.
+
+        References:
+            CrowdInG, section 3.3.3.
+        """
+        crowd, epoch = self.crowd, epoch + _BEFORE
+        authentic = (crowd.instances, crowd.codes, crowd.labels)
+        seeds = (crowd.draw(epoch, _ORDER), crowd.draw(epoch, _NOISE))
+        return {"loss": self._pretrained(crowd.inputs, authentic, self.classify_all(), seeds)}
+
+    @compiled(_inputs, (_codes, _codes, _codes), _matrix, (_seed, _seed))
+    def _pretrained(self, inputs: Any, authentic: Any, latent: Any, seeds: Any) -> Any:
+        """Updates the generator batch by batch; returns the mean loss of the pass."""
+        (features, annotators), variables = inputs, self.generator.trainable_variables
+        size = tf.size(authentic[0])
+
+        def step(index: Any, total: Any) -> tuple[Any, Any]:
+            chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, seeds[0])
+            rows, codes, labels = (tf.gather(column, chosen) for column in authentic)
+            shape = [tf.size(chosen), self.generator.noise_size]
+            noise, x = pair_noise(fold(seeds[1], index), shape), tf.gather(features, rows)
+            with tf.GradientTape() as tape:
+                hidden = self.generator.hidden_of_pairs(x, annotators, noise, codes)
+                log_g = self.generator.log_probabilities(hidden, tf.gather(latent, rows))
+                loss = authentic_loss(log_g, labels)
+            take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
+            return index + 1, total + loss * tf.cast(tf.size(chosen) / size, tf.float32)
+
+        return repeated(batches_in(size, self.pretrain_batch), step, 0.0)
+
+    def pretrain_judges(self, epoch: Any) -> dict[str, Any]:
+        """Trains discriminator and auxiliary network for a pass, against the generator as it is.
+
+        References:
+            CrowdInG, section 3.3.3.
+        """
+        logs = self.discriminator_turn(epoch + _BEFORE, self.classify_all(), passes=1)
+        return {"loss": logs["discriminator_loss"], **logs}
 
     # ----------------------------------------------------------------- discriminative module
 
-    def select_cells(self, epoch: Any, entropies: Any) -> tuple[Any, Any]:
-        """Returns the pairs whose generated annotations the discriminator learns from.
-
-        Args:
-            epoch: its number.
-            entropies: `[N, R]` of the generator's distributions.
-
-        Returns:
-            Instance and annotator codes `[P]`.
+    def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
+        """Trains discriminator and auxiliary network; returns the means over the last pass.
 
         References:
-            CrowdInG, section 3.3.1.
+            CrowdInG, eq. 4 (maximised by D, minimised by Q) and section 3.3.1.
         """
-        by_entropy, seed = self.settings.selection == "entropy", self.crowd.draw(epoch, _SELECT)
-        return select_annotations(
-            entropies, self.crowd.observed, self.counts, seed, by_entropy=by_entropy
-        )
+        pairs, mean_entropy = self.select_pairs(epoch, latent)
+        seed, passes = self.crowd.draw(epoch, _PAIRS), tf.constant(passes)
+        sums = self.discriminator_passes(self.crowd.inputs, pairs, seed, passes)
+        loss, penalty, unlikely, real_hits, generated_hits, real, generated = tf.unstack(sums)
+        return {
+            "discriminator_loss": loss / (real + generated),
+            "output_penalty": penalty / (real + generated),
+            "auxiliary_loss": tf.math.divide_no_nan(unlikely, generated),
+            "hit_rate_authentic": tf.math.divide_no_nan(real_hits, real),
+            "hit_rate_generated": tf.math.divide_no_nan(generated_hits, generated),
+            "generator_entropy": mean_entropy,
+        }
+
+    @compiled(_inputs, _pairs, _seed, _count)
+    def discriminator_passes(self, inputs: Any, pairs: Pairs, seed: Any, passes: Any) -> Any:
+        """Updates discriminator and auxiliary network batch by batch; returns sums for the logs.
+
+        References:
+            CrowdInG, eq. 4 (V - lambda L_I).
+        """
+        (features, annotators), variables = inputs, self.judges
+        size = tf.size(pairs.rows)
+        count = batches_in(size, self.pair_batch)
+
+        def step(number: Any, sums: Any) -> tuple[Any, Any]:
+            turn, index = number // count, number % count
+            positions = positions_of(index, self.pair_batch, size)
+            chosen = shuffled(positions, size, fold(seed, turn))
+            batch = Pairs(*(tf.gather(column, chosen) for column in pairs))
+            generated = tf.cast(~batch.authentic, tf.float32)
+            # An instance of several pairs is encoded once: its features are long.
+            rows, places = tf.unique(batch.rows)
+            with tf.GradientTape() as tape:
+                v, u, m = self.discriminator.encode(tf.gather(features, rows), annotators)
+                v = tf.gather(v, places)
+                scores = self.discriminator.some_pairs(v, u, m, batch.codes)
+                logits = self.pair_logits(scores, inputs, batch)
+                losses = self.annotation_losses(logits, batch.labels, batch.authentic)
+                penalty = output_penalty(logits)
+                log_q = self.auxiliary.some_pairs(v, u, m, batch.codes, batch.labels)
+                unlikely = -latent_log_likelihood(batch.latent, log_q) * generated
+                loss = tf.reduce_mean(losses) + self.output_penalty * penalty
+                loss += self.settings.information * tf.math.divide_no_nan(
+                    tf.reduce_sum(unlikely), tf.reduce_sum(generated)
+                )
+            take_step(self.optimizer, gradients(tape, loss, variables), variables)
+            hits = tf.equal(at_labels(logits, batch.labels) > 0, batch.authentic)
+            hits, real = tf.cast(hits, tf.float32), 1.0 - generated
+            penalties = penalty * tf.ones_like(losses)
+            logged = (losses, penalties, unlikely, hits * real, hits * generated, real, generated)
+            batch_sums = tf.stack([tf.reduce_sum(values) for values in logged])
+            return number + 1, tf.where(index == 0, 0.0, sums) + batch_sums
+
+        return repeated(passes * count, step, tf.zeros([7]))
 
     def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
         """Returns all authentic and the selected generated annotations, and the mean entropy.
@@ -480,8 +518,7 @@ class Game(keras.Model):
             latent: `[N, C]` z-hat.
         """
         crowd, seed = self.crowd, self.crowd.draw(epoch, _SURVEY)
-        survey = self.draw(crowd.flat, tf.range(len(latent)), latent, crowd.annotators, seed)
-        labels, _, entropies, fed = survey
+        labels, _, entropies, fed = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
         rows, codes = self.select_cells(epoch, entropies)
         drawn = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
         # The input of the generator is one for all annotators of an instance, or one for each.
@@ -493,96 +530,34 @@ class Game(keras.Model):
         real = tf.range(len(rows)) < len(crowd.labels)
         return Pairs(rows, codes, labels, real, z), tf.reduce_mean(entropies)
 
-    def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
-        """Trains discriminator and auxiliary network; returns the means over the last pass.
+    def select_cells(self, epoch: Any, entropies: Any) -> tuple[Any, Any]:
+        """Returns the instances and annotators whose generated annotations are selected, `[P]`.
+
+        Args:
+            epoch: its number.
+            entropies: `[N, R]` of the generator's distributions.
 
         References:
-            CrowdInG, eq. 4 (maximised by D, minimised by Q) and section 3.3.1.
+            CrowdInG, section 3.3.1.
         """
-        pairs, mean_entropy = self.select_pairs(epoch, latent)
-        seed, passes = self.crowd.draw(epoch, _PAIRS), tf.constant(passes)
-        sums = self.discriminator_passes(
-            self.crowd.flat, self.crowd.annotators, pairs, seed, passes
+        by_entropy, seed = self.settings.selection == "entropy", self.crowd.draw(epoch, _SELECT)
+        return select_annotations(
+            entropies, self.crowd.observed, self.counts, seed, by_entropy=by_entropy
         )
-        loss, penalty, unlikely, real_hits, generated_hits, real, generated = tf.unstack(sums)
-        return {
-            "discriminator_loss": loss / (real + generated),
-            "output_penalty": penalty / (real + generated),
-            "auxiliary_loss": tf.math.divide_no_nan(unlikely, generated),
-            "hit_rate_authentic": tf.math.divide_no_nan(real_hits, real),
-            "hit_rate_generated": tf.math.divide_no_nan(generated_hits, generated),
-            "generator_entropy": mean_entropy,
-        }
-
-    @tf.function(autograph=False, input_signature=[_MATRIX, _MATRIX, _PAIRS_SPEC, _SEED, _COUNT])
-    def discriminator_passes(
-        self, flat: Any, annotators: Any, pairs: Pairs, seed: Any, passes: Any
-    ) -> Any:
-        """Updates discriminator and auxiliary network batch by batch; returns sums for the logs.
-
-        References:
-            CrowdInG, eq. 4 (V - lambda L_I).
-        """
-        size, variables = tf.size(pairs.rows), self.judges
-        count = batches_in(size, self.pair_batch)
-
-        def step(number: Any, sums: Any) -> tuple[Any, Any]:
-            turn, index = number // count, number % count
-            positions = positions_of(index, self.pair_batch, size)
-            chosen = shuffled(positions, size, fold(seed, turn))
-            batch = Pairs(*(tf.gather(column, chosen) for column in pairs))
-            generated = tf.cast(~batch.authentic, tf.float32)
-            # An instance of several pairs is encoded once: its features are long.
-            rows, places = tf.unique(batch.rows)
-            features = tf.gather(flat, rows)
-            with tf.GradientTape() as tape:
-                v, u, matrices = self.discriminator.encode(features, annotators)
-                v = tf.gather(v, places)
-                scores = self.discriminator.some_pairs(v, u, matrices, batch.codes)
-                logits = self.pair_logits(scores, flat, annotators, batch)
-                losses = self.annotation_losses(logits, batch.labels, batch.authentic)
-                penalty = output_penalty(logits)
-                log_q = self.auxiliary.some_pairs(v, u, matrices, batch.codes, batch.labels)
-                unlikely = -latent_log_likelihood(batch.latent, log_q) * generated
-                mean_unlikely = tf.math.divide_no_nan(
-                    tf.reduce_sum(unlikely), tf.reduce_sum(generated)
-                )
-                loss = (
-                    tf.reduce_mean(losses)
-                    + self.output_penalty * penalty
-                    + self.settings.information * mean_unlikely
-                )
-            take_step(self.optimizer, gradients(tape, loss, variables), variables)
-            hits = tf.equal(at_labels(logits, batch.labels) > 0, batch.authentic)
-            hits, real = tf.cast(hits, tf.float32), 1.0 - generated
-            totals = (
-                losses,
-                penalty * tf.ones_like(losses),
-                *(unlikely, hits * real, hits * generated, real, generated),
-            )
-            batch_sums = tf.stack([tf.reduce_sum(values) for values in totals])
-            return number + 1, tf.where(index == 0, 0.0, sums) + batch_sums
-
-        return tf.while_loop(
-            lambda number, _: number < passes * count,
-            step,
-            (0, tf.zeros([7])),
-            parallel_iterations=1,
-        )[1]
 
     def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
         """Returns the discriminator's loss of each annotation; see `discriminator_losses`."""
         return discriminator_losses(logits, labels, authentic)
 
-    def pair_logits(self, scores: Any, flat: Any, annotators: Any, pairs: Pairs) -> Any:
+    def pair_logits(self, scores: Any, inputs: Any, pairs: Pairs) -> Any:
         """Returns the logits of D of chosen pairs from eq. 2's scores, both `[P, C]`."""
         return scores
 
-    def all_logits(self, scores: Any, features: Any, annotators: Any, latent: Any) -> Any:
+    def all_logits(self, scores: Any, inputs: Any, latent: Any) -> Any:
         """Returns the logits of D of all pairs from eq. 2's scores, both `[B, R, C]`."""
         return scores
 
-    # ----------------------------------------------------------------- generator and classifier
+    # ----------------------------------------------------------------- generator (eq. 5)
 
     def generator_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
         """Updates the generator by eq. 5; the classifier stays as it is.
@@ -596,38 +571,37 @@ class Game(keras.Model):
             CrowdInG, eq. 5 and section 3.3.3.
         """
         logged, seed = self.log_annotations(epoch, rows, latent, (_SURE, _GENERATOR))
-        passes = functools.partial(
-            self.generator_passes, self.crowd.flat, self.crowd.annotators, logged, seed
-        )
-        changed = self._state(self.generator, self.generator_optimizer)
+        passes = functools.partial(self.generator_passes, self.crowd.inputs, logged, seed)
+        changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
         (mu,) = self.multipliers([logged.delta], passes, changed)
         return turn_report("generator", logged.delta, mu, passes(mu))
 
-    @tf.function(autograph=False, input_signature=[_MATRIX, _MATRIX, _LOGGED_SPEC, _SEED, _SCALAR])
-    def generator_passes(
-        self, flat: Any, annotators: Any, logged: Logged, seed: Any, mu: Any
-    ) -> Any:
+    @compiled(_inputs, _logged, _seed, _scalar)
+    def generator_passes(self, inputs: Any, logged: Logged, seed: Any, mu: Any) -> Any:
         """Updates the generator batch by batch; returns `ratio_sums` over the last pass.
 
         References:
             CrowdInG, eq. 5.
         """
-        count, variables = self._batches(logged), self.generator.trainable_variables
-        noise = self._remembered(logged, self._noise(logged, seed))
+        (features, annotators), variables = inputs, self.generator.trainable_variables
+        count = self._batches(logged.rows)
+        noise = self._remembered(count, self._noise(logged, seed))
 
         def step(number: Any, sums: Any) -> tuple[Any, Any]:
             index = number % count
             batch = self._batch(logged, index)
-            features = tf.gather(flat, batch.rows)
+            x = tf.gather(features, batch.rows)
             with tf.GradientTape() as tape:
-                hidden = self.generator.hidden(features, annotators, noise(index))
+                hidden = self.generator.hidden(x, annotators, noise(index))
                 ratios = self.ratios(batch, hidden, batch.latent)
                 risk = counterfactual_risk(batch.delta, ratios, mu)
-                risk += self.generator_penalty(flat, annotators, index)
+                risk += self.generator_penalty(inputs, index)
             take_step(self.generator_optimizer, gradients(tape, risk, variables), variables)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
-        return self._repeated(step, count)
+        return repeated(self.inner_passes * count, step, tf.zeros([4]))
+
+    # ----------------------------------------------------------------- classifier (eq. 6)
 
     def classifier_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
         """Updates the classifier by eq. 6 through the updated generator, which stays as it is.
@@ -643,45 +617,41 @@ class Game(keras.Model):
         # Deviation: the logging policy is drawn from again after the generator's turn, as the
         # ratios of eq. 6 would else mix the generator's move with the classifier's.
         logged, seed = self.log_annotations(epoch, rows, latent, (_UNSURE, _CLASSIFIER))
-        passes = functools.partial(
-            self.classifier_passes, self.crowd.flat, self.crowd.annotators, logged, seed
-        )
-        changed = self._state(self.classifier, self.classifier_optimizer)
+        passes = functools.partial(self.classifier_passes, self.crowd.inputs, logged, seed)
+        changed = [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
         (mu,) = self.multipliers([logged.authenticity], passes, changed)
         return turn_report("classifier", logged.authenticity, mu, passes(mu))
 
-    @tf.function(autograph=False, input_signature=[_MATRIX, _MATRIX, _LOGGED_SPEC, _SEED, _SCALAR])
-    def classifier_passes(
-        self, flat: Any, annotators: Any, logged: Logged, seed: Any, mu: Any
-    ) -> Any:
+    @compiled(_inputs, _logged, _seed, _scalar)
+    def classifier_passes(self, inputs: Any, logged: Logged, seed: Any, mu: Any) -> Any:
         """Updates the classifier batch by batch; returns `ratio_sums` over the last pass.
 
         References:
             CrowdInG, eq. 6.
         """
-        count, variables = self._batches(logged), self.classifier.trainable_variables
-        noise = self._noise(logged, seed)
+        (features, annotators), variables = inputs, self.classifier.trainable_variables
+        count, noise = self._batches(logged.rows), self._noise(logged, seed)
 
         def still(index: Any) -> Any:
             """Returns the part of the generator's hidden layer that z-hat does not change."""
-            features = tf.gather(flat, self._batch(logged, index).rows)
-            return self.generator.hidden(features, annotators, noise(index))
+            x = tf.gather(features, self._batch(logged.rows, index))
+            return self.generator.hidden(x, annotators, noise(index))
 
-        hidden = self._remembered(logged, still)
+        hidden = self._remembered(count, still)
 
         def step(number: Any, sums: Any) -> tuple[Any, Any]:
             index = number % count
             batch = self._batch(logged, index)
+            losses, x = batch.authenticity, tf.gather(features, batch.rows)
             with tf.GradientTape() as tape:
-                latent = self.classify(tf.gather(flat, batch.rows))
-                ratios = self.ratios(batch, hidden(index), latent)
-                risk = counterfactual_risk(batch.authenticity, ratios, mu)
-                risk += self.classifier_penalty()
+                ratios = self.ratios(batch, hidden(index), self.classify(x))
+                risk = counterfactual_risk(losses, ratios, mu) + self.classifier_penalty()
             take_step(self.classifier_optimizer, gradients(tape, risk, variables), variables)
-            sums = tf.where(index == 0, 0.0, sums)
-            return number + 1, sums + ratio_sums(batch.authenticity, ratios)
+            return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(losses, ratios)
 
-        return self._repeated(step, count)
+        return repeated(self.inner_passes * count, step, tf.zeros([4]))
+
+    # ----------------------------------------------------------------- both in one step
 
     def joint_turn(self, epoch: Any, latent: Any) -> dict[str, Any]:
         """Updates generator and classifier together on all instances: the one-step variant.
@@ -691,49 +661,41 @@ class Game(keras.Model):
         """
         rows = tf.range(len(latent))
         logged, seed = self.log_annotations(epoch, rows, latent, (_SURE, _GENERATOR))
-        passes = functools.partial(
-            self.joint_passes, self.crowd.flat, self.crowd.annotators, logged, seed
-        )
-        changed = self._state(self.generator, self.generator_optimizer)
-        changed += self._state(self.classifier, self.classifier_optimizer)
+        passes = functools.partial(self.joint_passes, self.crowd.inputs, logged, seed)
+        changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
+        changed += [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
         mu = self.multipliers([logged.delta, logged.authenticity], passes, changed)
         logs = turn_report("generator", logged.delta, mu[0], passes(*mu))
         return logs | {"classifier_loss": tf.reduce_mean(logged.authenticity)}
 
-    @tf.function(
-        autograph=False, input_signature=[_MATRIX, _MATRIX, _LOGGED_SPEC, _SEED, _SCALAR, _SCALAR]
-    )
+    @compiled(_inputs, _logged, _seed, _scalar, _scalar)
     def joint_passes(
-        self, flat: Any, annotators: Any, logged: Logged, seed: Any, mu: Any, classifier_mu: Any
+        self, inputs: Any, logged: Logged, seed: Any, mu: Any, classifier_mu: Any
     ) -> Any:
         """Updates generator and classifier batch by batch; returns `ratio_sums` of the former.
 
         References:
             CrowdInG, eqs. 5 and 6, figure 2b.
         """
-        count = self._batches(logged)
-        noise = self._remembered(logged, self._noise(logged, seed))
-        networks = (
-            (self.generator_optimizer, self.generator.trainable_variables),
-            (self.classifier_optimizer, self.classifier.trainable_variables),
-        )
+        (features, annotators), count = inputs, self._batches(logged.rows)
+        noise = self._remembered(count, self._noise(logged, seed))
+        g, c = self.generator.trainable_variables, self.classifier.trainable_variables
 
         def step(number: Any, sums: Any) -> tuple[Any, Any]:
             index = number % count
             batch = self._batch(logged, index)
-            features = tf.gather(flat, batch.rows)
+            x = tf.gather(features, batch.rows)
             with tf.GradientTape(persistent=True) as tape:
-                hidden = self.generator.hidden(features, annotators, noise(index))
-                ratios = self.ratios(batch, hidden, self.classify(features))
-                risks = (
-                    counterfactual_risk(batch.delta, ratios, mu),
-                    counterfactual_risk(batch.authenticity, ratios, classifier_mu),
-                )
-            for risk, (optimizer, variables) in zip(risks, networks, strict=True):
-                take_step(optimizer, gradients(tape, risk, variables), variables)
+                hidden = self.generator.hidden(x, annotators, noise(index))
+                ratios = self.ratios(batch, hidden, self.classify(x))
+                risk = counterfactual_risk(batch.delta, ratios, mu)
+                classifier_risk = counterfactual_risk(batch.authenticity, ratios, classifier_mu)
+            both = gradients(tape, risk, g), gradients(tape, classifier_risk, c)
+            take_step(self.generator_optimizer, both[0], g)
+            take_step(self.classifier_optimizer, both[1], c)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
-        return self._repeated(step, count)
+        return repeated(self.inner_passes * count, step, tf.zeros([4]))
 
     # ----------------------------------------------------------------- logged annotations
 
@@ -757,58 +719,52 @@ class Game(keras.Model):
         References:
             CrowdInG, section 3.3.2 (G_0).
         """
-        crowd = self.crowd
-        order, seed = (crowd.draw(epoch, purpose) for purpose in purposes)
+        order, seed = (self.crowd.draw(epoch, purpose) for purpose in purposes)
         rows = tf.gather(rows, shuffled(tf.range(len(rows)), len(rows), order))
-        z = tf.gather(latent, rows)
-        return self._logged(crowd.flat, rows, z, crowd.annotators, seed), seed
+        return self._log(self.crowd.inputs, rows, tf.gather(latent, rows), seed), seed
 
-    @tf.function(autograph=False, input_signature=[_MATRIX, _CODES, _MATRIX, _MATRIX, _SEED])
-    def draw(self, flat: Any, rows: Any, latent: Any, annotators: Any, seed: Any) -> Drawn:
-        """Draws annotations of instances `[n]` by all annotators; z-hat is `[n, C]`."""
-        size = self.settings.batch_size
-
-        def compute(index: Any) -> Drawn:
-            place = slice(index * size, (index + 1) * size)
-            features = tf.gather(flat, rows[place])
-            return self.generator.draw(features, latent[place], annotators, fold(seed, index))
-
-        return gathered(batches_in(tf.size(rows), size), _DRAWN_SPEC, compute)
-
-    @tf.function(autograph=False, input_signature=[_MATRIX, _CODES, _MATRIX, _MATRIX, _SEED])
-    def _logged(self, flat: Any, rows: Any, latent: Any, annotators: Any, seed: Any) -> Logged:
+    @compiled(_inputs, _codes, _matrix, _seed)
+    def _log(self, inputs: Any, rows: Any, latent: Any, seed: Any) -> Logged:
         """Draws and judges annotations of instances by all annotators."""
-        size = self.settings.batch_size
 
         def compute(index: Any) -> Logged:
-            place = slice(index * size, (index + 1) * size)
-            features, z = tf.gather(flat, rows[place]), latent[place]
-            drawn = self.generator.draw(features, z, annotators, fold(seed, index))
-            return Logged(rows[place], z, drawn, *self.reward(features, annotators, z, drawn))
+            chosen, z = self._batch((rows, latent), index)
+            x = tf.gather(inputs[0], chosen), inputs[1]
+            drawn = self.generator.draw(x[0], z, x[1], fold(seed, index))
+            return Logged(chosen, z, drawn, *self.reward(x, z, drawn))
 
-        return gathered(batches_in(tf.size(rows), size), _LOGGED_SPEC, compute)
+        return gathered(self._batches(rows), _logged, compute)
 
-    def reward(self, features: Any, annotators: Any, latent: Any, drawn: Drawn) -> tuple[Any, Any]:
+    @compiled(_inputs, _codes, _matrix, _seed)
+    def draw(self, inputs: Any, rows: Any, latent: Any, seed: Any) -> Drawn:
+        """Draws annotations of instances `[n]` by all annotators; z-hat is `[n, C]`."""
+
+        def compute(index: Any) -> Drawn:
+            chosen, z = self._batch((rows, latent), index)
+            x = tf.gather(inputs[0], chosen)
+            return self.generator.draw(x, z, inputs[1], fold(seed, index))
+
+        return gathered(self._batches(rows), _drawn, compute)
+
+    def reward(self, inputs: Any, latent: Any, drawn: Drawn) -> tuple[Any, Any]:
         """Returns L_G and delta = L_G - lambda log Q(z-hat | y) of drawn labels, both `[B, R]`.
 
         Args:
-            features, annotators: `[B, d]` and `[R, e]`.
+            inputs: features of the instances `[B, d]` and of the annotators `[R, e]`.
             latent: `[B, C]` z-hat.
             drawn: the labels.
 
         References:
             CrowdInG, section 3.3.2 (L_G and delta, above eq. 5).
         """
-        encoded = self.discriminator.encode(features, annotators)
-        logits = self.discriminator.all_pairs(*encoded)
-        logits = self.all_logits(logits, features, annotators, latent)
+        encoded, information = self.discriminator.encode(*inputs), self.settings.information
+        logits = self.all_logits(self.discriminator.all_pairs(*encoded), inputs, latent)
         authenticity = authenticity_loss(logits, drawn.labels)
-        if not self.settings.information:
+        if not information:
             return authenticity, authenticity
-        likelihood = latent_log_likelihood(
-            drawn.latent, self.auxiliary.all_pairs(*encoded, drawn.labels)
-        )
-        return authenticity, generator_delta(authenticity, likelihood, self.settings.information)
+        log_q = self.auxiliary.all_pairs(*encoded, drawn.labels)
+        likelihood = latent_log_likelihood(drawn.latent, log_q)
+        return authenticity, generator_delta(authenticity, likelihood, information)
 
     def ratios(self, batch: Logged, hidden: Any, latent: Any) -> Any:
         """Returns G(y) / G_0(y) of logged labels under the present module, `[B, R]`.
@@ -823,14 +779,6 @@ class Game(keras.Model):
         """
         current = self.generator.probabilities(hidden, latent, batch.drawn)
         return importance_ratios(current, batch.drawn.probabilities)
-
-    def generator_penalty(self, flat: Any, annotators: Any, index: Any) -> Any:
-        """Returns a term to add to the generator's risk on the batch of this number."""
-        return 0.0
-
-    def classifier_penalty(self) -> Any:
-        """Returns a term to add to the classifier's risk; its weight penalty is left out."""
-        return 0.0
 
     def multipliers(
         self, losses: Sequence[Any], passes: Callable[..., Any], changed: list[Any]
@@ -860,6 +808,42 @@ class Game(keras.Model):
             write_variables(changed, start)
         return list(candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))])
 
+    def generator_penalty(self, inputs: Any, index: Any) -> Any:
+        """Returns a term to add to the generator's risk on the batch of this number."""
+        return 0.0
+
+    def classifier_penalty(self) -> Any:
+        """Returns a term to add to the classifier's risk; its weight penalty is left out."""
+        return 0.0
+
+    @property
+    def inner_passes(self) -> int:
+        """Passes of a turn of generator or classifier."""
+        return int(self.settings.passes)
+
+    def _batches(self, rows: Any) -> Any:
+        return batches_in(tf.size(rows), self.settings.batch_size)
+
+    def _batch(self, values: Any, index: Any) -> Any:
+        size = self.settings.batch_size
+        return tf.nest.map_structure(lambda x: x[index * size : (index + 1) * size], values)
+
+    def _noise(self, logged: Logged, seed: Any) -> Callable[[Any], Any]:
+        """Returns the noise `[B, R, k]` of a batch by its number, the same in each pass."""
+
+        def noise(index: Any) -> Any:
+            shape = tf.unstack(tf.shape(self._batch(logged.delta, index)))
+            return pair_noise(fold(seed, index), [*shape, self.generator.noise_size])
+
+        return noise
+
+    def _remembered(self, count: Any, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Returns `compute` of a batch's number, or what it returned for each batch at once."""
+        if not self.remember:
+            return compute
+        whole = gathered(count, _cube, compute)
+        return lambda index: self._batch(whole, index)
+
     # ----------------------------------------------------------------- after the game
 
     def confusion_matrices(self) -> NDArray[np.float32]:
@@ -868,60 +852,13 @@ class Game(keras.Model):
         An entry (annotator, true class, observed class) is the mean of G at the noise's mean over
         the training instances, weighted by the classifier's probability of the true class.
         """
-        latent, annotators = self.classify_all(), self.crowd.annotators
-        total, flat = np.zeros((len(annotators), *[latent.shape[1]] * 2)), self.crowd.flat
-        for first in range(0, len(latent), size := self.settings.batch_size):
-            z = latent[first : first + size]
-            answers = self.generator.answers(flat[first : first + size], z, annotators)
-            total += np.einsum(
-                "nc,nrk->rck", np.asarray(z, np.float64), np.asarray(answers, np.float64)
-            )
+        latent, (features, annotators) = self.classify_all(), self.crowd.inputs
+        total, size = np.zeros((len(annotators), *[latent.shape[1]] * 2)), self.settings.batch_size
+        for first in range(0, len(latent), size):
+            x, z = features[first : first + size], latent[first : first + size]
+            answers = np.asarray(self.generator.answers(x, z, annotators), np.float64)
+            total += np.einsum("nc,nrk->rck", np.asarray(z, np.float64), answers)
         return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)
-
-    # ----------------------------------------------------------------- helpers
-
-    @property
-    def judges(self) -> list[Any]:
-        """The weights of discriminator and auxiliary network."""
-        return [*self.discriminator.trainable_variables, *self.auxiliary.trainable_variables]
-
-    @property
-    def inner_passes(self) -> int:
-        """Passes of a turn of generator or classifier."""
-        return int(self.settings.passes)
-
-    def _batches(self, logged: Logged) -> Any:
-        return batches_in(tf.size(logged.rows), self.settings.batch_size)
-
-    def _batch(self, values: Any, index: Any) -> Any:
-        size = self.settings.batch_size
-        return tf.nest.map_structure(lambda x: x[index * size : (index + 1) * size], values)
-
-    def _repeated(self, step: Callable[[Any, Any], tuple[Any, Any]], count: Any) -> Any:
-        """Makes the inner passes of a turn and returns the sums `[4]` over the last one."""
-        times = self.inner_passes * count
-        return tf.while_loop(
-            lambda number, _: number < times, step, (0, tf.zeros([4])), parallel_iterations=1
-        )[1]
-
-    def _noise(self, logged: Logged, seed: Any) -> Callable[[Any], Any]:
-        """Returns the noise `[B, R, k]` of a batch by its number, the same in each pass."""
-
-        def noise(index: Any) -> Any:
-            shape = tf.shape(self._batch(logged.delta, index))
-            return pair_noise(fold(seed, index), [*tf.unstack(shape), self.generator.noise_size])
-
-        return noise
-
-    def _remembered(self, logged: Logged, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Returns `compute` of a batch's number, or what it returned for each batch at once."""
-        if not self.remember:
-            return compute
-        whole = gathered(self._batches(logged), _CUBE, compute)
-        return lambda index: self._batch(whole, index)
-
-    def _state(self, network: keras.Model, optimizer: keras.optimizers.Optimizer) -> list[Any]:
-        return [*network.trainable_variables, *optimizer.variables]
 
 
 def turn_report(network: str, losses: Any, multiplier: Any, sums: Any) -> dict[str, Any]:

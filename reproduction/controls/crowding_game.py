@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowding.game import Game, Pairs, batches_in, positions_of, shuffled
+from neucrowd_tf.crowding.game import Game, Pairs, batches_in, positions_of, repeated, shuffled
 from neucrowd_tf.crowding.networks import (
     Drawn,
     Generator,
@@ -98,7 +98,7 @@ class EqualInputs(Game):
         generator, crowd = self.generator, self.crowd
         parts = {
             generator.from_classifier: generator.from_classifier(self.classify_all()),
-            generator.from_instance: generator.instance_part(crowd.flat),
+            generator.from_instance: generator.instance_part(crowd.features),
             generator.from_annotator: generator.annotator_part(crowd.annotators),
         }
         variances = {
@@ -151,17 +151,17 @@ class DensityRatio(PrintedLoss):
     proposition 1).
     """
 
-    def pair_logits(self, scores: Any, flat: Any, annotators: Any, pairs: Pairs) -> Any:
+    def pair_logits(self, scores: Any, inputs: Any, pairs: Pairs) -> Any:
         """Returns log p - log G of chosen pairs at the noise's mean."""
-        features = tf.gather(flat, pairs.rows)
+        features, annotators = tf.gather(inputs[0], pairs.rows), inputs[1]
         noise = tf.zeros([tf.size(pairs.rows), self.generator.noise_size])
         hidden = self.generator.hidden_of_pairs(features, annotators, noise, pairs.codes)
         log_g = self.generator.log_probabilities(hidden, self.classify(features))
         return tf.nn.log_softmax(scores) - tf.stop_gradient(log_g)
 
-    def all_logits(self, scores: Any, features: Any, annotators: Any, latent: Any) -> Any:
+    def all_logits(self, scores: Any, inputs: Any, latent: Any) -> Any:
         """Returns log p - log G of all pairs at the noise's mean."""
-        answers = self.generator.answers(features, latent, annotators)
+        answers = self.generator.answers(inputs[0], latent, inputs[1])
         return tf.nn.log_softmax(scores) - tf.math.log(tf.maximum(answers, _LEAST))
 
 
@@ -184,14 +184,14 @@ class Likelihood(Game):
         for variable, column in zip(self._authentic, columns, strict=True):
             variable.assign(column)
 
-    def generator_penalty(self, flat: Any, annotators: Any, index: Any) -> Any:
+    def generator_penalty(self, inputs: Any, index: Any) -> Any:
         """Returns the mean of -log G over one batch of authentic annotations."""
         rows, codes, labels = (tf.convert_to_tensor(column) for column in self._authentic)
         size, seed = tf.size(rows), tf.constant([_ORDER, _NOISE])
         positions = positions_of(index % batches_in(size, self.pair_batch), self.pair_batch, size)
         chosen = shuffled(positions, size, seed)
         rows, codes, labels = (tf.gather(column, chosen) for column in (rows, codes, labels))
-        features = tf.gather(flat, rows)
+        features, annotators = tf.gather(inputs[0], rows), inputs[1]
         noise = pair_noise(fold(seed, index), [tf.size(rows), self.generator.noise_size])
         hidden = self.generator.hidden_of_pairs(features, annotators, noise, codes)
         latent = tf.stop_gradient(self.classify(features))
@@ -233,13 +233,11 @@ class Exact(Game):
         rows = tf.gather(rows, shuffled(tf.range(len(rows)), len(rows), order))
         seed = crowd.draw(epoch, 4 if name == "generator" else 6)
         z = tf.gather(latent, rows)
-        return {
-            f"{name}_loss": self._exact_passes(name, crowd.flat, crowd.annotators, rows, z, seed)
-        }
+        return {f"{name}_loss": self._exact_passes(name, *crowd.inputs, rows, z, seed)}
 
     @tf.function(autograph=False, reduce_retracing=True)
     def _exact_passes(
-        self, name: str, flat: Any, annotators: Any, rows: Any, latent: Any, seed: Any
+        self, name: str, instances: Any, annotators: Any, rows: Any, latent: Any, seed: Any
     ) -> Any:
         """Updates one network batch by batch; returns the mean risk of the last pass."""
         network, optimizer = getattr(self, name), getattr(self, f"{name}_optimizer")
@@ -249,8 +247,8 @@ class Exact(Game):
         def step(number: Any, total: Any) -> tuple[Any, Any]:
             index = number % count
             place = slice(index * size, (index + 1) * size)
-            features, z = tf.gather(flat, rows[place]), latent[place]
-            authenticity, log_q = self.all_signals(features, annotators, z)
+            features, z = tf.gather(instances, rows[place]), latent[place]
+            authenticity, log_q = self.all_signals((features, annotators), z)
             if name == "classifier" or not self.settings.information:
                 log_q = tf.zeros_like(log_q)
             shape = [tf.shape(z)[0], tf.shape(annotators)[0], self.generator.noise_size]
@@ -260,23 +258,19 @@ class Exact(Game):
                 hidden = self.generator.hidden(features, annotators, noise)
                 risk = exact_risk(*self.expected(hidden, present, z, authenticity, log_q))
                 if name == "generator":
-                    loss = risk + self.generator_penalty(flat, annotators, index)
+                    loss = risk + self.generator_penalty((instances, annotators), index)
                 else:
                     loss = risk + self.classifier_penalty()
             take_step(optimizer, gradients(tape, loss, variables), variables)
             share = tf.cast(tf.shape(z)[0], tf.float32) / tf.cast(tf.size(rows), tf.float32)
             return number + 1, tf.where(index == 0, 0.0, total) + risk * share
 
-        times = self.inner_passes * count
-        return tf.while_loop(
-            lambda number, _: number < times, step, (0, 0.0), parallel_iterations=1
-        )[1]
+        return repeated(self.inner_passes * count, step, 0.0)
 
-    def all_signals(self, features: Any, annotators: Any, latent: Any) -> tuple[Any, Any]:
+    def all_signals(self, inputs: Any, latent: Any) -> tuple[Any, Any]:
         """Returns L_G of every label `[B, R, C]`, and log Q(z | y) `[B, R, C (y), C (z)]`."""
-        encoded = self.discriminator.encode(features, annotators)
-        logits = self.discriminator.all_pairs(*encoded)
-        logits = self.all_logits(logits, features, annotators, latent)
+        encoded = self.discriminator.encode(*inputs)
+        logits = self.all_logits(self.discriminator.all_pairs(*encoded), inputs, latent)
         shape = tf.shape(logits)[:2]
         log_q = [
             self.auxiliary.all_pairs(*encoded, tf.fill(shape, y))
@@ -381,6 +375,4 @@ class ContinuedClassifier(keras.Model):
             take_step(self.optimizer, gradients(tape, penalised, variables), variables)
             return number + 1, mean + loss / steps
 
-        return tf.while_loop(
-            lambda number, _: number < steps, step, (0, 0.0), parallel_iterations=1
-        )[1]
+        return repeated(steps, step, 0.0)

@@ -87,7 +87,7 @@ def loss_sums(game: Game, pairs: Pairs) -> dict[str, float]:
     game.optimizer.learning_rate.assign(0.0)
     seed = tf.constant([1, 2])
     crowd = game.crowd
-    sums = game.discriminator_passes(crowd.flat, crowd.annotators, pairs, seed, tf.constant(1))
+    sums = game.discriminator_passes(crowd.inputs, pairs, seed, tf.constant(1))
     names = ("loss", "penalty", "unlikely", "real_hits", "generated_hits", "real", "generated")
     return dict(zip(names, sums.numpy().tolist(), strict=True))
 
@@ -103,7 +103,7 @@ def test_the_discriminative_loss_equals_a_naive_loop() -> None:
     authentic = np.array([True, False, False, True, False])
     latent = np.random.default_rng(1).dirichlet(np.ones(C), size=5).astype(np.float32)
     columns = (tf.constant(x, tf.int32) for x in (rows, codes, labels))
-    encoded = game.discriminator.encode(tf.gather(game.crowd.flat, rows), game.crowd.annotators)
+    encoded = game.discriminator.encode(tf.gather(game.crowd.features, rows), game.crowd.annotators)
     d = 1 / (1 + np.exp(-np.asarray(game.discriminator.some_pairs(*encoded, codes), np.float64)))
     log_q = np.asarray(game.auxiliary.some_pairs(*encoded, codes, labels), np.float64)
     losses, unlikely, hits = [], [], []
@@ -130,12 +130,12 @@ def test_rewards_equal_a_naive_loop() -> None:
     game, rng = make_game(), np.random.default_rng(2)
     rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
     latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
-    features, annotators = tf.gather(game.crowd.flat, rows), game.crowd.annotators
+    features, annotators = tf.gather(game.crowd.features, rows), game.crowd.annotators
     encoded = game.discriminator.encode(features, annotators)
     d = 1 / (1 + np.exp(-np.asarray(game.discriminator.all_pairs(*encoded), np.float64)))
     log_q = np.asarray(game.auxiliary.all_pairs(*encoded, labels), np.float64)
     drawn = Drawn(labels, None, None, latent[:, None])
-    authenticity, delta = game.reward(features, annotators, latent, drawn)
+    authenticity, delta = game.reward((features, annotators), latent, drawn)
     for n in range(3):
         for r in range(R):
             loss = np.log(1 - d[n, r, labels[n, r]])
@@ -143,7 +143,7 @@ def test_rewards_equal_a_naive_loop() -> None:
             expected = loss - LAMBDA * (latent[n] * log_q[n, r]).sum()
             assert float(delta[n, r]) == pytest.approx(expected, rel=1e-4)
     game.settings.information = 0.0
-    alone = game.reward(features, annotators, latent, drawn)
+    alone = game.reward((features, annotators), latent, drawn)
     np.testing.assert_array_equal(alone[1], authenticity)
 
 
@@ -169,7 +169,7 @@ def test_the_discriminator_gets_all_authentic_and_as_many_generated_annotations(
 
 
 def draw_all(game: Game, latent: Any, seed: Any) -> Drawn:
-    return game.draw(game.crowd.flat, tf.range(N), latent, game.crowd.annotators, seed)
+    return game.draw(game.crowd.inputs, tf.range(N), latent, seed)
 
 
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
@@ -180,7 +180,7 @@ def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     for index, first in enumerate(range(0, N, BATCH)):
         rows = np.arange(first, min(first + BATCH, N))
         noise = pair_noise(fold(seed, index), [len(rows), R, 2])
-        features = tf.gather(game.crowd.flat, rows)
+        features = tf.gather(game.crowd.features, rows)
         hidden = game.generator.hidden(features, game.crowd.annotators, noise)
         logits = game.generator.logits(hidden, tf.gather(latent, rows)[:, None])
         p = softmax(logits)
@@ -200,7 +200,7 @@ def ratios_of(game: Game, logged: Logged, seed: Any) -> np.ndarray:
     for index, first in enumerate(range(0, len(logged.rows), BATCH)):
         batch = tf.nest.map_structure(lambda x: x[first : first + BATCH], logged)  # noqa: B023
         noise = pair_noise(fold(seed, index), [len(batch.rows), R, 2])
-        features = tf.gather(game.crowd.flat, batch.rows)
+        features = tf.gather(game.crowd.features, batch.rows)
         hidden = game.generator.hidden(features, game.crowd.annotators, noise)
         ratios.append(game.ratios(batch, hidden, tf.gather(latent, batch.rows)))
     return np.concatenate(ratios)
@@ -214,9 +214,9 @@ def test_logged_annotations_are_the_present_modules_draw() -> None:
     assert sorted(logged.rows.numpy()) == list(range(N))
     # A batch meets the noise of (seed, its number) again: ratios start at one.
     np.testing.assert_allclose(ratios_of(game, logged, seed), 1.0, rtol=1e-4)
-    features = tf.gather(game.crowd.flat, logged.rows)
+    features = tf.gather(game.crowd.features, logged.rows)
     z = tf.gather(latent, logged.rows)
-    expected = game.reward(features, game.crowd.annotators, z, logged.drawn)
+    expected = game.reward((features, game.crowd.annotators), z, logged.drawn)
     for values, wanted in zip((logged.authenticity, logged.delta), expected, strict=True):
         np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
     assert not np.allclose(logged.authenticity, logged.delta)
@@ -341,7 +341,7 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     _, annotations, _ = make_crowd()
     noise = game.generator.from_noise.kernel
     noise.assign(tf.zeros_like(noise))
-    p = game.generator.answers(game.crowd.flat, game.classify_all(), game.crowd.annotators)
+    p = game.generator.answers(game.crowd.features, game.classify_all(), game.crowd.annotators)
     cells = (annotations.instances, annotations.annotators, annotations.labels)
     expected = np.mean([-np.log(p[i, r, y]) for i, r, y in zip(*cells, strict=True)])
     # At a rate of zero the passes see one generator; the last batch is smaller than the others, and
