@@ -55,9 +55,9 @@ def check_no_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
     if len(equal):
         column, classes = int(equal[0]), votes.shape[1]
         place = int(alike[column].argmax())
-        what = "whether most annotators say" if place < classes else "how many annotators say"
+        meaning = "whether most annotators say" if place < classes else "how many annotators say"
         shown = names[column] if names else str(column)
-        problem = f"column {shown!r} is {what} {str(crowd.class_names[place % classes])!r}"
+        problem = f"column {shown!r} is {meaning} {str(crowd.class_names[place % classes])!r}"
         raise error("leak", path, problem=f"{problem}, in every row", advice=_advice(names, shown))
 
 

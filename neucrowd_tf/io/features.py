@@ -190,11 +190,11 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
     roles = roles_of(names)
     kinds = [("an annotator", roles["worker"]), ("a label", roles["label"])]
     kinds.append(("true labels", [name for name in names if is_gold(name)]))
-    for what, name in [(what, name) for what, named in kinds for name in named]:
+    for kind, name in [(kind, name) for kind, named in kinds for name in named]:
         raise error(
             "leak",
             table.path,
-            problem=f"column {name!r} is named as {what}",
+            problem=f"column {name!r} is named as {kind}",
             advice=f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it",
         )
     if not names:

@@ -35,7 +35,7 @@ VOTES = np.arange(12) % 4
 
 
 @pytest.mark.parametrize(
-    ("column", "what"),
+    ("column", "meaning"),
     [
         (VOTES, "how many"),
         (VOTES / 3, "how many"),
@@ -44,10 +44,10 @@ VOTES = np.arange(12) % 4
         (VOTES <= 1, "whether most"),
     ],
 )
-def test_a_column_that_is_the_votes_is_rejected(column: np.ndarray, what: str) -> None:
-    with pytest.raises(DataError, match=rf"column 'z' is {what}.*--ignore_columns=z.*\[leak\]"):
+def test_a_column_that_is_the_votes_is_rejected(column: np.ndarray, meaning: str) -> None:
+    with pytest.raises(DataError, match=rf"column 'z' is {meaning}.*--ignore_columns=z.*\[leak\]"):
         check_no_leak(table(NOISE, column), crowd(), PATH)
-    with pytest.raises(DataError, match=rf"column '1' is {what}.*Remove it"):
+    with pytest.raises(DataError, match=rf"column '1' is {meaning}.*Remove it"):
         check_no_leak(table(NOISE, column), crowd(), Path("f.npy"))
 
 

@@ -45,7 +45,7 @@ def _is_of_one(first: dict[str, Any]) -> bool:
 def _is_old(first: dict[str, Any]) -> bool:
     parts = first.get("annotations")
     return isinstance(parts, list) and all(
-        isinstance(part, dict) and {"label", "user"} <= part.keys() for part in parts
+        isinstance(entry, dict) and {"label", "user"} <= entry.keys() for entry in parts
     )
 
 
@@ -67,12 +67,12 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         labels: dict[Any, Any] = defaultdict(list)
         if not isinstance(example.get("annotations"), list):
             labels[None] = example.get("label")
-        for part in example.get("annotations") or ():
-            if not isinstance(part, dict) or "label" not in part:
+        for entry in example.get("annotations") or ():
+            if not isinstance(entry, dict) or "label" not in entry:
                 raise answers.fail(place, "an annotation needs 'label' and 'user'")
-            label = part.get("label_name", part["label"])
-            span = "start_offset" in part
-            labels[part.get("user_name", part.get("user"))].append([label] if span else label)
+            label = entry.get("label_name", entry["label"])
+            span = "start_offset" in entry
+            labels[entry.get("user_name", entry.get("user"))].append([label] if span else label)
         _add(place, example, labels, answers)
     return answers.columns()
 

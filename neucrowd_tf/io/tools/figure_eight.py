@@ -54,8 +54,8 @@ def _read_csv(head: Head, options: TableOptions) -> LabelColumns:
         raise answers.nothing()
     table = head.table(options)
     notes = [
-        f"{count:,} labels are of {what} ({name})."
-        for name, what in (("_golden", "test questions"), ("_tainted", "untrusted annotators"))
+        f"{count:,} labels are of {kind} ({name})."
+        for name, kind in (("_golden", "test questions"), ("_tainted", "untrusted annotators"))
         if name in table.columns and (count := sum(cell.lower() == "true" for cell in table[name]))
     ]
     columns = [name for name in table.columns if not name.startswith(("_", "orig_"))]

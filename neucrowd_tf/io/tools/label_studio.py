@@ -81,17 +81,17 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
     if _rejected(annotation):
         answers.left_out["rejected by a reviewer"] += 1
         return
-    parts = [part for part in annotation["result"] if isinstance(part, dict)]
-    regions = {part.get("id") for part in parts if _has_place(part)} - {None}
+    parts = [result for result in annotation["result"] if isinstance(result, dict)]
+    regions = {result.get("id") for result in parts if _has_place(result)} - {None}
     chosen: dict[str, list[Any]] = defaultdict(list)
-    for part in parts:
-        choices = _choices(part.get("value"))
+    for result in parts:
+        choices = _choices(result.get("value"))
         if choices is None:
-            answers.left_out[f"results of type {part.get('type', 'unknown')}"] += 1
-        elif _has_place(part) or part.get("id") in regions:
+            answers.left_out[f"results of type {result.get('type', 'unknown')}"] += 1
+        elif _has_place(result) or result.get("id") in regions:
             answers.left_out["choices about a region"] += 1
         else:
-            chosen[str(part.get("from_name", ""))].extend(choices)
+            chosen[str(result.get("from_name", ""))].extend(choices)
     for question, choices in chosen.items():
         answers.add(place, task, by, question, choices)
         if annotation.get("ground_truth"):
@@ -109,9 +109,9 @@ def _choices(value: Any) -> list[Any] | None:
     return [value["rating"]] if "rating" in value else None
 
 
-def _has_place(part: Mapping[str, Any]) -> bool:
+def _has_place(result: Mapping[str, Any]) -> bool:
     """Whether a part is a region, or about one, rather than about the whole task."""
-    value = part.get("value")
+    value = result.get("value")
     return isinstance(value, dict) and not PLACE.isdisjoint(value)
 
 

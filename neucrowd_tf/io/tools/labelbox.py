@@ -56,15 +56,15 @@ def _add(place: str, item: Any, by: Any, answered: dict[str, Any], answers: Answ
     for kind in ("objects", "relationships", "frames"):
         if size := len(answered.get(kind) or ()):
             answers.left_out[kind] += size
-    for part in answered.get("classifications") or ():
-        if "radio_answer" in part:
-            chosen = [part["radio_answer"]]
-        elif "checklist_answers" in part:
-            chosen = part["checklist_answers"] or []
+    for question in answered.get("classifications") or ():
+        if "radio_answer" in question:
+            chosen = [question["radio_answer"]]
+        elif "checklist_answers" in question:
+            chosen = question["checklist_answers"] or []
         else:
             answers.left_out["texts"] += 1
             continue
         choices = [choice.get("value", choice.get("name")) for choice in chosen if choice]
         if nested := sum(bool(choice.get("classifications")) for choice in chosen if choice):
             answers.left_out["nested classifications"] += nested
-        answers.add(place, item, by, str(part.get("name", "")), choices)
+        answers.add(place, item, by, str(question.get("name", "")), choices)

@@ -61,5 +61,5 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
 
 def _listed(value: Any) -> list[Any]:
     return (
-        value if isinstance(value, list) else [part for part in str(value or "").split(",") if part]
+        value if isinstance(value, list) else [name for name in str(value or "").split(",") if name]
     )

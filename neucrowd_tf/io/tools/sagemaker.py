@@ -32,7 +32,9 @@ def matches(head: Head) -> bool:
     if head.kind in ("zip", "folder"):
         names = [PurePosixPath(name) for name in head.names if name.endswith(".json")]
         return any(
-            part == RESPONSES or part.startswith("iteration-") for n in names for part in n.parts
+            folder == RESPONSES or folder.startswith("iteration-")
+            for n in names
+            for folder in n.parts
         )
     first = head.first or {}
     return {"datasetObjectId", "annotations"} <= first.keys() or any(

@@ -22,7 +22,7 @@ LABELS = {
 }
 
 
-def given(item: str) -> dict[str, str]:
+def answers_of(item: str) -> dict[str, str]:
     return dict(zip(WORKERS, BY_ITEM[item].split(), strict=True))
 
 
@@ -37,8 +37,8 @@ def write_lines(path: Path, lines: Sequence[Any]) -> Path:
 
 
 def label_studio_result(label: str, question: str = "sentiment") -> list[dict[str, Any]]:
-    part = {"id": "Dx_aB91ISN", "from_name": question, "to_name": "text", "type": "choices"}
-    return [{**part, "value": {"choices": [label]}, "origin": "manual"}]
+    about = {"id": "Dx_aB91ISN", "from_name": question, "to_name": "text", "type": "choices"}
+    return [{**about, "value": {"choices": [label]}, "origin": "manual"}]
 
 
 def label_studio(folder: Path) -> Path:
@@ -54,7 +54,7 @@ def label_studio(folder: Path) -> Path:
                     "was_cancelled": False,
                     "ground_truth": item == "1" and worker == "ann",
                 }
-                for number, (worker, label) in enumerate(given(item).items())
+                for number, (worker, label) in enumerate(answers_of(item).items())
             ],
         }
         for item, text in TEXTS.items()
@@ -103,7 +103,7 @@ def doccano(folder: Path) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for worker in WORKERS:
             lines = [
-                {"id": int(item), "text": text, "label": [given(item)[worker]], "Comments": []}
+                {"id": int(item), "text": text, "label": [answers_of(item)[worker]], "Comments": []}
                 for item, text in TEXTS.items()
             ]
             archive.writestr(f"{worker}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
@@ -119,7 +119,7 @@ def doccano_old(folder: Path) -> Path:
             "text": text,
             "annotations": [
                 {"label": numbers[label], "user": WORKERS.index(worker) + 1}
-                for worker, label in given(item).items()
+                for worker, label in answers_of(item).items()
             ],
             "meta": {},
         }
@@ -136,7 +136,7 @@ def argilla(folder: Path) -> Path:
             "responses": {
                 "sentiment": [
                     {"value": label, "user_id": f"00000000-{worker}"}
-                    for worker, label in given(item).items()
+                    for worker, label in answers_of(item).items()
                 ]
             },
         }
@@ -150,7 +150,7 @@ def argilla_flat(folder: Path) -> Path:
         {
             "id": f"record-{item}",
             "text": text,
-            "sentiment.responses": [*given(item).values(), "pos"],
+            "sentiment.responses": [*answers_of(item).values(), "pos"],
             "sentiment.responses.users": [*WORKERS, "dee"],
             "sentiment.responses.status": ["submitted"] * 3 + ["draft"],
             "sentiment.suggestion": None,
@@ -175,7 +175,9 @@ def labelbox(folder: Path) -> Path:
     lines = [
         {
             "data_row": {"id": f"clf{item}", "global_key": f"review-{item}", "row_data": text},
-            "projects": {"cltd3": {"labels": [labelbox_label(*g) for g in given(item).items()]}},
+            "projects": {
+                "cltd3": {"labels": [labelbox_label(*g) for g in answers_of(item).items()]}
+            },
         }
         for item, text in TEXTS.items()
     ]
@@ -219,7 +221,7 @@ def sagemaker(folder: Path) -> Path:
                 "answerContent": {"crowd-classifier": {"label": label}},
                 "workerId": f"private.us-east-1.{worker}",
             }
-            for worker, label in given(item).items()
+            for worker, label in answers_of(item).items()
         ]
         write_json(place / "2020-12-28_18:59:58.json", {"answers": answers})
     return folder / "job" / "annotations" / "worker-response"
@@ -235,7 +237,7 @@ def sagemaker_requests(folder: Path) -> Path:
                     "workerId": worker,
                     "annotationData": {"content": json.dumps({"classifier": {"label": label}})},
                 }
-                for worker, label in given(item).items()
+                for worker, label in answers_of(item).items()
             ],
         }
         for item, text in TEXTS.items()

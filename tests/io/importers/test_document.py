@@ -18,8 +18,8 @@ PAGE = ROOT / "docs" / "importers.md"
 
 def examples() -> list[tuple[str, str]]:
     """Returns the commands that are run, each with the block of output behind it."""
-    found = [match.groups() for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
-    pairs = itertools.pairwise(found)
+    matches = [match.groups() for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
+    pairs = itertools.pairwise(matches)
     return [
         (command, output)
         for (language, marks, command), (after, _, output) in pairs
