@@ -139,7 +139,8 @@ def _emails(tasks: list[dict[str, Any]]) -> dict[Any, str]:
 
 
 def _annotator(annotation: Any, emails: Mapping[Any, str]) -> Any:
-    by = annotation.get("completed_by") if isinstance(annotation, dict) else None
+    annotation = annotation if isinstance(annotation, dict) else {}
+    by = annotation.get("completed_by", annotation.get("created_username"))
     number = by.get("id") if isinstance(by, dict) else by
     email = by.get("email") if isinstance(by, dict) else None
     return email or emails.get(number, number)
