@@ -51,6 +51,9 @@ def limits(folder: Path) -> dict[str, tuple[list[str], Act]]:
     shut.chmod(0o500)
     begin = [f"--annotations={folder}/a.csv", "--method=majority_vote"]
     out = [*begin, f"--output={folder}/out.csv"]
+    rows = (f"t{i // 5},w{i % 50},{'yes' if i % 3 else 'no'}\n" for i in range(20 * LABELS))
+    (folder / "b.csv").write_text("task,worker,label\n" + "".join(rows))
+    large = [f"--annotations={folder}/b.csv", *out[1:]]
     parts = [*begin, "--engine=local", f"--output={folder}/parts"]
     nothing = _limit(resource.RLIMIT_CORE, 0)
     return {
@@ -59,13 +62,13 @@ def limits(folder: Path) -> dict[str, tuple[list[str], Act]]:
         "files of 4 kB at most": (out, _limit(resource.RLIMIT_FSIZE, 4096)),
         "files of 4 kB at most, by parts": (parts, _limit(resource.RLIMIT_FSIZE, 4096)),
         "a device that is full": ([*begin, "--output=/dev/full"], nothing),
-        "1 MB of memory": (out, _more_memory(1)),
+        "4 MB of memory": (large, _more_memory(4)),
         "a folder without permission": ([*begin, f"--output={shut}/out.csv"], nothing),
     }
 
 
 def _outputs(folder: Path) -> list[Path]:
-    inputs = {"a.csv", "log", "shut", "sound"}
+    inputs = {"a.csv", "b.csv", "log", "shut", "sound"}
     return [path for path in folder.rglob("*") if path.name not in inputs and path.is_file()]
 
 
