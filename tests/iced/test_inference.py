@@ -128,9 +128,10 @@ def test_permuted_classes_are_mended(
     assert mended.priors == pytest.approx(straight.priors, abs=1e-3)
 
 
-def test_bad_prior() -> None:
-    with pytest.raises(UsageError, match="prior"):
-        infer_labels(crowd()[1].one_hot(), 2, prior="flat")  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["prior", "em"])
+def test_bad_readings(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: expected"):
+        infer_labels(crowd()[1].one_hot(), 2, **{name: "flat"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["update", "start"])
