@@ -176,11 +176,8 @@ def _look_up(table: Mapping[str, Any], name: str, kind: str, argument: str = "")
             difflib.get_close_matches(name, names, n=3)
             or [full for full in names if difflib.get_close_matches(name, full.split("_"))][:3]
         )
-        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise UsageError(
-            f"{argument or '--' + kind}: expected the name of a {kind} (--list shows all), received"
-            f" {name!r}{hint}"
-        )
+        hint = f"Did you mean {' or '.join(close)}?" if close else "--list shows all names."
+        raise UsageError(f"{argument or '--' + kind}: no {kind} is named {name!r}. {hint}")
     return table[name]
 
 
@@ -189,7 +186,7 @@ def check_preset(dataset: str | None, *presets: Iterable[str]) -> None:
     names = sorted(set().union(*presets))
     if dataset is not None and dataset not in names:
         raise UsageError(
-            f"preset: expected a dataset with presets ({', '.join(names)}), received {dataset!r}"
+            f"preset: no presets for {dataset!r}. Datasets with presets: {', '.join(names)}."
         )
 
 
@@ -229,10 +226,8 @@ def chosen_suites(names: Sequence[str]) -> list[Suite]:
     chosen: dict[str, Suite] = {}
     for name in names:
         if name not in _SUITES and (name != "all" or not _SUITES):
-            expected = (
-                ", ".join([*_SUITES, "all"]) if _SUITES else "none, as there is no suite here"
-            )
-            raise UsageError(f"--suite: expected one of {expected}, received {name!r}")
+            hint = f"Suites: {', '.join([*_SUITES, 'all'])}." if _SUITES else "There are no suites."
+            raise UsageError(f"--suite: no suite is named {name!r}. {hint}")
         chosen |= {
             suite.name: suite
             for suite in _SUITES.values()

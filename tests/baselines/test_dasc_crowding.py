@@ -119,5 +119,5 @@ def test_rounds_are_filled_with_drawn_calibrated_labels() -> None:
 def test_a_preset_is_one_that_a_method_has() -> None:
     crowd = Annotations([0, 1, 2], [0, 1, 0], [0, 1, 1], num_classes=2)
     for kind in (FilledByGenerator, AveragedMethods):
-        with pytest.raises(UsageError, match=r"^preset: expected a dataset with presets \(.*label"):
+        with pytest.raises(UsageError, match=r"^preset: no presets for .*: .*label"):
             kind(preset="labelm").fit(np.eye(3), crowd)

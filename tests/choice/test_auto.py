@@ -196,7 +196,7 @@ def test_small_and_odd_data() -> None:
         )
     with pytest.raises(UsageError, match="folds"):
         Auto(FAST, folds=1).fit(features, crowd)
-    with pytest.raises(UsageError, match="did you mean"):
+    with pytest.raises(UsageError, match="Did you mean"):
         Auto(("ds_lrr",)).fit(features, crowd)
 
 

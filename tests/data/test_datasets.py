@@ -331,4 +331,4 @@ def test_cards_are_printed(
     )
     assert "# cifar10h\n\nNot loaded: " in shown
     monkeypatch.setattr("sys.argv", ["data", "digist"])
-    assert cards.main() == 2 and "did you mean 'digits'?" in capsys.readouterr().err
+    assert cards.main() == 2 and "Did you mean digits?" in capsys.readouterr().err
