@@ -30,12 +30,12 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     begin = keras.callbacks.CallbackList.on_epoch_begin
     end = keras.callbacks.CallbackList.on_epoch_end
 
-    def began(self: Any, *given: Any, **named: Any) -> None:
+    def began(self: Any, *arguments: Any, **options: Any) -> None:
         ends.append(-time.perf_counter())
-        begin(self, *given, **named)
+        begin(self, *arguments, **options)
 
-    def ended(self: Any, *given: Any, **named: Any) -> None:
-        end(self, *given, **named)
+    def ended(self: Any, *arguments: Any, **options: Any) -> None:
+        end(self, *arguments, **options)
         ends[-1] += time.perf_counter()
 
     keras.callbacks.CallbackList.on_epoch_begin = began
