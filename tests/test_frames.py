@@ -30,7 +30,6 @@ METHODS = (
     "neucrowd",
     "iced",
 )
-WAITING = ("crowding",)
 FOLDERS = tuple(str(Path(__file__).parents[1] / name) for name in ("neucrowd_tf", "baselines"))
 
 
@@ -60,19 +59,15 @@ def deepest_update(estimator: Any, *data: Any, **options: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "ensemble"),
-    [
-        *((name, 1) for name in METHODS),
-        *(pytest.param(name, 1, marks=pytest.mark.xfail(strict=False)) for name in WAITING),
-        ("crowd_layer", 2),
-    ],
+    ("name", "ensemble"), [*((name, 1) for name in METHODS), ("crowd_layer", 2)]
 )
 def test_frames_between_fit_and_update(name: str, ensemble: int, tmp_path: Path) -> None:
     method = registry.method(name)
     x, crowd, _, held, _ = crowd_data(2)
     estimator = make(method)
     if ensemble > 1:
-        estimator = registry.method(name).make(ensemble=2, epochs=1)
+        rounds = {"rounds": 1} if "rounds" in (method.parameter_names or ()) else {}
+        estimator = method.make(ensemble=2, epochs=1, **rounds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         frames = deepest_update(estimator, x, crowd, held, run=Run(progress=False))

@@ -23,12 +23,8 @@ class NoImbalance:
 
 
 @estimator
-class Reweighting:
-    """Annotations of a class weigh max N_c / N_c."""
-
-    name: ClassVar[str] = "reweighting"
-    gamma: ClassVar[float] = 0.0
-    beta: ClassVar[float] = 0.0
+class _Counted:
+    """Annotations weigh by the size of their class."""
 
     balance: Literal["observed", "all"] = argument(
         "observed",
@@ -36,6 +32,15 @@ class Reweighting:
         "which annotations classes are counted by: those that annotators gave, or"
         " pseudo-annotations too, so that a balanced selection undoes the weights.",
     )
+
+
+@estimator
+class Reweighting(_Counted):
+    """Annotations of a class weigh max N_c / N_c."""
+
+    name: ClassVar[str] = "reweighting"
+    gamma: ClassVar[float] = 0.0
+    beta: ClassVar[float] = 0.0
 
 
 @estimator
@@ -57,7 +62,7 @@ class Focal:
 
 
 @estimator
-class ClassBalancedFocal(Reweighting):
+class ClassBalancedFocal(_Counted):
     """The focal loss, whose classes weigh by their effective number of annotations."""
 
     name: ClassVar[str] = "cb_focal"
